@@ -40,7 +40,7 @@ import { TargetBoard } from "./shared-memory/target-board.ts";
 import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
-import { keepCounts } from "./store/counter-file.ts";
+import { persistCounters } from "./store/counter-file.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -105,7 +105,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // Those of the former gateway are taken, and are shared with it.
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
-  const counts = keepCounts(memory.counters, { dataDir, log });
+  const counts = persistCounters(memory.counters, { dataDir, log });
   const { pool, control } = createPlanes({ state, options, memory, log });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);

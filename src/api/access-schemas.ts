@@ -1,4 +1,4 @@
-// Schemas of what the management API answers about sign-in, sessions and tokens; used for the description only.
+// Response schemas of sign-in, sessions and tokens; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { identity } from "../model/fields.ts";
 import { signInInput } from "../model/sign-in.ts";
@@ -16,7 +16,7 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
   SignIn: signInInput,
   Me: t.Object(
     {
-      authentication: words(["disabled", "enabled"], "Whether credentials are needed"),
+      authentication: words(["disabled", "enabled"], "Whether credentials are required"),
       user: orNull(
         t.Object({
           id: t.String({ format: "uuid" }),
@@ -24,26 +24,26 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
           name: t.String(),
           role: words(roles, "Role of the user"),
         }),
-        "The user; null for tokens, and while there are no users",
+        "The user; null for tokens, and before the first user exists",
       ),
-      role: words(roles, "What the caller may do"),
-      method: words(["disabled", "session", "token"], "How the caller was recognised"),
-      expires_at: orNull(time("When"), "When the session or token ends; null: never"),
+      role: words(roles, "Role of the client"),
+      method: words(["disabled", "session", "token"], "Authentication method"),
+      expires_at: orNull(time("When"), "When the session or token expires; null: never"),
     },
     { title: "Me" },
   ),
   SignedOut: t.Object({ logged_out: t.Literal(true) }, { title: "SignedOut" }),
   Session: t.Object(
     {
-      id: t.String({ format: "uuid", description: "Id of the session, which is not the cookie" }),
-      user_id: t.String({ format: "uuid", description: "Whose it is" }),
+      id: t.String({ format: "uuid", description: "ID of the session, different from the cookie" }),
+      user_id: t.String({ format: "uuid", description: "ID of the user" }),
       email: t.String({ description: "E-mail address of the user" }),
       method: words(["password", "sso"], "How the user signed in"),
       created_at: time("When the user signed in"),
-      expires_at: time("When it ends, used or not"),
+      expires_at: time("When it expires, used or not"),
       address: t.String({ description: "Address that the user signed in from" }),
-      user_agent: t.String({ description: "What the browser said of itself" }),
-      current: t.Boolean({ description: "Whether it is the one that asks" }),
+      user_agent: t.String({ description: "User-Agent of the browser" }),
+      current: t.Boolean({ description: "Whether it is the session of this request" }),
     },
     { title: "Session" },
   ),
@@ -53,10 +53,11 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
       tokenInput,
       t.Object({
         fingerprint,
-        last_used_at: orNull(time("When"), "To the minute after a crash; null: never"),
-        token: t.Optional(
-          t.String({ description: "Only in the answer that creates it, and never again" }),
+        last_used_at: orNull(
+          time("When"),
+          "Last use, accurate to the minute after a crash; null: never",
         ),
+        token: t.Optional(t.String({ description: "Shown once, in the response that creates it" })),
       }),
     ],
     { title: "Token" },
@@ -64,18 +65,21 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
   TokenInput: tokenInput,
   AdminToken: t.Object(
     {
-      token: t.String({ description: "Shown here and never again" }),
+      token: t.String({ description: "Shown once, in this response" }),
       fingerprint,
-      created_at: time("When it was made"),
+      created_at: time("When it was created"),
     },
     { title: "AdminToken" },
   ),
   AdminTokenStatus: t.Object(
     {
-      exists: t.Boolean({ description: "Whether there is one" }),
-      fingerprint: orNull(fingerprint, "Of the token that there is"),
-      created_at: orNull(time("When"), "When it was made"),
-      last_used_at: orNull(time("When"), "To the minute after a crash; null: never"),
+      exists: t.Boolean({ description: "Whether an admin token exists" }),
+      fingerprint: orNull(fingerprint, "Fingerprint of the token"),
+      created_at: orNull(time("When"), "When it was created"),
+      last_used_at: orNull(
+        time("When"),
+        "Last use, accurate to the minute after a crash; null: never",
+      ),
     },
     { title: "AdminTokenStatus" },
   ),

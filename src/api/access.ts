@@ -3,19 +3,19 @@ import type { Role } from "../control/principal.ts";
 
 export interface AccessRow {
   readonly path: string;
-  /** Least role by method; `open` needs no authentication. HEAD follows GET. */
+  /** Minimum role by method; `open` needs no authentication. HEAD follows GET. */
   readonly methods: Readonly<Record<string, Role | "open">>;
-  /** Answers with an event stream, so that a token may come as `access_token` in the query: browsers set no headers there. */
+  /** An event stream: it accepts a token as `access_token` in the query, because an EventSource cannot set headers. */
   readonly stream?: true;
 }
 
 const readOnly = { GET: "viewer" } as const;
 const collection = { GET: "viewer", POST: "editor" } as const;
 const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor" } as const;
-/** Access to the gateway itself and what is secret: neither read nor written by less than an admin. */
+/** Management access and secrets: only admins read and write them. */
 const adminCollection = { GET: "admin", POST: "admin" } as const;
 const adminElement = { GET: "admin", PUT: "admin", PATCH: "admin", DELETE: "admin" } as const;
-/** One's own password, second factor and sessions; who may act on others is decided where it is known who is meant. */
+/** The client's own password, second factor and sessions; the endpoint checks access to those of others. */
 const self = "viewer";
 const open = { GET: "open" } as const;
 
@@ -39,7 +39,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/plugins/schemas", methods: readOnly },
   { path: "/api/v1/plugins/schemas/:name", methods: readOnly },
   { path: "/api/v1/plugins", methods: collection },
-  // An instance of a plugin that needs an admin is refused to others when it is known which one is meant.
+  // The endpoint requires an admin for instances of some plugins.
   { path: "/api/v1/plugins/:id", methods: element },
   { path: "/api/v1/cache/purge", methods: { POST: "editor" } },
   { path: "/api/v1/consumers", methods: collection },
@@ -88,7 +88,7 @@ export const accessTable: readonly AccessRow[] = [
   // Before the row of all ids: a provider of this name is found by its id only.
   { path: "/api/v1/dns-providers/types", methods: readOnly },
   { path: "/api/v1/dns-providers", methods: collection },
-  // One that runs a program is refused to those below admin when it is known which one is meant.
+  // The endpoint requires an admin for providers that run a program.
   { path: "/api/v1/dns-providers/:id", methods: element },
   { path: "/api/v1/dns-providers/:id/test", methods: { POST: "editor" } },
   // Before the row of all ids: an alert of this name is found by its id only.
@@ -100,7 +100,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/acme/accounts", methods: collection },
   { path: "/api/v1/acme/accounts/:id", methods: element },
   { path: "/api/v1/acme/accounts/:id/rotate-key", methods: { POST: "editor" } },
-  // Without secrets: those who are below admin are refused them by the endpoint.
+  // Without secrets: the endpoint requires an admin for those.
   { path: "/api/v1/export", methods: readOnly },
   { path: "/api/v1/import", methods: { POST: "admin" } },
   { path: "/api/v1/revisions", methods: readOnly },
@@ -121,7 +121,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/docs/json", methods: open },
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
-  // Documents and files of the web UI: they hold no data.
+  // Pages and assets of the web UI: they hold no data.
   { path: "/ui/:page", methods: open },
   { path: "/ui/:page/:id", methods: open },
   { path: "/ui/:page/:id/:part", methods: open },
@@ -133,7 +133,7 @@ export interface AccessMatch {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds the row of a path as it was sent, still percent-encoded; null when there is none. Segments compare exactly. */
+/** Finds the row of a raw, percent-encoded path; null when there is none. Segments compare exactly. */
 export function createAccessMatcher(
   table: readonly AccessRow[],
 ): (pathname: string) => AccessMatch | null {

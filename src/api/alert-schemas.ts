@@ -1,4 +1,4 @@
-// Schemas of alerts, for the description of the API; used for nothing else.
+// Response schemas of alerts; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { alertEvents, alertInput, alertTypes } from "../model/alert.ts";
 import { identity } from "../model/fields.ts";
@@ -7,17 +7,17 @@ const moment = (description: string) =>
   t.Union([t.String({ format: "date-time" }), t.Null()], { description });
 
 const sending = t.Object({
-  destination: t.String({ description: "Where messages go, without what is secret" }),
+  destination: t.String({ description: "Destination, without secrets" }),
   delivery: t.Object(
     {
-      waiting: t.Integer({ description: "Messages that are not delivered yet" }),
-      lost: t.Integer({ description: "Messages that were given up since the start" }),
-      last_sent_at: moment("When one was delivered last"),
+      waiting: t.Integer({ description: "Notifications in the queue" }),
+      lost: t.Integer({ description: "Notifications dropped since the start" }),
+      last_sent_at: moment("Time of the last delivery"),
       last_error: t.Union([t.String(), t.Null()], {
-        description: "Why the last attempt failed; null: it did not",
+        description: "Error of the last attempt; null: it succeeded",
       }),
     },
-    { description: "How the sending goes" },
+    { description: "State of the delivery" },
   ),
 });
 
@@ -30,7 +30,7 @@ export const alertSchemas: Readonly<Record<string, TSchema>> = {
   AlertType: t.Object(
     {
       type: t.Unsafe<string>({ type: "string", enum: [...alertTypes] }),
-      title: t.String({ description: "Its name for people" }),
+      title: t.String({ description: "Display name" }),
       schema: t.Unknown({ description: "JSON Schema of `config`; `writeOnly` marks secrets" }),
       example: t.Unknown({ description: "A `config`" }),
     },
@@ -38,29 +38,29 @@ export const alertSchemas: Readonly<Record<string, TSchema>> = {
   ),
   AlertMessage: t.Object(
     {
-      id: t.String({ description: "Also in the message itself" }),
+      id: t.String({ description: "Also in the notification itself" }),
       event: oneWord(alertEvents),
       status: oneWord(["firing", "resolved"]),
-      at: t.String({ format: "date-time", description: "When it was told" }),
-      since: t.String({ format: "date-time", description: "When it began" }),
+      at: t.String({ format: "date-time", description: "When it was sent" }),
+      since: t.String({ format: "date-time", description: "When the event began" }),
       object: t.Object({
         kind: oneWord(["target", "certificate", "service", "route", "worker", "gateway"]),
-        id: t.String({ description: "Empty for a worker and the gateway" }),
+        id: t.String({ description: "Empty for workers and the gateway" }),
         name: t.String(),
       }),
-      title: t.String({ description: "One line" }),
-      message: t.String({ description: "More about it" }),
+      title: t.String({ description: "Summary, one line" }),
+      message: t.String({ description: "Details" }),
       delivery: oneWord(["waiting", "delivered", "lost"]),
-      detail: t.Union([t.String(), t.Null()], { description: "Why it was lost" }),
+      detail: t.Union([t.String(), t.Null()], { description: "Why it was dropped" }),
     },
     { title: "AlertMessage" },
   ),
   AlertTest: t.Object(
     {
-      ok: t.Boolean({ description: "Whether the message was taken" }),
-      destination: t.String({ description: "Where it was sent to" }),
-      message: t.String({ description: "What happened, for people" }),
-      duration_ms: t.Integer({ description: "How long it took" }),
+      ok: t.Boolean({ description: "Whether the destination accepted the notification" }),
+      destination: t.String({ description: "Destination" }),
+      message: t.String({ description: "Result in one sentence" }),
+      duration_ms: t.Integer({ description: "Duration in milliseconds" }),
     },
     { title: "AlertTest" },
   ),

@@ -1,4 +1,4 @@
-// Hangs every endpoint into the framework, which routes and does nothing else; knows no guard rule.
+// Registers every endpoint with the framework, which only routes; knows no guard rule.
 import { Elysia } from "elysia";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
@@ -40,21 +40,21 @@ import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
 import { createUi, UI_ASSET_PATH, UI_PAGE_PATHS } from "./ui.ts";
 
-/** Routes a request that the guard has let in. */
+/** Routes a request that the guard has admitted. */
 export interface App {
-  /** Answers, or throws what the endpoint threw. */
+  /** Returns the response, or throws what the endpoint threw. */
   dispatch(request: Request, admission: Admission): Promise<Response>;
-  /** All that is routed, as `METHOD /path`. */
+  /** All routes, as `METHOD /path`. */
   readonly routed: readonly string[];
 }
 
 export interface AppSource extends StatusSource, SignInSource {
   readonly streams: EventStreams;
-  /** Whether the caller would be let in again. */
+  /** Whether the principal would be admitted again. */
   readonly isStillValid: (admission: Admission) => boolean;
 }
 
-/** What belongs to a request while the framework has it. */
+/** The state of a request inside the framework. */
 interface Exchange {
   readonly admission: Admission;
   readonly isStillValid: () => boolean;
@@ -65,7 +65,7 @@ export function createApp(source: AppSource): App {
   const exchanges = new WeakMap<Request, Exchange>();
   const elysia = new Elysia({ aot: true, normalize: false });
   const endpoints = endpointsOf(source.control, source);
-  // Without "none" the framework would read the body itself and answer malformed JSON in its own way.
+  // Without "none" the framework would read the body itself and respond to malformed JSON in its own form.
   for (const endpoint of endpoints)
     elysia.route(
       endpoint.method,
@@ -90,7 +90,7 @@ export function createApp(source: AppSource): App {
       exchanges.set(inner, exchange);
       const response = await elysia.handle(inner);
       if (exchange.failure !== null) throw exchange.failure.error;
-      // Whatever the framework refuses by itself was let in by the guard, so the two disagree.
+      // The guard admitted what the framework rejects here, so the two disagree.
       if (response.status >= 400) throw new Error(`not routed: ${await response.text()}`);
       return response;
     },
@@ -132,7 +132,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
   ];
 }
 
-/** The framework finds the path by counting characters, which goes wrong for hosts of three letters and less. */
+/** The framework finds the path by counting characters, which fails for hosts of up to three letters. */
 function toInner(request: Request): Request {
   const { protocol, pathname, search } = new URL(request.url);
   const url = `${protocol}//localhost${pathname}${search}`;
@@ -140,18 +140,18 @@ function toInner(request: Request): Request {
   return new Request(url, request);
 }
 
-/** Runs one endpoint. A failure is kept for the caller, because the framework would answer it in its own way. */
+/** Runs one endpoint. Stores a failure for the caller, because the framework would respond in its own form. */
 async function run(
   endpoint: Endpoint,
   request: Request,
   exchange: Exchange | undefined,
 ): Promise<Response> {
-  // The guard and the framework each found a row by the path: only if it is the same one was the caller let in here.
+  // The guard and the framework each matched the path: the admission holds only if they matched the same row.
   if (exchange?.admission.row.path !== endpoint.path) throw new Error("routed past the guard");
   const { principal, params } = exchange.admission;
   try {
     const body = await bodyFor(endpoint, request);
-    // While the body was on its way the caller may have been shut out.
+    // The client may have lost access while it sent the body.
     if (!exchange.isStillValid()) throw new ApiError(401, "the credentials are no longer valid");
     const { protocol, searchParams } = new URL(request.url);
     const reply = await endpoint.answer({
@@ -177,7 +177,7 @@ async function bodyFor({ takesBody, readBody }: Endpoint, request: Request): Pro
   return takesBody === "optional" && isEmpty ? undefined : await readJson(request);
 }
 
-/** The pages of the web UI and their files. */
+/** The pages and assets of the web UI. */
 function routeUi(elysia: Pick<Elysia, "get">, exchanges: WeakMap<Request, Exchange>): void {
   const ui = createUi();
   for (const path of UI_PAGE_PATHS) elysia.get(path, ({ request }) => ui.page(request));
@@ -194,8 +194,8 @@ function routeUi(elysia: Pick<Elysia, "get">, exchanges: WeakMap<Request, Exchan
 }
 
 /**
- * A way to the page and the description. What makes them is loaded when somebody first asks: it would take a good part of
- * the time of every start, and memory for as long as the gateway runs.
+ * The reference page and the API description. The first request loads their dependencies, which would slow down every
+ * start and hold memory for the whole uptime.
  */
 function referenceOf(endpoints: readonly Endpoint[], options: ReferenceOptions) {
   let loaded: Promise<Reference> | null = null;

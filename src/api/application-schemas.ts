@@ -1,4 +1,4 @@
-// Schemas of applications as the management API shows them; used for the description only.
+// Response schemas of applications; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { upstreamCheckInput } from "../control/applications/upstream-check.ts";
 import { applicationInput } from "../model/application.ts";
@@ -11,11 +11,11 @@ const orNull = (schema: TSchema, description: string) =>
 const drift = t.Object(
   {
     kind: t.String({ description: "`service`, `route` and so on" }),
-    id: t.String({ description: "Id of the object" }),
-    name: orNull(t.String(), "What it is called"),
-    field: orNull(t.String(), "Which field differs; null: the object as a whole"),
-    expected: t.Unknown({ description: "As the application made it; null: it did not" }),
-    found: t.Unknown({ description: "As it is; null: it is gone" }),
+    id: t.String({ description: "ID of the object" }),
+    name: orNull(t.String(), "Name of the object"),
+    field: orNull(t.String(), "Field that differs; null: the whole object"),
+    expected: t.Unknown({ description: "Value set by the application; null: absent" }),
+    found: t.Unknown({ description: "Present value; null: absent" }),
   },
   { title: "Drift" },
 );
@@ -28,19 +28,19 @@ export const applicationSchemas: Readonly<Record<string, TSchema>> = {
       t.Object(identity),
       t.Omit(applicationInput, ["targets"]),
       t.Object({
-        service: orNull(ref("Service"), "Its service, without targets; null: somebody deleted it"),
-        targets: t.Array(ref("Target"), { description: "Targets of its service" }),
+        service: orNull(ref("Service"), "Its service, without targets; null: deleted"),
+        targets: t.Array(ref("Target"), { description: "Targets of the service" }),
         routes: t.Array(ref("Route"), {
-          description: "Its route, and one for private names if it has both kinds",
+          description: "Its route, and a second one for private names if it has both kinds",
         }),
-        plugins: t.Array(ref("Plugin"), { description: "Instances for access and HSTS" }),
-        certificate: orNull(ref("Certificate"), "The certificate that it is to have"),
+        plugins: t.Array(ref("Plugin"), { description: "Plugin instances for access and HSTS" }),
+        certificate: orNull(ref("Certificate"), "The certificate in the configuration"),
         interim_certificate: orNull(
           ref("Certificate"),
-          "Self-signed: presented until the other is there, and for private names",
+          "Self-signed certificate: served until the other is issued, and for private names",
         ),
-        drift: t.Array(drift, { description: "What was changed by hand about its parts" }),
-        warnings: t.Array(t.String(), { description: "What is missing" }),
+        drift: t.Array(drift, { description: "Manual changes to its objects" }),
+        warnings: t.Array(t.String(), { description: "Problems that prevent it from working" }),
         changes: t.Optional(
           t.Array(t.Unknown(), { description: "With dry_run: what would change, field by field" }),
         ),

@@ -1,4 +1,4 @@
-// Schemas of what the management API answers about consumers, credentials and plugins; used for the description only.
+// Response schemas of consumers, credentials and plugins; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { consumerInput } from "../model/consumer.ts";
 import { credentialInput, rotationInput } from "../model/credential.ts";
@@ -19,12 +19,12 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
       t.Omit(credentialInput, ["secret"]),
       t.Object({
         prefix: t.Union([t.String(), t.Null()], {
-          description: "The first characters of a key, to tell it from others",
+          description: "The first characters of a key, to identify it",
         }),
-        previous_until: time("Until when the secret before the last rotation is accepted too"),
-        last_used_at: time("To the minute after a crash; null: never"),
+        previous_until: time("Until when the secret from before the last rotation stays valid"),
+        last_used_at: time("Last use, accurate to the minute after a crash; null: never"),
         secret: t.Optional(
-          t.String({ description: "Only in the answer that makes it, and never again" }),
+          t.String({ description: "Shown once, in the response that creates it" }),
         ),
       }),
     ],
@@ -37,7 +37,7 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
   Rotation: rotationInput,
   Plugin: t.Composite([identityObject, pluginInput], {
     title: "Plugin",
-    description: "Secrets in `config` are left out; references to named secrets are shown",
+    description: "`config` without secrets, but with references to named secrets",
   }),
   PluginInput: pluginInput,
   PluginSchema: t.Object(
@@ -45,18 +45,21 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
       name: t.String({ description: "Name of the plugin" }),
       summary: t.String({ description: "What it does, in one sentence" }),
       description: t.String({ description: "What it does, in Markdown" }),
-      group: t.String({ description: "Kind of plugin" }),
-      phases: texts("The moments of a request at which it runs"),
-      scopes: texts("What instances can be attached to"),
-      order: t.Integer({ description: "Place within a phase, higher first" }),
-      on_error: t.String({ description: "open: a request goes on when it fails; closed: not" }),
-      allows_multiple: t.Boolean({ description: "Whether one place may have several instances" }),
+      group: t.String({ description: "Category" }),
+      phases: texts("Phases of a request in which it runs"),
+      scopes: texts("Scopes of instances"),
+      order: t.Integer({ description: "Priority within a phase, higher runs first" }),
+      on_error: t.String({
+        description:
+          "open: the request continues when the plugin fails; closed: the gateway rejects it",
+      }),
+      allows_multiple: t.Boolean({ description: "Whether a scope may have several instances" }),
       needs_admin: t.Boolean({ description: "Whether only admins may write instances" }),
       schema: t.Unknown({
-        description: "JSON Schema of `config`; `x-kind` says what a text is beyond it",
+        description: "JSON Schema of `config`; `x-kind` is the kind of a text",
       }),
-      defaults: t.Unknown({ description: "`config` when nothing is said" }),
-      example: t.Unknown({ description: "A `config` that works" }),
+      defaults: t.Unknown({ description: "Default `config`" }),
+      example: t.Unknown({ description: "Example of a valid `config`" }),
     },
     { title: "Schema of a plugin" },
   ),

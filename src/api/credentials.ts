@@ -1,4 +1,4 @@
-// What a request brings to prove who sent it; takes tokens out of addresses before anybody sees them. Judges nothing.
+// Reads the credentials of a management request and removes tokens from its URL before anything logs it. Verifies nothing.
 import type { Credentials } from "../control/auth/authenticator.ts";
 import type { AccessRow } from "./access.ts";
 
@@ -7,7 +7,7 @@ const PARAMETER = "access_token";
 export class CredentialReader {
   readonly #accessTokens = new WeakMap<Request, string>();
 
-  /** The same request without `access_token` in its address: nothing behind this can log it or hand it on. */
+  /** The same request without `access_token` in its URL, so that no later step can log or forward it. */
   receive(request: Request): Request {
     if (!request.url.includes(PARAMETER) && !request.url.includes("%")) return request;
     const url = URL.parse(request.url);
@@ -15,12 +15,12 @@ export class CredentialReader {
     if (url === null || tokens.length === 0) return request;
     url.searchParams.delete(PARAMETER);
     const clean = new Request(url, request);
-    // Of several none is the right one; a token holds no space.
+    // Several tokens are ambiguous; a token holds no space.
     this.#accessTokens.set(clean, new Set(tokens).size === 1 ? (tokens[0] ?? "") : " ");
     return clean;
   }
 
-  /** The token from the query counts only where browsers can set no headers. */
+  /** A token in the query is valid only on event streams, where browsers cannot set headers. */
   read(request: Request, row: AccessRow): Credentials {
     const { headers } = request;
     return {

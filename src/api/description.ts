@@ -1,4 +1,4 @@
-// Pieces of operation objects: parameters, bodies and answers that many endpoints share; knows no endpoint.
+// Parts of OpenAPI operations: parameters, bodies and responses that many endpoints share; knows no endpoint.
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: unknown) => ({ "application/json": { schema } });
 
@@ -8,22 +8,22 @@ export const bodyOf = (schema: string) => ({ required: true, content: json(ref(s
 /** A merge patch, RFC 7396, of the named schema: any part of it. */
 export const patchOf = (schema: string) => ({
   required: true,
-  description: `Any members of ${schema}; null brings a default back (RFC 7396)`,
+  description: `Any members of ${schema}; null restores the default (RFC 7396)`,
   content: json({ type: "object" }),
 });
 
 const errors: Readonly<Record<number, string>> = {
   400: "The request is invalid; the message names the field",
   401: "Credentials are missing or wrong",
-  403: "The caller, its address or its origin may not do this",
-  404: "There is no such object",
+  403: "The role, the address or the origin of the client does not permit this",
+  404: "The object does not exist",
   408: "The body did not arrive in time",
-  409: "The change clashes with what exists, which the message names; or, with Retry-After, the gateway is being replaced by a new process. Nothing was changed",
+  409: "The change conflicts with an object that the message names; or, with Retry-After, an upgrade is in progress. Nothing was changed",
   412: "A condition in If-Match or If-None-Match does not hold",
   413: "The body is too large",
   415: "The body is not JSON",
-  429: "Too many; Retry-After says when to try again",
-  500: "The gateway failed",
+  429: "Too many requests; Retry-After says when to retry",
+  500: "Internal error",
 };
 
 /** Descriptions of errors. */
@@ -37,17 +37,17 @@ export const errorResponses = (statuses: readonly number[]) =>
 
 const revisionHeader = {
   "X-Config-Revision": {
-    description: "Number of the configuration that all workers serve now",
+    description: "Revision of the configuration that all workers serve",
     schema: { type: "integer" },
   },
 };
-const etagHeader = { ETag: { description: "Version of the answer", schema: { type: "string" } } };
+const etagHeader = { ETag: { description: "Version of the response", schema: { type: "string" } } };
 
-/** Answers of a read: one object of the schema, or a list of them. */
+/** Responses of a read: one object of the schema, or a list of them. */
 export function readResponses(schema: string, { list = false } = {}) {
   return {
     "200": {
-      description: list ? "All that fit, oldest first" : "The object",
+      description: list ? "All matches, oldest first" : "The object",
       headers: etagHeader,
       content: json(list ? { type: "array", items: ref(schema) } : ref(schema)),
     },
@@ -59,14 +59,14 @@ export function readResponses(schema: string, { list = false } = {}) {
 export function listResponses(schema: string, errorStatuses: readonly number[]) {
   return {
     "200": {
-      description: "All that fit, oldest first",
+      description: "All matches, oldest first",
       content: json({ type: "array", items: ref(schema) }),
     },
     ...errorResponses(errorStatuses),
   };
 }
 
-/** Answers of a change that returns an object of the schema. */
+/** Responses of a change that returns an object of the schema. */
 export function writeResponses(schema: string) {
   return {
     "200": {
@@ -75,7 +75,7 @@ export function writeResponses(schema: string) {
         ...etagHeader,
         ...revisionHeader,
         "X-Dry-Run": { description: "true: nothing was changed", schema: { type: "string" } },
-        "X-Warning": { description: "Allowed but hardly meant", schema: { type: "string" } },
+        "X-Warning": { description: "Valid, but probably a mistake", schema: { type: "string" } },
       },
       content: json(ref(schema)),
     },
@@ -89,7 +89,7 @@ export function deleteResponses() {
       description: "Every worker serves the change",
       headers: {
         ...revisionHeader,
-        "X-Deleted": { description: "What else was deleted", schema: { type: "string" } },
+        "X-Deleted": { description: "Other objects that were deleted", schema: { type: "string" } },
       },
       content: json(ref("Deleted")),
     },
@@ -97,7 +97,7 @@ export function deleteResponses() {
   };
 }
 
-/** An answer without conditions. */
+/** A response without conditions. */
 export function plainResponses(
   schema: string,
   description: string,
@@ -131,18 +131,24 @@ export const filterParameters = [
   queryParameter("q", "Only objects whose name, description or hosts contain this text"),
 ];
 
-export const dryRunParameter = queryParameter("dry_run", "1: check everything, change nothing");
+export const dryRunParameter = queryParameter(
+  "dry_run",
+  "1: validate the change without making it",
+);
 export const forceParameter = queryParameter(
   "force",
-  "1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise",
+  "1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise",
 );
-export const cascadeParameter = queryParameter("cascade", "1: delete what refers to it too");
+export const cascadeParameter = queryParameter(
+  "cascade",
+  "1: also delete the objects that refer to it",
+);
 
 export const ifMatchParameter = {
   name: "If-Match",
   in: "header",
   required: false,
-  description: "Go ahead only if the object still has this ETag",
+  description: "Make the change only if the object still has this ETag",
   schema: { type: "string" },
 };
 

@@ -1,4 +1,4 @@
-// Schemas of DNS providers and of checks before a certificate is ordered, for the description of the API; used for nothing else.
+// Response schemas of DNS providers and of checks before a certificate is issued; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { preflightInput } from "../control/acme/preflight.ts";
 import { dnsTestInput } from "../control/dns-providers.ts";
@@ -6,16 +6,16 @@ import { dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
 import { identity } from "../model/fields.ts";
 
 const check = {
-  name: t.String({ description: "What was looked at" }),
+  name: t.String({ description: "Name of the check" }),
   status: t.Unsafe<string>({
     type: "string",
     enum: ["ok", "warning", "failed"],
-    description: "warning: it may be right all the same",
+    description: "warning: it may still work",
   }),
-  message: t.String({ description: "What was found, for people" }),
+  message: t.String({ description: "Result in one sentence" }),
 };
 
-const ok = t.Boolean({ description: "Whether no check failed" });
+const ok = t.Boolean({ description: "Whether all checks passed" });
 
 export const dnsSchemas: Readonly<Record<string, TSchema>> = {
   DnsProvider: t.Composite([t.Object(identity), dnsProviderInput], { title: "DNS provider" }),
@@ -24,11 +24,11 @@ export const dnsSchemas: Readonly<Record<string, TSchema>> = {
   DnsProviderType: t.Object(
     {
       type: t.Unsafe<string>({ type: "string", enum: [...dnsProviderTypes] }),
-      title: t.String({ description: "Its name for people" }),
-      help: t.String({ description: "What has to be done at the provider first" }),
+      title: t.String({ description: "Display name" }),
+      help: t.String({ description: "Preparation at the provider" }),
       schema: t.Unknown({ description: "JSON Schema of `config`; `writeOnly` marks secrets" }),
-      example: t.Unknown({ description: "A `config`" }),
-      needs_admin: t.Boolean({ description: "Whether only an admin may write and test it" }),
+      example: t.Unknown({ description: "Example of a `config`" }),
+      needs_admin: t.Boolean({ description: "Whether only admins may write and test it" }),
     },
     { title: "DnsProviderType" },
   ),
@@ -36,9 +36,9 @@ export const dnsSchemas: Readonly<Record<string, TSchema>> = {
   PreflightReport: t.Object(
     {
       ok,
-      challenge: t.String({ description: "What the checks are about" }),
+      challenge: t.String({ description: "Challenge type" }),
       checks: t.Array(
-        t.Object({ domain: t.String({ description: "Which of the names" }), ...check }),
+        t.Object({ domain: t.String({ description: "Name that was checked" }), ...check }),
       ),
     },
     { title: "PreflightReport" },
@@ -46,7 +46,7 @@ export const dnsSchemas: Readonly<Record<string, TSchema>> = {
   CheckReport: t.Object(
     {
       ok,
-      checks: t.Array(t.Object(check), { description: "In the order in which they were made" }),
+      checks: t.Array(t.Object(check), { description: "In order of execution" }),
     },
     { title: "CheckReport" },
   ),

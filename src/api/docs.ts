@@ -1,4 +1,4 @@
-// Where the API reference is, what its page may do, and its script; knows nothing of what is described.
+// The paths of the API reference, its content security policy and its script; knows nothing of what is described.
 import { join } from "node:path";
 
 export const DOCS_PATH = "/docs";
@@ -6,10 +6,10 @@ export const DESCRIPTION_PATH = "/docs/json";
 export const SCRIPT_PATH = "/docs/scalar.js";
 export const YAML_PATH = "/openapi.yaml";
 
-/** The page runs our own script only, and talks to nobody but this gateway. */
+/** The page runs the gateway's own script only and connects to this gateway only. */
 const pagePolicy = [
   "default-src 'none'",
-  // The element that carries the settings is a script of white space, which browsers judge like any other.
+  // The element that carries the settings is a script of white space; the policy applies to it, too.
   "script-src 'self' 'sha256-TcUB1mzXiQO4GxpTRZ0EMpOXKMU3u+n/q1WrgVIcs1I='",
   // The reference writes its styles into the page.
   "style-src 'self' 'unsafe-inline'",
@@ -22,7 +22,7 @@ const pagePolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Headers that the page, its script and its data need instead of the usual ones. */
+/** Headers of the page, its script and its data that replace the usual ones. */
 export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [DOCS_PATH]: {
     "content-security-policy": pagePolicy,
@@ -32,7 +32,7 @@ export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 
-/** In the executable it is compressed, which every browser takes; others get it as it was. */
+/** The executable holds it compressed; clients that do not accept that encoding get it uncompressed. */
 export async function scriptResponse({ headers: asked }: Request): Promise<Response> {
   const headers = { "content-type": "text/javascript; charset=utf-8", vary: "accept-encoding" };
   const packed = await findPacked();
@@ -49,7 +49,7 @@ export async function scriptResponse({ headers: asked }: Request): Promise<Respo
 
 const SCRIPT_FILE = "@scalar/api-reference/dist/browser/standalone.js";
 
-/** Null in a checkout in which nothing was built; the executable always has it. */
+/** Null in a checkout without a build; the executable always has it. */
 async function findPacked(): Promise<string | null> {
   try {
     return (await import("../../dist/packed/reference.js")).path;

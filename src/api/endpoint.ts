@@ -3,7 +3,7 @@ import type { Principal } from "../control/principal.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** A request that was let in, taken apart. */
+/** An admitted request, parsed. */
 export interface Call {
   readonly principal: Principal;
   readonly method: string;
@@ -13,7 +13,7 @@ export interface Call {
   readonly headers: Headers;
   /** Scheme and host as the client used them: `https://gateway.example:9080`. */
   readonly origin: string;
-  /** The parsed body; undefined for endpoints that take none. */
+  /** The parsed body; undefined for endpoints without one. */
   readonly body: unknown;
 }
 
@@ -24,7 +24,7 @@ export interface Reply {
   readonly cookies?: readonly string[];
 }
 
-/** An operation object of OpenAPI, as far as endpoints describe themselves. */
+/** The part of an OpenAPI operation that the endpoint itself describes. */
 export interface Description {
   readonly summary: string;
   readonly description?: string;
@@ -38,11 +38,11 @@ export interface Endpoint {
   readonly method: Method;
   /** As in the guard's table: `/api/v1/services/:id`. */
   readonly path: string;
-  /** `optional`: a request without a body is as good. */
+  /** `optional`: the body may be absent. */
   readonly takesBody: boolean | "optional";
-  /** Reads a body that is more than JSON of usual size; default: it is. */
+  /** Reads the body; default: JSON of the usual size. */
   readonly readBody?: (request: Request) => Promise<unknown>;
   readonly description: Description;
-  /** Answers a call: a Reply is sent as JSON with status 200, a Response as it is. Throws an ApiError for everything else. */
+  /** Handles a call: a Reply becomes JSON with status 200, a Response stays as it is. Throws an ApiError for everything else. */
   readonly answer: (call: Call) => Reply | Response | Promise<Reply | Response>;
 }

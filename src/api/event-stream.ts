@@ -1,21 +1,21 @@
-// Event streams (server-sent events, HTML standard section 9.2): opened, fed, kept alive and cut; knows no kind of event.
+// Event streams (server-sent events, HTML standard section 9.2): opens, feeds and closes them; knows no kind of event.
 import type { Clock } from "../clock.ts";
 import type { EventHub, SubscribeOptions } from "../control/events.ts";
 import type { Principal } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 
-/** One event as it is sent; the data is JSON. Id null: the place in the stream is still that of the event before. */
+/** One event on the wire; the data is JSON. Id null: the last event id stays that of the event before. */
 interface SentEvent {
   readonly id: string | null;
   readonly kind: string;
   readonly data: string;
 }
 
-/** One reader's place in what happens. */
+/** One client's position in the events. */
 export interface EventReader {
-  /** The next event; null: there is none yet. */
+  /** The next event; null: none yet. */
   next(): SentEvent | null;
-  /** Id up to which the reader has been told everything; empty: there are no ids. */
+  /** Id up to which the client has received everything; empty: there are no ids. */
   readonly position: string;
   close(): void;
 }
@@ -23,25 +23,25 @@ export interface EventReader {
 export interface EventStreamsOptions {
   readonly hub: EventHub;
   readonly clock: Clock;
-  /** Whether somebody who was let in would still be. */
+  /** Whether a principal would still be admitted. */
   readonly isStillValid: (principal: Principal) => boolean;
-  /** Milliseconds between the comments that keep a silent stream open. Default: 15 seconds. */
+  /** Milliseconds between comments on an idle stream. Default: 15 seconds. */
   readonly commentMs?: number | undefined;
-  /** How many streams there may be, and how many of one caller. Default: 2000 and 1000. */
+  /** Maximum number of streams, in all and per client. Default: 2000 and 1000. */
   readonly limits?: { readonly all: number; readonly each: number } | undefined;
 }
 
 const COMMENT_MS = 15_000;
 const LIMITS = { all: 2000, each: 1000 };
-/** How long a client waits before it connects again. */
+/** Milliseconds until a client reconnects. */
 const RETRY_MS = 3000;
-/** Timers take no longer times. */
+/** The longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const headers = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-store",
-  // Asks nginx, should it stand in front, to pass on every event at once.
+  // Disables the buffering of an nginx in front.
   "x-accel-buffering": "no",
 };
 
@@ -49,7 +49,7 @@ const headers = {
 export const isEventStream = (response: Response) =>
   response.headers.get("content-type") === headers["content-type"];
 
-/** All open streams. Each ends as soon as its caller would no longer be let in. */
+/** All open streams. Each ends as soon as its client would no longer be admitted. */
 export class EventStreams {
   readonly #options: EventStreamsOptions;
   readonly #open = new Set<OpenStream>();
@@ -67,14 +67,14 @@ export class EventStreams {
     );
   }
 
-  /** The same for events of another source; `subscribe` is told what to call when there may be something to read. */
+  /** The same for events of another source; `subscribe` gets the function to call when events may be available. */
   openFor(principal: Principal, subscribe: (wake: () => void) => EventReader): Response {
     this.#requireRoom(principal);
     const { commentMs = COMMENT_MS, isStillValid } = this.#options;
     const stream = new OpenStream(principal, {
       subscribe,
       commentMs,
-      // A token whose end was moved closer runs out without anybody saying so.
+      // A token whose expiry was moved forward expires without an event.
       mayGoOn: () => isStillValid(principal),
       onEnd: () => void this.#open.delete(stream),
     });
@@ -83,13 +83,13 @@ export class EventStreams {
     return new Response(stream.body, { headers });
   }
 
-  /** Cuts the streams of everybody who would no longer be let in. */
+  /** Closes the streams of principals that would no longer be admitted. */
   recheck(): void {
     for (const stream of this.#open)
       if (!this.#options.isStillValid(stream.principal)) stream.end();
   }
 
-  /** Cuts all streams; no new one is opened. */
+  /** Closes all streams; no new one is opened. */
   close(): void {
     this.#isClosed = true;
     for (const stream of this.#open) stream.end();
@@ -121,12 +121,12 @@ const callerOf = ({ method, userId, tokenId, address }: Principal) =>
 interface OpenStreamOptions {
   readonly subscribe: (wake: () => void) => EventReader;
   readonly commentMs: number;
-  /** Asked before each comment. */
+  /** Called before each comment. */
   readonly mayGoOn: () => boolean;
   readonly onEnd: () => void;
 }
 
-/** One stream. It takes events only when the client has taken those before, so that nothing piles up here. */
+/** One stream. It reads an event only when the client has read those before, so that nothing queues up here. */
 class OpenStream {
   readonly principal: Principal;
   readonly body: ReadableStream<Uint8Array>;
@@ -148,7 +148,7 @@ class OpenStream {
     this.body = new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
-        // An id without data is no event, but the client remembers it, so that nothing is lost if it is cut off at once.
+        // An id without data is no event, but the client stores it, so that it misses nothing if the connection ends at once.
         const opening = `retry: ${RETRY_MS}\nid: ${this.#subscription.position}\n\n`;
         controller.enqueue(Buffer.from(opening));
       },
@@ -172,7 +172,7 @@ class OpenStream {
     for (const listener of this.#endings.splice(0)) listener();
   }
 
-  /** Later in the same turn, because whoever is shut out in this turn must not be told what happened in it. */
+  /** In a microtask, because a client that loses access in this turn must not receive the events of this turn. */
   #wake(): void {
     if (this.#isWoken) return;
     this.#isWoken = true;

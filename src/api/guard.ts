@@ -1,4 +1,4 @@
-// Decides about every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
+// Authorizes every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
 import { anybody, includesRole, type Principal, type Role } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import { type AccessMatch, type AccessRow, createAccessMatcher } from "./access.ts";
@@ -9,29 +9,29 @@ export interface GuardOptions {
   readonly table: readonly AccessRow[];
   /** Whether the address of a socket may use the API at all. */
   readonly isAllowedAddress: (address: string) => boolean;
-  /** Whether the address of a socket is this machine's own; default: none is. */
+  /** Whether the address of a socket belongs to this machine; default: no address does. */
   readonly isOwnMachine?: (address: string) => boolean;
   /** Host that the listener is bound to. */
   readonly boundHost: string;
   readonly publicUrl: () => string | null;
-  /** What the gateway writes into CDN-Loop (RFC 8586) of every request that it passes on; absent: nothing. */
+  /** The gateway's token in CDN-Loop (RFC 8586) of every proxied request; absent: none. */
   readonly loopToken?: string;
-  /** Who calls; throws a 401 for wrong credentials, null when there are none and some are needed. */
+  /** The principal; null when credentials are required and absent; throws a 401 for wrong ones. */
   readonly authenticate?: Authenticate;
 }
 
 export interface Admission extends AccessMatch {
-  /** The least role that may do this. */
+  /** The minimum role. */
   readonly needed: Role | "open";
   readonly principal: Principal;
 }
 
-/** The one path that is answered whatever address asks for it. */
+/** The only path that every address may request. */
 const HEALTH_PATH = "/healthz";
-/** What `sluice healthcheck` asks on the machine itself, whatever networks may use the API. */
+/** `sluice healthcheck` requests it from the machine itself, independent of the allowed networks. */
 const READY_PATH = "/readyz";
 
-/** Returns the function that lets a request in or throws the ApiError that refuses it. */
+/** Returns the function that admits a request or throws the ApiError that rejects it. */
 export function createGuard(
   options: GuardOptions,
 ): (request: Request, pathname: string, peer: string) => Admission {
@@ -77,16 +77,16 @@ function decodeParams(params: Readonly<Record<string, string>>): Record<string, 
 }
 
 /**
- * A target may be this listener under a name that nobody could recognise: whoever comes that way has passed neither the
- * firewall around it nor an address of its own.
+ * A target may be this listener under any name: a proxied client bypasses the firewall and arrives with the gateway's
+ * address.
  */
 function checkLoop({ headers }: Request, token: string | undefined): void {
   if (token !== undefined && headers.get("cdn-loop")?.includes(token) === true)
-    throw new ApiError(403, "requests that the gateway itself passes on are not accepted");
+    throw new ApiError(403, "requests that the gateway itself proxies are not accepted");
 }
 
 /**
- * A page of another site can make a browser send requests here; the browser then says so in one of these fields. Neither
+ * A page of another site can make a browser send requests here; the browser then sends Sec-Fetch-Site or Origin. Neither
  * field: no browser.
  */
 function checkOrigin(request: Request, publicUrl: string | null): void {
@@ -108,8 +108,8 @@ function toOrigin(url: string | null): string | null {
 }
 
 /**
- * Against DNS rebinding: a name that somebody else's name server points at this machine is not ours. An address written
- * as such cannot be rebound, and a request without Host comes from no browser.
+ * Against DNS rebinding: rejects foreign names that resolve to this machine. An IP address cannot be rebound, and a
+ * request without Host comes from no browser.
  */
 function checkHost(request: Request, { boundHost, publicUrl }: GuardOptions): void {
   const url = publicUrl();

@@ -5,14 +5,14 @@ import { findAmbiguity } from "../model/json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;
-/** In which a whole body must have arrived: whoever sends a byte now and then would hold a connection for ever. */
+/** Deadline of the whole body: a client that sends a byte now and then would hold a connection forever. */
 const BODY_DEADLINE_MS = 30_000;
-/** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
+/** More than any valid body needs; recursion over a deeper one could exhaust the stack. */
 const MAX_DEPTH = 64;
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** In which all of it must have arrived. */
+  /** Deadline of the whole body. */
   readonly deadlineMs: number;
 }
 
@@ -38,8 +38,8 @@ export async function readText(request: Request, limits: BodyLimits): Promise<st
 }
 
 /**
- * All bytes; a 413 as soon as they are too many: a chunked body declares no length and is counted while it arrives. With a
- * reader, because leaving `for await` over the body of a request that was passed on never returns in Bun 1.4.5.
+ * All bytes; throws a 413 as soon as they are too many: a chunked body declares no length. Uses a reader, because leaving
+ * `for await` over the body of a cloned request never returns in Bun 1.4.5.
  */
 export async function readBytes(
   request: Request,
@@ -77,7 +77,7 @@ const tooLarge = (maxBytes: number) =>
 const tooSlow = (deadlineMs: number) =>
   new ApiError(408, `the body did not arrive within ${deadlineMs / 1000} seconds`, closing);
 
-/** Parses and refuses what programs read in different ways or cannot read at all. */
+/** Parses JSON and rejects what parsers read differently or not at all. */
 export function parseJson(text: string): unknown {
   if (text.trim() === "") throw new ApiError(400, "the body is empty, JSON is required");
   checkDepth(text);
@@ -89,8 +89,7 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * Whoever could bring in what looks like a value that this gateway has encrypted would have the next start ask for a key that
- * nobody has.
+ * A forged text in the form of a sealed value would make the next start fail: no key decrypts it.
  */
 function refuseSealed(text: string, value: unknown): void {
   if (!text.includes("sealed:1:") && !text.includes("\\u")) return;
@@ -115,13 +114,13 @@ function parse(text: string): unknown {
 
 function malformed(text: string, error: Error): string {
   const at = findJsonError(text);
-  // The parser quotes what it stumbled over, which may be a password without its quotation marks.
+  // The parser quotes the invalid token, which may be a password without quotation marks.
   const reason = error.message.replace(/^JSON Parse error: /, "").replace(/ ?"[\s\S]*"/, "");
   if (at === null) return `the body is not valid JSON: ${reason}`;
   return `the body is not valid JSON at line ${at.line}, column ${at.column}: ${reason}`;
 }
 
-/** A member of this name would change what an object inherits as soon as it is copied. */
+/** A member of this name would change the prototype of a copied object. */
 function refuseProto(key: string, value: unknown): unknown {
   if (key === "__proto__") throw new ApiError(400, "__proto__: is not a known field");
   return value;

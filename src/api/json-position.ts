@@ -1,9 +1,9 @@
-// Finds where a text stops being JSON (RFC 8259), which the parser of the runtime does not tell; parses nothing.
+// Finds where a text stops being JSON (RFC 8259), which Bun's parser does not report; parses nothing.
 const SPACE = /[ \t\n\r]*/y;
 const SCALAR =
   /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Line and column, from 1, of the first place that is not JSON; null when all of it is. */
+/** Line and column, from 1, of the first syntax error; null when there is none. */
 export function findJsonError(
   text: string,
 ): { readonly line: number; readonly column: number } | null {
@@ -14,7 +14,7 @@ export function findJsonError(
   return { line: before.split("\n").length, column: before.length - lineStart + 1 };
 }
 
-/** Walks over a text; each method says whether it found what it stands for, and stops where it did not. */
+/** Walks over a text; each method returns whether it matched, and stops where it did not. */
 class Scanner {
   at = 0;
   readonly #text: string;

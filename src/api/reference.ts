@@ -1,4 +1,4 @@
-// Makes the page of the API reference and the description of the API from what the endpoints say of themselves; answers no call.
+// Builds the API reference page and the OpenAPI description from the endpoints; handles no call.
 import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, YAML_PATH } from "./docs.ts";
@@ -7,7 +7,7 @@ import { schemas } from "./schemas.ts";
 import { anyScheme, describeAccess, securitySchemes } from "./security-schemes.ts";
 
 export interface Reference {
-  /** The page or the description that is found under a path. */
+  /** The page or the description at a path. */
   answer(path: string): Promise<Response>;
 }
 
@@ -17,7 +17,7 @@ export interface ReferenceOptions {
   readonly sessionCookie: string;
 }
 
-/** Routes as the framework would, so that its plugin finds what to describe; nothing but the reference is ever asked for. */
+/** A second framework instance with all routes, so that its plugin can describe them; it only serves the reference. */
 export function createReference(
   endpoints: readonly Endpoint[],
   options: ReferenceOptions,
@@ -42,14 +42,14 @@ async function describeAsYaml(elysia: Pick<Elysia, "handle">): Promise<Response>
   });
 }
 
-/** Without quotation marks or angle brackets: the plugin puts it into the page's attributes as it is. */
+/** Without quotation marks or angle brackets: the plugin writes it into the page's attributes unescaped. */
 const introduction = [
-  "Configures the gateway at run time. A change is answered with 200 only when every worker serves it.",
-  "An error is an object with the one field `error`: a message that names what is wrong. PUT replaces an object, absent fields return" +
+  "Configures the gateway at run time. A change returns 200 only when every worker serves it.",
+  "An error is an object with one field `error`: a message that says what is wrong. PUT replaces an object, absent fields return" +
     " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
-    " `?dry_run=1` checks a change without making it; `If-Match` with an `ETag` makes it only if nobody else was faster.",
-  "While there are no users, everybody who reaches this address may do everything. From the first user on, a session cookie," +
-    " an `Authorization` header with `Bearer` and a token, or an `X-Admin-Token` header is needed.",
+    " `?dry_run=1` validates a change without making it; `If-Match` with an `ETag` makes it only if the object is unchanged.",
+  "Before the first user exists, every client of this address has full access. From then on, a session cookie," +
+    " an `Authorization` header with `Bearer` and a token, or an `X-Admin-Token` header is required.",
 ].join("\n\n");
 
 /** The plugin that serves the page and collects the description from the routes. */
@@ -75,14 +75,14 @@ function docsPlugin({ version, sessionCookie }: ReferenceOptions) {
   });
 }
 
-/** A gate in a stream; without one of the page's own, browsers ask for /favicon.ico. */
+/** A sluice gate; without an icon in the page browsers request /favicon.ico. */
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Cpath fill=%22%231a7fb5%22 d=%22M1 2h14v2h-2v3h-2V4H9v5H7V4H5v3H3V4H1zm0 9q1.75-2 3.5 0t3.5 0 3.5 0 3.5 0v2q-1.75 2-3.5 0t-3.5 0-3.5 0-3.5 0z%22/%3E%3C/svg%3E";
 
-/** No fonts, proxies, telemetry or assistants of the reference's maker. */
+/** No fonts, proxies, telemetry or assistants of the reference's vendor. */
 const scalarConfig = {
   url: DESCRIPTION_PATH,
-  // The plugin gives the address in a way that the reference calls deprecated on the console of every visitor.
+  // The plugin sets the URL in a form for which the reference logs a deprecation warning in the browser.
   spec: { url: "" },
   favicon: ICON,
   withDefaultFonts: false,
@@ -94,7 +94,7 @@ const scalarConfig = {
 };
 
 const yamlDescription = {
-  summary: "This description",
+  summary: "OpenAPI description",
   tags: ["Status"],
   security: [],
   responses: {

@@ -1,16 +1,16 @@
-// Takes down changes that were not made: who tried, what, and why not; decides nothing about any request.
+// Records rejected changes in the audit log: who tried what, and why it failed; decides nothing about any request.
 import type { AuditSink } from "../control/audit-entry.ts";
 import type { Principal } from "../control/principal.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import { type AccessRow, createAccessMatcher } from "./access.ts";
 import type { Authenticate } from "./guard.ts";
 
-/** How a request ended that was answered with an error. */
+/** The error response to a request. */
 export interface Refusal {
   readonly pathname: string;
   readonly peer: string;
   readonly status: number;
-  /** What the client was told. */
+  /** The error message that the client received. */
   readonly message: string;
 }
 
@@ -24,7 +24,7 @@ export class Refusals {
     this.#match = createAccessMatcher(table);
   }
 
-  /** The same function, but who was recognised is remembered for as long as the request lasts. */
+  /** Wraps the function so that the principal is known for as long as the request lasts. */
   watch(authenticate: Authenticate): Authenticate {
     return (request, peer, row) => {
       const principal = authenticate(request, peer, row);
@@ -33,13 +33,13 @@ export class Refusals {
     };
   }
 
-  /** Takes the request down if it would have changed something; of strangers only that they were kept out. */
+  /** Records the request if it would have changed something; of unauthenticated clients only the rejection. */
   record(request: Request, { pathname, peer, status, message }: Refusal): void {
     const { method } = request;
     if (method === "GET" || method === "HEAD" || isDryRun(request)) return;
     const found = this.#match(pathname);
     const needed = found?.row.methods[method];
-    // What is open to everybody, such as signing in, records its own failures.
+    // Open endpoints, such as sign-in, record their own failures.
     if (found === null || needed === undefined || needed === "open") return;
     const caller = this.#callers.get(request);
     if (caller === undefined && status !== 401 && status !== 403) return;

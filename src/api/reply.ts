@@ -1,4 +1,4 @@
-// Builds the responses of the management API: JSON, one shape of error, headers that keep browsers careful.
+// Builds the responses of the management API: JSON, one form of error, security headers.
 import { ApiError } from "../model/error.ts";
 import type { Reply } from "./endpoint.ts";
 
@@ -20,20 +20,20 @@ export function toResponse(reply: Reply): Response {
   return response;
 }
 
-/** `{"error": message}`; of an unexpected failure the client learns nothing but the id to ask about. */
+/** `{"error": message}`; for an unexpected failure the message holds the request id only. */
 export function toErrorResponse(error: unknown, requestId: string): Response {
   const known = error instanceof ApiError;
   return new Response(JSON.stringify({ error: errorMessage(error, requestId) }), {
     status: known ? error.status : 500,
     headers: {
       "content-type": JSON_TYPE,
-      // RFC 9110 15.5.2: a 401 says how to do better.
+      // RFC 9110 section 15.5.2: a 401 names the authentication scheme.
       ...(known && error.status === 401 ? { "www-authenticate": "Bearer" } : {}),
       ...(known ? error.headers : {}),
     },
   });
 }
 
-/** What the client is told. */
+/** The message for the client. */
 export const errorMessage = (error: unknown, requestId: string): string =>
   error instanceof ApiError ? error.message : `internal error, request id ${requestId}`;

@@ -1,12 +1,12 @@
-// Schemas of recent requests as the management API shows them; used for the description only.
+// Response schemas of recent requests; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 
 const orNull = (schema: TSchema, description: string) =>
   t.Union([schema, t.Null()], { description });
 const text = t.String();
-const met = (what: string) =>
+const reference = (what: string) =>
   orNull(
-    t.Object({ id: t.String({ format: "uuid" }), name: orNull(text, "Null when it is gone") }),
+    t.Object({ id: t.String({ format: "uuid" }), name: orNull(text, "Null when it was deleted") }),
     what,
   );
 const ms = (description: string) => orNull(t.Number({ minimum: 0 }), description);
@@ -14,40 +14,40 @@ const ms = (description: string) => orNull(t.Number({ minimum: 0 }), description
 export const requestSchemas: Readonly<Record<string, TSchema>> = {
   Request: t.Object(
     {
-      id: t.String({ description: "Names the request in logs and error pages, too" }),
+      id: t.String({ description: "The same ID in logs and error pages" }),
       kind: t.Unsafe<string>({ type: "string", enum: ["http", "stream"] }),
-      time: t.String({ format: "date-time", description: "When it began" }),
+      time: t.String({ format: "date-time", description: "Start of the request" }),
       client: t.String({ description: "Address of the client" }),
       method: orNull(text, "Null for streams"),
-      scheme: t.String({ description: "http or https; of a stream tcp or udp" }),
+      scheme: t.String({ description: "http or https; for streams tcp or udp" }),
       host: orNull(text, "Lower case, without port"),
       path: orNull(text, "With the query, in which secrets are masked"),
-      status: orNull(t.Integer(), "Null when the client was sent none"),
-      route: met("The route or stream route; null when none took it"),
-      service: met("The service"),
+      status: orNull(t.Integer(), "Null when the gateway sent none"),
+      route: reference("The route or stream route; null when no route matched"),
+      service: reference("The service"),
       target: orNull(
-        t.Object({ id: text, address: orNull(text, "Null when it is gone") }),
+        t.Object({ id: text, address: orNull(text, "Null when it was deleted") }),
         "The target of the last attempt",
       ),
-      consumer: orNull(text, "Who sent it, as far as a plugin knows"),
-      attempts: t.Integer({ description: "How often a target was tried" }),
+      consumer: orNull(text, "Consumer, if a plugin authenticated one"),
+      attempts: t.Integer({ description: "Number of attempts" }),
       timings: t.Object(
         {
-          queue: ms("In plugins, waiting for a place of concurrency-limit"),
+          queue: ms("Waiting in the queue of concurrency-limit"),
           plugins: ms("In plugins"),
-          connect: ms("Connecting to the last target; 0 when a connection was kept"),
-          first_byte: ms("Until the head of the answer was there"),
-          total: t.Number({ description: "Until the last byte of the answer" }),
+          connect: ms("Connecting to the last target; 0 for a reused connection"),
+          first_byte: ms("Until the response head arrived"),
+          total: t.Number({ description: "Until the last byte of the response" }),
         },
-        { description: "Milliseconds; null: not known" },
+        { description: "Timings in milliseconds; null: unknown" },
       ),
-      bytes_in: t.Number({ description: "Bytes of the body that the client sent" }),
-      bytes_out: t.Number({ description: "Bytes of the body that it was sent" }),
-      reasons: t.Array(text, { description: "Why it ended as it did; empty: nothing special" }),
-      tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, where it is certain"),
-      http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, where it is certain"),
-      user_agent: orNull(text, "What the client says of itself"),
-      truncated: t.Array(text, { description: "Fields whose text was too long and is cut" }),
+      bytes_in: t.Number({ description: "Bytes of the request body" }),
+      bytes_out: t.Number({ description: "Bytes of the response body" }),
+      reasons: t.Array(text, { description: "Reasons of an unusual outcome; empty: none" }),
+      tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, if known"),
+      http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, if known"),
+      user_agent: orNull(text, "User-Agent of the client"),
+      truncated: t.Array(text, { description: "Fields with truncated text" }),
     },
     { title: "Request" },
   ),

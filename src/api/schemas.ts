@@ -1,4 +1,4 @@
-// Schemas of what the management API answers, put together from the model's; used for the description only.
+// Response schemas of the management API, composed from the model's; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { applicationSchemas } from "./application-schemas.ts";
 import { accessSchemas } from "./access-schemas.ts";
@@ -29,7 +29,7 @@ const targetState = t.Unsafe<string>({
   type: "string",
   enum: ["unknown", "healthy", "failing", "unhealthy", "draining", "disabled"],
   description:
-    "What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do",
+    "Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do",
 });
 
 const target = t.Composite(
@@ -39,7 +39,7 @@ const target = t.Composite(
     t.Object({
       health: t.Object({
         state: targetState,
-        since: t.String({ format: "date-time", description: "Since when" }),
+        since: t.String({ format: "date-time", description: "Start time" }),
         last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
       }),
       active_requests: t.Integer({ description: "Requests in flight" }),
@@ -55,7 +55,7 @@ const serviceHealth = t.Object(
       type: "string",
       enum: ["healthy", "degraded", "failing", "unhealthy", "unknown"],
       description:
-        "degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic",
+        "degraded: some targets are failing or unhealthy; failing: all are, but some still receive traffic; unhealthy: all are unhealthy; unknown: no target has a known state, or none receives traffic",
     }),
     targets: t.Array(
       t.Object({
@@ -63,12 +63,13 @@ const serviceHealth = t.Object(
         host: t.String(),
         port: t.Union([t.Integer(), t.Null()]),
         state: targetState,
-        since: t.String({ format: "date-time", description: "Since when" }),
+        since: t.String({ format: "date-time", description: "Start time" }),
         last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
         by: t.Unsafe<string | null>({
           type: ["string", "null"],
           enum: ["override", "active", "passive", null],
-          description: "Who decided: a person, an active check, the traffic; null: nobody yet",
+          description:
+            "Source of the state: manual override, active check or traffic; null: none yet",
         }),
         weight: t.Integer(),
         priority: t.Integer(),
@@ -89,22 +90,22 @@ const auditEntry = t.Object(
     method: t.Unsafe<string>({
       type: "string",
       enum: ["disabled", "session", "token", "local", "none"],
-      description: "How the actor was recognised; disabled: there were no users yet",
+      description: "Authentication method of the actor; disabled: there were no users yet",
     }),
-    address: t.String({ description: "Address of the connection; empty: the machine itself" }),
+    address: t.String({ description: "IP address of the client; empty: the gateway itself" }),
     action: t.String({ description: "`create`, `update`, `delete`, `login` and so on" }),
     kind: t.String({ description: "Kind of object: `user`, `route` and so on" }),
-    object_id: orNull(t.String(), "Id of the object"),
+    object_id: orNull(t.String(), "ID of the object"),
     object_name: orNull(t.String(), "Name of the object"),
     result: t.Unsafe<string>({
       type: "string",
       enum: ["ok", "refused", "failed"],
-      description: "refused: the request was answered with 4xx; failed: with 500",
+      description: "refused: the response was 4xx; failed: it was 500",
     }),
-    revision: orNull(t.Integer(), "Revision of the configuration that this made"),
+    revision: orNull(t.Integer(), "Revision that the change created"),
     detail: t.Unknown({
       description:
-        "Of a change: `before`, `after` and, of an update, `diff`; of a refusal: method, path, status and error",
+        "Changes: `before`, `after` and, for an update, `diff`; rejected requests: method, path, status and error",
     }),
   },
   { title: "AuditEntry" },
@@ -119,8 +120,8 @@ const named = t.Object({
 
 const explanation = t.Object(
   {
-    listener: orNull(named, "Listener that the request comes through"),
-    route: orNull(named, "Route that takes it"),
+    listener: orNull(named, "Listener of the request"),
+    route: orNull(named, "Route that matches"),
     service: orNull(named, "Service of the route"),
     outcome: t.Unsafe<string>({
       type: "string",
@@ -133,45 +134,45 @@ const explanation = t.Object(
         "unavailable",
         "refused",
       ],
-      description: "What the gateway does; proxy and websocket: it is passed on",
+      description: "What the gateway does with the request",
     }),
-    status: orNull(t.Integer(), "Status of an answer that the gateway gives itself"),
-    detail: orNull(t.String(), "Why it is not passed on, or where it is redirected to"),
+    status: orNull(t.Integer(), "Status of a local response"),
+    detail: orNull(t.String(), "Reason of a local response, or the redirect's location"),
     upstream: orNull(
       t.Object({
-        url: t.String({ description: "Where the request would go" }),
-        host: t.String({ description: "The Host that it would have" }),
+        url: t.String({ description: "Upstream URL of the request" }),
+        host: t.String({ description: "Host of the upstream request" }),
         targets: t.Array(t.Composite([target, t.Object({ url: t.String() })])),
       }),
-      "Targets of the service; url and host are those of the first that works",
+      "Targets of the service; url and host are those of the first available one",
     ),
     candidates: t.Array(
       t.Object({
         route: named,
-        position: orNull(t.Integer(), "Place in the order of trying; null: the route is off"),
-        matched: t.Boolean({ description: "Whether the request meets all its conditions" }),
-        reason: orNull(t.String(), "The first condition that the request does not meet"),
+        position: orNull(
+          t.Integer(),
+          "Position in the matching order; null: the route is disabled",
+        ),
+        matched: t.Boolean({ description: "Whether the request matches all its conditions" }),
+        reason: orNull(t.String(), "The first condition that does not match"),
       }),
-      { description: "Routes that came closest, in the order in which they are tried" },
+      { description: "Closest routes, in matching order" },
     ),
     plugins: t.Array(
       t.Object({
         id: t.String(),
-        name: t.String({ description: "Which plugin" }),
+        name: t.String({ description: "Name of the plugin" }),
         label: orNull(t.String(), "Name of the instance, if it has one"),
-        scope: orNull(t.String(), "Where it was put"),
-        phases: t.Array(t.String(), { description: "When it runs" }),
+        scope: orNull(t.String(), "Scope of the instance"),
+        phases: t.Array(t.String(), { description: "Phases in which it runs" }),
         applies: orNull(
           t.Boolean(),
-          "Whether its condition holds; null: that depends on who the client is",
+          "Whether its condition matches; null: it depends on the client's identity",
         ),
       }),
-      { description: "Plugins that are there for it, in the order in which they run" },
+      { description: "Plugins of the request, in execution order" },
     ),
-    default_site: orNull(
-      t.Unknown(),
-      "The setting default_site, for a request that no route takes",
-    ),
+    default_site: orNull(t.Unknown(), "The setting default_site, when no route matches"),
   },
   { title: "Explanation" },
 );
@@ -211,13 +212,13 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   StreamRouteInput: streamRouteInput,
   Connection: t.Object(
     {
-      id: t.String({ description: "Id of the connection" }),
-      stream_route_id: t.String({ description: "Id of the stream route" }),
+      id: t.String({ description: "ID of the connection" }),
+      stream_route_id: t.String({ description: "ID of the stream route" }),
       client: t.String({ description: "Address and port of the client" }),
-      target_id: t.Union([t.String(), t.Null()], { description: "Id of the target" }),
+      target_id: t.Union([t.String(), t.Null()], { description: "ID of the target" }),
       bytes_in: t.Integer({ description: "Bytes from the client" }),
       bytes_out: t.Integer({ description: "Bytes to the client" }),
-      started_at: t.String({ format: "date-time", description: "Since when" }),
+      started_at: t.String({ format: "date-time", description: "Start time" }),
     },
     { title: "Connection" },
   ),
@@ -227,7 +228,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       t.Omit(userInput, ["password"]),
       t.Object({
         has_password: t.Boolean({ description: "Whether the user can sign in with a password" }),
-        totp_enabled: t.Boolean({ description: "Whether a second factor is needed to sign in" }),
+        totp_enabled: t.Boolean({ description: "Whether sign-in requires a second factor" }),
         sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
       }),
     ],
@@ -239,24 +240,24 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   TotpCode: totpCodeInput,
   SignInMeans: t.Object(
     {
-      has_password: t.Boolean({ description: "Whether there is a password" }),
+      has_password: t.Boolean({ description: "Whether the user has a password" }),
       sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
-      totp_enabled: t.Boolean({ description: "Whether a code is needed beside the password" }),
+      totp_enabled: t.Boolean({ description: "Whether sign-in requires a second factor" }),
       recovery_codes_left: t.Integer({ description: "Recovery codes that have not been used" }),
     },
     { title: "SignInMeans" },
   ),
   TotpSetup: t.Object(
     {
-      secret: t.String({ description: "The key in base32, to be typed into an app" }),
-      uri: t.String({ description: "otpauth:// address of the key, to be shown as a picture" }),
+      secret: t.String({ description: "The key in base32, for manual entry" }),
+      uri: t.String({ description: "otpauth:// URI of the key, for a QR code" }),
     },
     { title: "TotpSetup" },
   ),
   RecoveryCodes: t.Object(
     {
       recovery_codes: t.Array(t.String(), {
-        description: "Each works once in the place of a code; shown only here",
+        description: "Each works once instead of a code; shown once, in this response",
       }),
     },
     { title: "RecoveryCodes" },
@@ -278,7 +279,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
         updated_at: t.String({ format: "date-time" }),
         admin_allowed_in_force: t.Array(t.String(), {
           description:
-            "Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address",
+            "Networks that may use the management API now: admin_allowed_cidrs, or those of --admin-allow while it is empty; empty: all",
         }),
       }),
     ],
@@ -290,7 +291,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     [
       t.Omit(ssoInput, ["client_secret"]),
       t.Object({
-        client_secret_set: t.Boolean({ description: "Whether there is a client secret" }),
+        client_secret_set: t.Boolean({ description: "Whether a client secret is set" }),
         updated_at: t.String({ format: "date-time" }),
       }),
     ],
@@ -299,22 +300,22 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   SsoInput: ssoInput,
   CachePurge: cachePurgeInput,
   CachePurged: t.Object(
-    { purged: t.Integer({ description: "How many answers there were, in all workers" }) },
+    { purged: t.Integer({ description: "Purged responses, in all workers" }) },
     { title: "CachePurged" },
   ),
   ExplainedRequest: explainInput,
   Explanation: explanation,
   SsoTest: t.Object(
     {
-      ok: t.Boolean({ description: "Whether every check is" }),
+      ok: t.Boolean({ description: "Whether all checks passed" }),
       checks: t.Array(
         t.Object({
-          name: t.String({ description: "What was looked at" }),
-          ok: t.Boolean({ description: "Whether it is as it should be" }),
-          message: t.String({ description: "What was found, for people" }),
+          name: t.String({ description: "Name of the check" }),
+          ok: t.Boolean({ description: "Whether the check passed" }),
+          message: t.String({ description: "Result in one sentence" }),
         }),
         {
-          description: "In the order in which they were made; the first that fails may be the last",
+          description: "In order of execution; may end at the first failure",
         },
       ),
     },
@@ -324,41 +325,41 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Ready: t.Object(
     {
       status: t.Literal("ready"),
-      revision: t.Integer({ description: "What all workers serve" }),
+      revision: t.Integer({ description: "Revision that all workers serve" }),
       workers: t.Integer({ description: "Number of workers" }),
     },
     { title: "Ready" },
   ),
   Status: t.Object(
     {
-      name: t.String({ description: "Name of the program" }),
-      version: t.String({ description: "Version of the program" }),
+      name: t.String({ description: "Program name" }),
+      version: t.String({ description: "Program version" }),
       authentication: t.Unsafe<string>({
         type: "string",
         enum: ["disabled", "enabled"],
-        description: "Whether credentials are needed",
+        description: "Whether credentials are required",
       }),
-      setup_required: t.Boolean({ description: "Whether the first user is still to be created" }),
-      sso_enabled: t.Boolean({ description: "Whether people can sign in with OpenID Connect" }),
+      setup_required: t.Boolean({ description: "Whether no user exists yet" }),
+      sso_enabled: t.Boolean({ description: "Whether users can sign in with OpenID Connect" }),
       sso_label: t.Optional(
         t.String({
-          description: "Text of the button that begins to sign in with it, while it is on",
+          description: "Text of the SSO button, while SSO is enabled",
         }),
       ),
-      uptime_seconds: t.Integer({ description: "Seconds since the start" }),
-      revision: t.Integer({ description: "Number of the configuration in service" }),
+      uptime_seconds: t.Integer({ description: "Uptime in seconds" }),
+      revision: t.Integer({ description: "Revision in service" }),
       read_only: t.Boolean({
-        description: "Whether the configuration is kept in a file, so that changes are refused",
+        description: "Whether the configuration comes from a file, so that the API rejects changes",
       }),
       management_access: t.Unsafe<string>({
         type: "string",
         enum: ["local", "restricted", "any", "held_back"],
         description:
-          "Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what",
+          "Networks that reach the management API. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine only, because a requirement of the address in --admin is missing; the warnings name it",
       }),
       workers: t.Integer({ description: "Number of workers" }),
-      workers_ready: t.Integer({ description: "How many serve the current configuration" }),
-      warnings: t.Array(t.String(), { description: "What is allowed but hardly meant" }),
+      workers_ready: t.Integer({ description: "Workers that serve the current configuration" }),
+      warnings: t.Array(t.String(), { description: "Valid, but probably mistakes" }),
     },
     { title: "Status" },
   ),

@@ -1,4 +1,4 @@
-// How callers prove who they are and which role each operation needs, in the words of OpenAPI; decides nothing.
+// Authentication schemes and required roles of operations in OpenAPI; decides nothing.
 import { accessTable } from "./access.ts";
 import { errorResponses } from "./description.ts";
 import type { Description, Endpoint } from "./endpoint.ts";
@@ -21,20 +21,21 @@ export const securitySchemes = (sessionCookie: string) =>
       type: "apiKey",
       in: "cookie",
       name: sessionCookie,
-      description: "Set by signing in; lasts 7 days. Over HTTPS `__Host-` stands before the name",
+      description: "Set by the sign-in; lasts 7 days. Over HTTPS its name has the prefix `__Host-`",
     },
     accessToken: {
       type: "apiKey",
       in: "query",
       name: "access_token",
-      description: "The same tokens, on event streams only, because browsers set no headers there",
+      description:
+        "The same tokens, only for event streams, because browsers cannot set headers there",
     },
   }) as const;
 
 /** Any one of them is enough. */
 export const anyScheme = [{ bearer: [] }, { adminToken: [] }, { session: [] }];
 
-/** The operation as its endpoint describes it, with what the guard asks for. */
+/** The operation as its endpoint describes it, with the requirements of the guard. */
 export function describeAccess({ method, path, takesBody, description }: Endpoint): Description & {
   readonly security: readonly object[];
 } {

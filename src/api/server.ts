@@ -1,4 +1,4 @@
-// The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
+// The management API from request to response: guard, endpoint, one form of error, headers; and its listener.
 import { SeveralUsers } from "../control/auth/authenticator.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
@@ -13,7 +13,7 @@ import type { StatusSource } from "./routes/status.ts";
 
 export interface ManagementApiDeps extends StatusSource {
   readonly log: Log;
-  /** Host that the listener is bound to: decides which values of Host are accepted. */
+  /** Host that the listener is bound to: the guard accepts it in Host. */
   readonly boundHost: string;
   /** As in the guard's options. */
   readonly loopToken?: string;
@@ -23,9 +23,9 @@ export interface ManagementApiDeps extends StatusSource {
 }
 
 export interface ManagementApi {
-  /** Answers one request; never rejects. `peerAddress` is the socket's. */
+  /** Handles one request; never rejects. `peerAddress` is the socket's. */
   handle(request: Request, peerAddress: string): Promise<Response>;
-  /** All that is routed, as `METHOD /path`. */
+  /** All routes, as `METHOD /path`. */
   readonly routed: readonly string[];
   /** Event streams never end by themselves: this ends them, and no new ones are opened. */
   endStreams(): void;
@@ -72,7 +72,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       } catch (error) {
         response = toErrorResponse(error, requestId);
         if (error instanceof SeveralUsers)
-          for (const cookie of deps.control.auth.cookies.takeBack(error.cookieNames))
+          for (const cookie of deps.control.auth.cookies.clear(error.cookieNames))
             response.headers.append("set-cookie", cookie);
         if (response.status === 500)
           deps.log.error("a management request failed", {
@@ -88,13 +88,13 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
         ...securityHeaders,
         ...(deps.isTls === true ? { "strict-transport-security": HSTS } : {}),
         "x-request-id": requestId,
-        ...(tellsRevision(request, response)
+        ...(namesRevision(request, response)
           ? { "x-config-revision": String(changes.revision) }
           : {}),
         ...Object.fromEntries(response.headers),
         ...(response.ok ? docsHeaders[pathname] : {}),
       });
-      // Of several cookies the object above holds the last one only.
+      // The object above holds only the last of several cookies.
       headers.delete("set-cookie");
       for (const cookie of response.headers.getSetCookie()) headers.append("set-cookie", cookie);
       return new Response(response.body, { status: response.status, headers });
@@ -102,10 +102,10 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   };
 }
 
-/** One year: browsers that came over TLS once come over TLS only. */
+/** One year. */
 const HSTS = "max-age=31536000";
 
-/** Event streams that are cut as soon as a change or the end of a session shuts their callers out. */
+/** Event streams that end as soon as a change or the end of a session revokes their access. */
 function createStreams(
   { control, clock, streams: options }: ManagementApiDeps,
   isAllowedAddress: (address: string) => boolean,
@@ -123,8 +123,8 @@ function createStreams(
   return streams;
 }
 
-/** Every reply to a change names the revision in service, except to those who may not know. */
-function tellsRevision({ method }: Request, { status }: Response): boolean {
+/** Every response to a change names the revision in service, except to clients without access. */
+function namesRevision({ method }: Request, { status }: Response): boolean {
   return method !== "GET" && method !== "HEAD" && status !== 401 && status !== 403;
 }
 
@@ -147,8 +147,8 @@ export interface ManagementServer {
 const IDLE_TIMEOUT_SECONDS = 30;
 
 /**
- * The same for an event stream. Its comments keep it open while the client reads; one that reads nothing, or is gone without
- * a word, is cut after this time.
+ * The same for an event stream. Comments count as activity while the client reads; this closes the streams of clients that
+ * read nothing or vanished.
  */
 const STREAM_TIMEOUT_SECONDS = 60;
 
@@ -160,7 +160,7 @@ export function serveManagementApi(api: ManagementApi, options: ServeOptions): M
     port,
     ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
     idleTimeout,
-    // The limit is held where the body is read, because this one answers without a body.
+    // The body reader enforces the limit, because Bun's 413 has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     async fetch(request, self) {

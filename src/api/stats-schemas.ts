@@ -1,32 +1,32 @@
-// Schemas of the figures of the traffic as the management API shows them; used for the description only.
+// Response schemas of traffic statistics; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 
 const count = (description: string) => t.Integer({ minimum: 0, description });
 const amount = (description: string) => t.Number({ minimum: 0, description });
 const orNull = t.Union([t.Number({ minimum: 0 }), t.Null()], {
-  description: "Null when nothing was measured",
+  description: "Null without measurements",
 });
 const time = (description: string) => t.String({ format: "date-time", description });
 
 const tally = {
-  requests: count("Requests that have ended"),
-  errors: count("Answered with 500 and above"),
-  client_errors: count("Answered with 400 to 499"),
-  broken_off: count("Answers that broke off"),
-  retries: count("Attempts after the first one of a request"),
+  requests: count("Completed requests"),
+  errors: count("Responses with status 500 and above"),
+  client_errors: count("Responses with status 400 to 499"),
+  broken_off: count("Aborted responses"),
+  retries: count("Retries"),
   bytes_in: count("Bytes of request bodies"),
   bytes_out: count("Bytes of response bodies"),
-  error_share: t.Number({ minimum: 0, maximum: 1, description: "errors as a part of requests" }),
+  error_share: t.Number({ minimum: 0, maximum: 1, description: "errors divided by requests" }),
   latency_ms: t.Object(
     { mean: orNull, p50: orNull, p95: orNull, p99: orNull },
-    { description: "Milliseconds from the head of a request to the last byte of its answer" },
+    { description: "Milliseconds from the request head to the last byte of the response" },
   ),
 };
 
 const object = t.Object({
-  id: t.String({ description: "Id, or `_other` and `_none`" }),
-  name: t.String({ description: "The present name, or the last one" }),
-  requests_per_second: amount("Requests in a second"),
+  id: t.String({ description: "ID, or `_other` and `_none`" }),
+  name: t.String({ description: "Present or last name" }),
+  requests_per_second: amount("Requests per second"),
   ...tally,
 });
 
@@ -34,22 +34,22 @@ const byObject = {
   by_route: t.Array(object, { description: "Most requests first" }),
   by_service: t.Array(object, { description: "As by_route" }),
   by_target: t.Array(object, {
-    description: "As by_route. A request counts for each target that it was tried on",
+    description: "As by_route. A request counts for each target of its attempts",
   }),
 };
 
 export const statsSchemas: Readonly<Record<string, TSchema>> = {
   Stats: t.Object(
     {
-      at: time("When this was counted"),
+      at: time("Time of the measurement"),
       now: t.Object(
         {
-          seconds: count("How long it was counted: a minute, less after a start"),
-          requests_per_second: amount("Requests in a second"),
-          bytes_in_per_second: amount("Bytes in a second"),
-          bytes_out_per_second: amount("Bytes in a second"),
-          in_flight: count("Requests that are being served"),
-          open_websockets: count("WebSockets that are open"),
+          seconds: count("Length of the window: a minute, less after a start"),
+          requests_per_second: amount("Requests per second"),
+          bytes_in_per_second: amount("Bytes per second"),
+          bytes_out_per_second: amount("Bytes per second"),
+          in_flight: count("Requests in flight"),
+          open_websockets: count("Open WebSockets"),
           ...tally,
           ...byObject,
         },
@@ -58,16 +58,16 @@ export const statsSchemas: Readonly<Record<string, TSchema>> = {
       history: t.Object(
         {
           range: t.Unsafe<string>({ type: "string", enum: ["1h", "24h", "30d"] }),
-          from: time("When the first point begins"),
-          to: time("When the last point begins"),
-          step_seconds: count("How long a point is"),
-          total: t.Object(tally, { description: "All points together" }),
-          points: t.Array(t.Object({ at: time("When it began"), ...tally }), {
-            description: "Oldest first, only those in which there was traffic",
+          from: time("Start of the first point"),
+          to: time("Start of the last point"),
+          step_seconds: count("Length of a point"),
+          total: t.Object(tally, { description: "Sum of all points" }),
+          points: t.Array(t.Object({ at: time("Start of the point"), ...tally }), {
+            description: "Oldest first, only points with traffic",
           }),
           ...byObject,
         },
-        { description: "The time that was asked for" },
+        { description: "The requested range" },
       ),
     },
     { title: "Stats" },

@@ -1,11 +1,11 @@
-// Schemas of documents, changes and revisions for the description of the API; used for nothing else.
+// Schemas of configuration files, changes and revisions; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 
 const difference = t.Object(
   {
     path: t.String({ description: "`health.active.path`; a list counts as one value" }),
-    before: t.Unknown({ description: "null: it was not there; secrets are masked" }),
-    after: t.Unknown({ description: "null: it is not there any more" }),
+    before: t.Unknown({ description: "null: absent; secrets are masked" }),
+    after: t.Unknown({ description: "null: absent" }),
   },
   { title: "Difference" },
 );
@@ -14,11 +14,11 @@ const objectChange = t.Object(
   {
     action: t.Unsafe<string>({ type: "string", enum: ["create", "update", "delete"] }),
     kind: t.String({ description: "`route`, `settings` and so on" }),
-    id: t.Union([t.String(), t.Null()], { description: "null for what exists only once" }),
+    id: t.Union([t.String(), t.Null()], { description: "null for singletons" }),
     name: t.Union([t.String(), t.Null()], { description: "Name, if it has one" }),
     diff: t.Array(difference, {
       description:
-        "Fields that differ. Of more than 500 objects those created and deleted show none",
+        "Fields that differ; with more than 500 objects, created and deleted ones have none",
     }),
   },
   { title: "ObjectChange" },
@@ -29,24 +29,24 @@ const changes = t.Array(objectChange, { description: "One entry for each object"
 const report = t.Array(
   t.Object({
     level: t.Unsafe<string>({ type: "string", enum: ["carried", "changed", "left_out"] }),
-    what: t.String({ description: "Something in the source" }),
-    why: t.String({ description: "What became of it" }),
+    what: t.String({ description: "Object in the source" }),
+    why: t.String({ description: "Result of its import" }),
   }),
-  { description: "Of an import with `from`: what became of everything in the source" },
+  { description: "Import with `from`: the result for every object in the source" },
 );
 
 const revision = {
   number: t.Integer({ description: "Number of the revision" }),
   at: t.String({ format: "date-time", description: "When" }),
   actor: t.String({ description: "E-mail address of the user or name of the token" }),
-  summary: t.String({ description: "What it did, in one line" }),
+  summary: t.String({ description: "Summary, one line" }),
 };
 
 export const transferSchemas: Readonly<Record<string, TSchema>> = {
   Document: t.Object(
     {
       format: t.Integer({ description: "1" }),
-      program: t.Optional(t.String({ description: "What wrote it" })),
+      program: t.Optional(t.String({ description: "Program that wrote the file" })),
     },
     {
       additionalProperties: true,

@@ -1,4 +1,4 @@
-// Serves the web UI as it was built, by names from its manifest only; knows nothing of its pages.
+// Serves the built web UI, only the files of its manifest; knows nothing of its pages.
 import { ApiError } from "../model/error.ts";
 
 /** One built file, compressed in two ways; the paths lie inside the executable. */
@@ -11,11 +11,11 @@ export interface UiFile {
 
 export type UiFiles = Readonly<Record<string, UiFile>>;
 
-/** Where the pages live. The browser takes the path apart; to the gateway all of them are the same document. */
+/** Paths of the pages. The browser routes them; the gateway serves the same document for all. */
 export const UI_PAGE_PATHS = ["/", "/ui/:page", "/ui/:page/:id", "/ui/:page/:id/:part"] as const;
 export const UI_ASSET_PATH = "/assets/:name";
 
-/** Own scripts only. Styles may be inline, because components are placed with them. */
+/** Own scripts only. Components need inline styles for their layout. */
 const PAGE_POLICY = [
   "default-src 'self'",
   "script-src 'self'",
@@ -39,13 +39,13 @@ const contentTypes: Readonly<Record<string, string>> = {
 };
 
 export interface Ui {
-  /** The document of all pages; says so in plain words when the UI was not built. */
+  /** The document of all pages; a notice when the UI was not built. */
   page(request: Request): Promise<Response>;
-  /** A file that the document names; throws a 404 for every other name. */
+  /** A file of the manifest; throws a 404 for every other name. */
   asset(request: Request, name: string): Promise<Response>;
 }
 
-/** Nothing is read before somebody asks: a start must not wait for pages. */
+/** Reads nothing before the first request: a start must not wait for pages. */
 export function createUi(load: () => Promise<UiFiles | null> = loadBuilt): Ui {
   let loaded: Promise<UiFiles | null> | null = null;
   const fileOf = async (name: string): Promise<UiFile | null> => {

@@ -1,4 +1,4 @@
-// Query parameters and conditional headers of a call in the words of the use-cases; knows no resource.
+// Converts query parameters and conditional headers of a call to options of the use cases; knows no resource.
 import type { QueryEntry } from "../control/list-filter.ts";
 import type { Conditions } from "../control/representation.ts";
 import type { Written, WriteOptions } from "../control/resource.ts";
@@ -9,13 +9,13 @@ export function filtersOf(call: Call): readonly QueryEntry[] {
   return [...call.query.entries()];
 }
 
-/** Refuses every parameter that is not in `known`: a misspelt `dry_run` must not become a real change. */
+/** Rejects every parameter that is not in `known`: a misspelled `dry_run` must not become a real change. */
 export function requireKnownQuery(call: Call, known: readonly string[]): void {
   for (const name of call.query.keys())
     if (!known.includes(name)) throw new ApiError(400, `unknown query parameter "${name}"`);
 }
 
-/** What a mutation was asked to do beside its body. `extra` are parameters that the caller reads itself. */
+/** Options of a mutation. `extra` are parameters that the caller reads itself. */
 export function writeOptionsOf(call: Call, extra: readonly string[] = []): WriteOptions {
   requireKnownQuery(call, ["dry_run", ...extra]);
   return {
@@ -25,7 +25,7 @@ export function writeOptionsOf(call: Call, extra: readonly string[] = []): Write
   };
 }
 
-/** The same for what can change who may reach the management API. */
+/** The same for mutations that can change management access. */
 export function forcibleOptionsOf(call: Call, extra: readonly string[] = []): WriteOptions {
   return { ...writeOptionsOf(call, ["force", ...extra]), force: flagOf(call, "force") };
 }
@@ -49,7 +49,7 @@ function conditionsOf({ headers, method }: Call): Conditions {
   };
 }
 
-/** The headers that every reply to a mutation carries. */
+/** The headers of every response to a mutation. */
 export function changeHeaders(
   revision: number,
   { dryRun }: WriteOptions,

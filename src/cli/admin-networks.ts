@@ -1,12 +1,12 @@
-// Networks as the command line names them: CIDR, `private` and `any`; knows no command.
+// Networks on the command line: CIDR, `private` and `any`; knows no command.
 import { allNetworks, privateNetworks } from "../control/admin-network.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What may stand for NETWORKS, for the help of flags. */
+/** The values of NETWORKS, for the help of flags. */
 export const NETWORK_WORDS = "CIDR[,CIDR], private (RFC 1918, ULA and loopback) or any";
 
-/** The networks that texts name, each one or several with commas; what is no network is handed on as it is. */
+/** The networks in texts, each one or several with commas; invalid entries stay as they are. */
 export function expandNetworks(texts: readonly string[]): readonly string[] {
   return [...new Set(wordsOf(texts).flatMap(networksOf))];
 }

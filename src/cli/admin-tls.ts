@@ -1,4 +1,4 @@
-// Reads the certificate and key that the management API is served with, and says in words what is wrong with them.
+// Reads the certificate and key of the management API, and reports what is wrong with them.
 import { readFileSync } from "node:fs";
 import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
 import type { KeyPair } from "../crypto/x509.ts";
@@ -9,14 +9,14 @@ export interface AdminTlsFiles {
   readonly key: string;
 }
 
-/** A reason that the person who starts the gateway can do something about; its message holds nothing of the key. */
+/** A problem that the operator can fix; its message holds nothing of the key. */
 export class AdminTlsError extends Error {}
 
 /** Throws an AdminTlsError. `now` is in milliseconds. */
 export function loadAdminTls(files: AdminTlsFiles, now: number): KeyPair {
   const { certificate, key, notAfter } = readBoth(files);
   if (Date.parse(notAfter) <= now)
-    throw new AdminTlsError(`--admin-tls-cert: ${files.cert} ended on ${notAfter}`);
+    throw new AdminTlsError(`--admin-tls-cert: ${files.cert} expired on ${notAfter}`);
   return { cert: certificate, key };
 }
 
@@ -28,8 +28,8 @@ function readBoth(files: AdminTlsFiles): CertificateChain {
   } catch (error) {
     if (!(error instanceof ChainError)) throw error;
     const isKey = error.field === "private_key";
-    const place = isKey ? `--admin-tls-key: ${files.key}` : `--admin-tls-cert: ${files.cert}`;
-    throw new AdminTlsError(`${place} ${error.message}`, { cause: error });
+    const source = isKey ? `--admin-tls-key: ${files.key}` : `--admin-tls-cert: ${files.cert}`;
+    throw new AdminTlsError(`${source} ${error.message}`, { cause: error });
   }
 }
 

@@ -1,4 +1,4 @@
-// Says that the gateway serves, and where: a few lines for a person, one event for a program; knows nothing that is not handed in.
+// Announces that the gateway serves, and where: a few lines on standard output and one log event; knows only its parameters.
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { formatAddress } from "./flags.ts";

@@ -1,4 +1,4 @@
-// The commands `diff` and `apply`: what a file in a repository would change in a running gateway, and changing it; know no object.
+// The commands `diff` and `apply`: compare a configuration file with a running gateway, and apply it; know no object.
 import type { Command } from "./command.ts";
 import { describeChanges, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -17,7 +17,7 @@ const shared: readonly Flag[] = [
     name: "prune",
     value: null,
     description:
-      "Delete what the lists in the file do not hold; lists that it lacks stay as they are",
+      "Delete objects that the lists in the file do not hold; lists that it lacks stay unchanged",
   },
   forceFlag,
   passphraseFlag,
@@ -25,7 +25,7 @@ const shared: readonly Flag[] = [
 
 const diffFlags: readonly Flag[] = [
   ...shared,
-  { name: "exit-code", value: null, description: "End with code 1 when there are differences" },
+  { name: "exit-code", value: null, description: "Exit with code 1 when there are differences" },
 ];
 
 export const diffCommand: Command = {
@@ -33,14 +33,14 @@ export const diffCommand: Command = {
   summary: "Show what apply would change in a running gateway",
   usage: "FILE",
   details:
-    "Everything is checked as apply would, and nothing is changed. FILE may be - for standard input.",
+    "Validates the file as apply would, and changes nothing. FILE may be - for standard input.",
   flags: diffFlags,
   run: (argv, context) => send(diffFlags, { argv, dryRun: true }, context),
 };
 
 export const applyCommand: Command = {
   name: "apply",
-  summary: "Make a running gateway as a file says, all of it or nothing",
+  summary: "Apply a configuration file to a running gateway, atomically",
   usage: "FILE",
   details: "Applying the same file again changes nothing. FILE may be - for standard input.",
   flags: shared,

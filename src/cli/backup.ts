@@ -11,18 +11,18 @@ import { dataDirFlag } from "./serve.ts";
 
 const flags: readonly Flag[] = [
   dataDirFlag,
-  { name: "force", value: null, description: "Replace FILE if it is there already" },
+  { name: "force", value: null, description: "Replace an existing FILE" },
 ];
 
 export const backupCommand: Command = {
   name: "backup",
-  summary: "Copy the database to a file, also while a gateway serves it",
+  summary: "Copy the database to a file, also while the gateway runs",
   usage: "FILE",
   details:
-    "FILE is one consistent state, with everything that was answered before the command began: configuration, users,\n" +
-    "tokens, history, audit log, statistics. Its mode is 600. The key of the secrets is not in it and is to be kept apart\n" +
-    "from it: without the key nothing that is encrypted can be read again. To restore, put FILE as sluice.db and the key as\n" +
-    "secret.key into an empty directory and serve that.",
+    "FILE is one consistent state, with every change that completed before the command began: configuration, users,\n" +
+    "tokens, history, audit log, statistics. Its mode is 600. It does not hold the key of the secrets; store the key\n" +
+    "separately: without it the encrypted values cannot be read. To restore, put FILE as sluice.db and the key as\n" +
+    "secret.key into an empty directory and serve it.",
   flags,
   run(argv, { env, print }) {
     const { operand, rest } = takeOperand(flags, argv, "FILE");
@@ -42,14 +42,14 @@ export const backupCommand: Command = {
   },
 };
 
-/** What is not in the copy and is needed to read it. */
+/** The key that is not in the copy and is required to read it. */
 function aboutKey(dataDir: string, { keyIds }: BackupReport): string {
   if (keyIds.length === 0)
-    return "Nothing in it is encrypted; secret.key of the data directory is not in it.";
+    return "It holds no encrypted values, and not the secret.key of the data directory.";
   const path = secretKeyPath(dataDir);
-  const place = existsSync(path) ? `is ${path}` : "is the one in SLUICE_SECRET_KEY of the gateway";
+  const source = existsSync(path) ? `is ${path}` : "is the one in SLUICE_SECRET_KEY of the gateway";
   return (
-    `The key is not in it: what is encrypted needs the key ${keyIds.join(", ")}, which ${place}. ` +
-    "Keep a copy of the key somewhere else than this file."
+    `It does not hold the key: the encrypted values need the key ${keyIds.join(", ")}, which ${source}. ` +
+    "Store a copy of the key separately from this file."
   );
 }

@@ -1,4 +1,4 @@
-// The command `check`: says whether a data directory could be served as it is; changes nothing.
+// The command `check`: validates a file or a data directory; changes nothing.
 import { resolve } from "node:path";
 import { checkDocument } from "../control/transfer/check.ts";
 import { Draft } from "../control/draft.ts";
@@ -17,13 +17,13 @@ import { dataDirFlag } from "./serve.ts";
 
 const flags: readonly Flag[] = [dataDirFlag];
 
-/** Only the words of the problems matter here, not what a handshake would show. */
+/** Only problems matter here, not the certificates of handshakes. */
 const noCertificate = { cert: "", key: "" };
 
-/** `plugins`: all that the gateway has. */
+/** `plugins`: all plugins of the gateway. */
 export const createCheck = (plugins: PluginCatalogue): Command => ({
   name: "check",
-  summary: "Check a file, or the configuration in a data directory, without serving it",
+  summary: "Validate a file, or the configuration in a data directory, without serving it",
   usage: "[FILE]",
   details:
     "FILE is what export writes, YAML or JSON, and is checked by itself; - is standard input. Without it, every stored\n" +

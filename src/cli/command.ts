@@ -1,4 +1,4 @@
-// What a command of the program is; knows none of them.
+// The interface of a command; knows no command.
 import type { Flag } from "./flags.ts";
 
 export interface CommandContext {
@@ -13,9 +13,9 @@ export interface Command {
   readonly summary: string;
   /** Words after the command: `[COMMAND]`. */
   readonly usage?: string;
-  /** More about it, in its own help. */
+  /** Details in its own help. */
   readonly details?: string;
   readonly flags: readonly Flag[];
-  /** Resolves to the exit code: 0 done, 1 failed. A UsageError stands for 2. */
+  /** Resolves to the exit code: 0 success, 1 failure. A UsageError means 2. */
   run(argv: readonly string[], context: CommandContext): Promise<number>;
 }

@@ -1,4 +1,4 @@
-// A gateway whose configuration is a file: applied at the start and whenever it changes, and by nothing else; knows no object.
+// A gateway whose configuration is a file: applies it at the start and whenever it changes; knows no object.
 import { readFileSync, statSync } from "node:fs";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { local } from "../control/principal.ts";
@@ -13,13 +13,13 @@ export interface ConfigFileOptions {
   readonly path: string;
   readonly control: Pick<ControlPlane, "changes" | "transfer">;
   readonly log: Log;
-  /** Of a file that is encrypted; empty: none. */
+  /** Passphrase of an encrypted file; empty: none. */
   readonly passphrase: string;
   /** Default half a second. */
   readonly intervalMs?: number;
 }
 
-/** Looked at again and again: notifications of the system miss files that are replaced behind links, as Kubernetes does. */
+/** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
 
 /** Throws a CommandError in words when there is no document in the file. */
@@ -27,11 +27,11 @@ export function readConfigFile(path: string): SourceDocument {
   return parseDocument(path, readFile(path));
 }
 
-/** Whether the file says where to listen, so that no listeners have to be made up for the first start. */
+/** Whether the file has listeners, so that the first start creates none. */
 export const declaresListeners = ({ value }: SourceDocument): boolean =>
   typeof value === "object" && value !== null && "listeners" in value;
 
-/** `settings.admin_allowed_cidrs` as the file will make it; null: the file says nothing of the settings, or is encrypted. */
+/** `settings.admin_allowed_cidrs` of the file; null: the file has no settings, or is encrypted. */
 export function declaredNetworks({ value }: SourceDocument): readonly string[] | null {
   const { settings } = (value ?? {}) as { readonly settings?: unknown };
   if (typeof settings !== "object" || settings === null) return null;
@@ -40,8 +40,8 @@ export function declaredNetworks({ value }: SourceDocument): readonly string[] |
 }
 
 /**
- * Makes the configuration read-only to everybody else and brings the file into service; throws an ApiError or CommandError
- * with the reason when it cannot. From then on each valid version of it comes into service, and an invalid one is logged.
+ * Makes the configuration read-only for the API and applies the file; throws an ApiError or CommandError with the reason
+ * when it cannot. From then on it applies each valid version of the file and logs an invalid one.
  */
 export async function followConfigFile(options: ConfigFileOptions): Promise<{ stop(): void }> {
   const follower = new Follower(options);
@@ -53,7 +53,7 @@ export async function followConfigFile(options: ConfigFileOptions): Promise<{ st
 
 class Follower {
   readonly #options: ConfigFileOptions;
-  /** Of the version that was looked at last. */
+  /** Of the last version that was read. */
   #text = "";
   #mark = "";
   #isBusy = false;
@@ -101,7 +101,7 @@ class Follower {
     log.info("the configuration file was applied", { path, changes: changes.length, revision });
   }
 
-  /** Differs when the file does. One that is being replaced is looked at next time. */
+  /** Differs when the file does. A file that is being replaced is read next time. */
   #markOf(): string {
     const found = statSync(this.#options.path, { throwIfNoEntry: false });
     return found === undefined ? this.#mark : `${found.mtimeMs} ${found.size} ${found.ino}`;

@@ -1,4 +1,4 @@
-// The local socket in the data directory, on which commands reach the gateway that serves it; knows no operation itself.
+// The control socket in the data directory, over which commands reach the running gateway; knows no operation itself.
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,10 @@ import { roles } from "../model/user.ts";
 import { StoreError } from "../store/error.ts";
 import { DATABASE } from "../store/store.ts";
 
-/** What commands ask for. */
+/** Operations of commands. */
 export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken" | "resetNetworks">;
 export type LocalOperation = keyof LocalOperations;
-/** What only a gateway that serves can do. */
+/** Operations of a running gateway only. */
 export type HandOver = Pick<Replacement, "replace" | "begin" | "release" | "finish" | "fail">;
 type Operations = LocalOperations & HandOver;
 export type LocalInput<K extends keyof Operations> = Parameters<Operations[K]>[0];
@@ -59,33 +59,33 @@ const MAX_BODY_BYTES = 65_536;
 const TOKEN_HEADER = "x-control-token";
 const pathOf = (dataDir: string) => join(dataDir, "control.sock");
 /**
- * Holds what a caller must show. A target may be a socket, this one among them: whoever sends something through the gateway
- * must not give orders here, and has not read this file.
+ * The token of control requests. A target may be a unix socket, this one among them: a client of the gateway must not run
+ * operations here, and cannot read this file.
  */
 const tokenPathOf = (dataDir: string) => join(dataDir, "control.token");
 
 export interface ControlSocket {
-  /** Takes the socket away; what is under way comes to its end. */
+  /** Removes the socket; operations in progress finish. */
   stop(): Promise<void>;
 }
 
 export interface ControlSocketOptions {
   readonly dataDir: string;
   readonly operations: LocalOperations;
-  /** Absent: nothing that is asked of it is known. */
+  /** Absent: its operations are unknown. */
   readonly handOver?: HandOver;
   readonly log: Log;
 }
 
 /**
- * Listens for commands of the same user or root. To be called by the holder of the directory's lock, to whom a socket that
- * is there is a leftover. Null when the file system has no sockets: the gateway serves without.
+ * Listens for commands of the same user or root. The caller must hold the directory's lock, so that an existing socket is
+ * a leftover. Null when the file system has no sockets: the gateway serves without.
  */
 export function serveControlSocket(options: ControlSocketOptions): ControlSocket | null {
   const { dataDir, log } = options;
   const path = pathOf(dataDir);
   const token = randomBytes(32).toString("base64url");
-  // Until its mode is set, nobody else may connect.
+  // Until its mode is set, no other user may connect.
   const mask = process.umask(0o177);
   try {
     for (const leftover of [path, tokenPathOf(dataDir)]) rmSync(leftover, { force: true });
@@ -95,7 +95,7 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
       development: false,
       maxRequestBodySize: MAX_BODY_BYTES,
       fetch(request, self) {
-        // A replacement takes as long as the new process needs to start.
+        // An upgrade lasts until the new process has started.
         self.timeout(request, 0);
         return answer(request, token, options);
       },
@@ -109,7 +109,7 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
     };
   } catch (error) {
     log.warn(
-      "the local socket is missing: reset-password, reset-admin-networks and token need the gateway stopped",
+      "the control socket is missing: reset-password, reset-admin-networks and token require a stopped gateway",
       {
         path,
         error,
@@ -127,7 +127,7 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
     const { pathname } = new URL(request.url);
     const shown = Buffer.from(request.headers.get(TOKEN_HEADER) ?? "");
     if (shown.length !== token.length || !timingSafeEqual(shown, Buffer.from(token)))
-      throw new ApiError(403, "only commands on this machine may ask for this");
+      throw new ApiError(403, "only commands on this machine may use the control socket");
     if (request.method !== "POST") throw new ApiError(405, "only POST is allowed");
     const body: unknown = await request.json().catch(() => null);
     switch (pathname) {
@@ -145,14 +145,14 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
     if (error instanceof ApiError)
       return Response.json({ error: error.message }, { status: error.status });
     log.error("a local command failed", { error });
-    return Response.json({ error: "the gateway failed; its log says why" }, { status: 500 });
+    return Response.json({ error: "internal error; see the log of the gateway" }, { status: 500 });
   }
 }
 
 const unknownCommand = () =>
-  new ApiError(404, "this gateway does not know the command: it is of another version");
+  new ApiError(404, "this gateway has another version and does not know the command");
 
-/** What has to do with the process that is to serve after this one. */
+/** Operations of an upgrade. */
 async function hand(handOver: HandOver, pathname: string, body: unknown): Promise<object> {
   switch (pathname) {
     case "/replace":
@@ -170,12 +170,12 @@ async function hand(handOver: HandOver, pathname: string, body: unknown): Promis
   }
 }
 
-/** The gateway was asked, and ended before it answered: whether it did what was asked is unknown. */
+/** The gateway ended before it responded: the result of the operation is unknown. */
 export class GatewayGoneError extends StoreError {}
 
 /**
- * What the gateway that serves the data directory answers; null when none listens. Throws an ApiError when it refuses, and a
- * GatewayGoneError when it ends meanwhile.
+ * The response of the gateway that serves the data directory; null when none listens. Throws an ApiError when it refuses,
+ * and a GatewayGoneError when it ends meanwhile.
  */
 export async function askGateway<K extends keyof Operations>(
   dataDir: string,
@@ -208,7 +208,7 @@ export async function askGateway<K extends keyof Operations>(
 }
 
 const gone = (dataDir: string, cause: unknown) =>
-  new GatewayGoneError(`the gateway that serves ${dataDir} ended before it answered`, { cause });
+  new GatewayGoneError(`the gateway that serves ${dataDir} ended before it responded`, { cause });
 
 /** Empty while the gateway starts or stops. */
 function readToken(dataDir: string): string {
@@ -221,11 +221,11 @@ function readToken(dataDir: string): string {
   }
 }
 
-/** A directory that others can write to may hold a socket of somebody who waits for passwords. */
+/** In a directory that others can write to, another user may have placed a socket to steal passwords. */
 function isOurSocket(path: string, dataDir: string): boolean {
   const socket = lstatSync(path, { throwIfNoEntry: false });
   if (socket === undefined) return false;
   const database = lstatSync(join(dataDir, DATABASE), { throwIfNoEntry: false });
   if (socket.isSocket() && socket.uid === database?.uid) return true;
-  throw new StoreError(`${path} was not made by the gateway that owns the database beside it`);
+  throw new StoreError(`${path} was not created by the gateway that owns the database beside it`);
 }

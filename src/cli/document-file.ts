@@ -1,4 +1,4 @@
-// A configuration in a file, on its way to the management API, and what came of it for a person to read; knows no object.
+// Reads a configuration file, sends it to the management API and describes the changes; knows no object.
 import { parseJson } from "../api/json-body.ts";
 import type { ObjectDifference } from "../control/transfer/differences.ts";
 import { type DocumentType, readSource, type SourceDocument } from "../control/transfer/source.ts";
@@ -25,7 +25,7 @@ export function typeOf(path: string, text: string): DocumentType {
 /** The same, parsed; throws a CommandError for what is neither YAML nor JSON. */
 export const readFileSource = (path: string): SourceDocument => parseDocument(path, readText(path));
 
-/** The same with what stands in the file. */
+/** The same for the text of the file. */
 export function parseDocument(path: string, text: string): SourceDocument {
   try {
     return readSource(text, typeOf(path, text), parseJson);
@@ -42,7 +42,7 @@ export interface Sending {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What the gateway did, or would do. */
+/** The changes that the gateway made, or would make. */
 export async function sendDocument(
   call: CallManagement,
   { text, type }: DocumentFile,

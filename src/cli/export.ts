@@ -18,17 +18,18 @@ const flags: readonly Flag[] = [
   {
     name: "secrets",
     value: null,
-    description: "Everything, secrets, users and tokens among it, encrypted under a passphrase",
+    description:
+      "Export everything including secrets, users and tokens, encrypted with a passphrase",
   },
   passphraseFlag,
 ];
 
 export const exportCommand: Command = {
   name: "export",
-  summary: "Write the configuration of a running gateway as one document",
+  summary: "Export the configuration of a running gateway to one file",
   details:
-    "Without --secrets, users and tokens are left out and secrets are masked: the document is for a repository. With\n" +
-    "--secrets it is encrypted as a whole and restores the gateway; whoever has lost the passphrase has lost it.",
+    "Without --secrets, the file has no users and tokens, and secrets are masked: it is fit for a repository. With\n" +
+    "--secrets it is encrypted as a whole and restores the gateway. Without the passphrase it cannot be recovered.",
   flags,
   run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
@@ -53,11 +54,11 @@ export const exportCommand: Command = {
   },
 };
 
-/** Whole or not at all, and for the owner only, whatever mode the file had that was there. */
+/** Atomically, and with mode 600, whatever mode an existing file had. */
 function write(path: string, text: string): void {
   const unfinished = `${path}.${process.pid}.part`;
   try {
-    // What is no file, such as a pipe or a link, is written to as it is.
+    // Pipes, links and devices are written to directly.
     if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
       writeFileSync(path, text);
       return;

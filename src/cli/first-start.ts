@@ -1,4 +1,4 @@
-// What --http and --https mean: listeners at the first start, at most a warning afterwards; knows no database.
+// The flags --http and --https: listeners at the first start, a warning afterwards; knows no database.
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { FirstListeners } from "../store/first-configuration.ts";
@@ -7,7 +7,7 @@ import { defaultHttp, defaultHttps, type ServeOptions } from "./serve.ts";
 
 type Given = Pick<ServeOptions, "http" | "https">;
 
-/** The listeners of the first revision; a port of 0 becomes one that is free now, because the stored one has to last. */
+/** The listeners of the first revision; a port of 0 becomes a free one, because the stored port must be fixed. */
 export function firstListeners({ http, https }: Given): FirstListeners {
   return { http: withPort(http ?? defaultHttp), https: withPort(https ?? defaultHttps) };
 }
@@ -19,7 +19,7 @@ function withPort({ hostname, port }: Address): Address {
   return { hostname, port: probe.port };
 }
 
-/** What is stored wins over the command line; whoever gives a flag that says something else should know. */
+/** Stored listeners win over the command line; warns about flags that differ from them. */
 export function warnAboutIgnoredFlags(given: Given, config: GatewayConfig, log: Log): void {
   for (const protocol of ["http", "https"] as const) {
     const wanted = given[protocol];
@@ -32,7 +32,7 @@ export function warnAboutIgnoredFlags(given: Given, config: GatewayConfig, log: 
     if (same) continue;
     const stored = listeners.map(({ address, port }) => formatAddress({ hostname: address, port }));
     log.warn(
-      `--${protocol} ${formatAddress(wanted)} is ignored: listeners are kept in the database since the first start, and cannot be changed yet`,
+      `--${protocol} ${formatAddress(wanted)} is ignored: since the first start the database holds the listeners; change them with the management API`,
       { stored },
     );
   }

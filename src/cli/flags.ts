@@ -4,19 +4,19 @@ import { suggestion, UsageError } from "./usage-error.ts";
 export interface Flag {
   /** Without the dashes: `data-dir`. */
   readonly name: string;
-  /** What stands for the value in the help: `DIR`. Null: the flag takes none. */
+  /** Placeholder of the value in the help: `DIR`. Null: the flag has no value. */
   readonly value: string | null;
   readonly description: string;
   /** Shown in the help. */
   readonly fallback?: string;
-  /** Whether it may be given several times; in the environment the values are separated by commas. */
+  /** Whether it may be repeated; in the environment commas separate the values. */
   readonly repeats?: true;
 }
 
 export interface Flags {
-  /** What was given, on the command line or else in the environment; undefined when neither. */
+  /** The value on the command line or else in the environment; undefined when neither. */
   get(name: string): string | undefined;
-  /** All values of a flag that may be given several times. */
+  /** All values of a repeatable flag. */
   all(name: string): readonly string[];
   /** Whether a flag without a value was given. */
   has(name: string): boolean;
@@ -29,7 +29,7 @@ export const environmentName = (flag: string) =>
 const TRUE = ["1", "true", "yes"];
 const FALSE = ["", "0", "false", "no"];
 
-/** Throws a UsageError for what is unknown, incomplete or given twice. */
+/** Throws a UsageError for unknown, incomplete or repeated flags. */
 export function parseFlags(
   known: readonly Flag[],
   argv: readonly string[],
@@ -49,7 +49,7 @@ export function parseFlags(
     if (given.has(name) && flag.repeats === undefined)
       throw new UsageError(`--${name} is given twice`);
     if (flag.value === null) {
-      if (inline !== undefined) throw new UsageError(`--${name} takes no value`);
+      if (inline !== undefined) throw new UsageError(`--${name} has no value`);
       given.set(name, "true");
       continue;
     }
@@ -83,7 +83,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** `127.0.0.1:9080`, `[::1]:9080`, `localhost:0`; port 0 stands for any free one. */
+/** `127.0.0.1:9080`, `[::1]:9080`, `localhost:0`; port 0 means any free one. */
 export function parseAddress(flag: string, text: string): Address {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+)):(\d{1,5})$/.exec(text);
   const hostname = match?.[1] ?? match?.[2];

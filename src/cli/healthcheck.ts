@@ -1,4 +1,4 @@
-// The command `healthcheck`: whether the gateway on this machine is ready, as an exit code; knows no endpoint but that one.
+// The command `healthcheck`: the readiness of the gateway on this machine as an exit code; knows no other endpoint.
 import type { Command } from "./command.ts";
 import { isLoopbackHost } from "../net/loopback.ts";
 import { type Flag, formatAddress, parseAddress, parseFlags } from "./flags.ts";
@@ -8,18 +8,18 @@ const flags: readonly Flag[] = [
   {
     name: "admin",
     value: "ADDRESS:PORT",
-    description: "Where the management API listens, as serve was told",
+    description: "Address of the management API, as given to serve",
     fallback: "127.0.0.1:9080",
   },
   {
     name: "admin-tls-cert",
     value: "FILE",
-    description: "Given to serve, so the management API speaks TLS; the file itself is not read",
+    description: "Use TLS, because serve has this flag; the file itself is not read",
   },
   {
     name: "wait",
     value: "SECONDS",
-    description: "How long to wait for a gateway that is not ready yet",
+    description: "How long to wait until the gateway is ready",
     fallback: "0",
   },
 ];
@@ -30,10 +30,10 @@ const MAX_WAIT_SECONDS = 3600;
 
 export const healthcheckCommand: Command = {
   name: "healthcheck",
-  summary: "Ask the gateway on this machine whether it is ready",
+  summary: "Check whether the gateway on this machine is ready",
   details:
-    "For containers and scripts that have no other client. It takes the environment variables of serve, so it needs no flag\n" +
-    "beside a gateway that is set up by them. Exit code 0: every worker serves; 1: not, and why is on standard error.",
+    "For containers and scripts without an HTTP client. It reads the environment variables of serve, so it needs no flags\n" +
+    "beside a gateway that uses them. Exit code 0: every worker serves; 1: not ready, with the reason on standard error.",
   flags,
   async run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
@@ -59,8 +59,8 @@ export const healthcheckCommand: Command = {
 };
 
 /**
- * An address that stands for all of the machine is asked on the loopback one. So is any other one that does not answer: a
- * gateway that may not listen there listens on loopback.
+ * Wildcard addresses are checked on loopback. So is any other address that does not respond: a gateway that may not listen
+ * there listens on loopback.
  */
 export function readyUrls(admin: string | undefined, speaksTls: boolean): readonly string[] {
   const { hostname, port } = parseAddress("admin", admin ?? "127.0.0.1:9080");
@@ -85,13 +85,13 @@ async function findProblem(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, {
       redirect: "manual",
-      // The certificate names a host and not this address. Nothing is sent that a stranger could use.
+      // The certificate names a host and not this address. The request holds nothing confidential.
       tls: { rejectUnauthorized: false },
       signal: AbortSignal.timeout(ATTEMPT_MS),
     });
     await response.body?.cancel();
-    return response.status === 200 ? null : `answered ${response.status}`;
+    return response.status === 200 ? null : `returned ${response.status}`;
   } catch (error) {
-    return `does not answer: ${error instanceof Error ? error.message : String(error)}`;
+    return `does not respond: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

@@ -1,13 +1,13 @@
-// The help texts, made from what commands say about themselves; knows no command by name but its own.
+// The help texts, built from the descriptions of commands; knows no command by name but its own.
 import type { Command } from "./command.ts";
 import { environmentName } from "./flags.ts";
 import { suggestion, UsageError } from "./usage-error.ts";
 
-/** The command `help`, about the other ones. */
+/** The command `help` for the other commands. */
 export function createHelp(others: readonly Command[]): Command {
   const help: Command = {
     name: "help",
-    summary: "Show this list, or what one command does",
+    summary: "Show this list, or the help of one command",
     usage: "[COMMAND]",
     flags: [],
     run([word], { print }) {
@@ -49,13 +49,13 @@ function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   const rows = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
   return [
-    "Sluice, a self-hosted HTTP gateway, configured at run time.",
+    "Sluice, a self-hosted HTTP and TCP gateway, configured at run time.",
     "",
     "Usage: sluice COMMAND [FLAGS]",
     "",
     ...rows,
     "",
-    "More about one of them: sluice help COMMAND",
+    "Help of a command: sluice help COMMAND",
     "",
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-// The command `import`: brings a document, or what another program is configured with, into a running gateway; knows no object.
+// The command `import`: imports a configuration file, of Sluice or of another program, into a running gateway; knows no object.
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
 import { convert, type ImportSource, importSources } from "../control/import/convert.ts";
@@ -25,10 +25,14 @@ const flags: readonly Flag[] = [
   {
     name: "mode",
     value: "MODE",
-    description: "merge adds and updates; replace also deletes what the document does not hold",
+    description: "merge adds and updates; replace also deletes objects that the file does not hold",
     fallback: "merge",
   },
-  { name: "dry-run", value: null, description: "Check everything and show it, change nothing" },
+  {
+    name: "dry-run",
+    value: null,
+    description: "Validate the import and show the changes without making them",
+  },
   {
     name: "from",
     value: "PROGRAM",
@@ -38,14 +42,14 @@ const flags: readonly Flag[] = [
   passphraseFlag,
 ];
 
-/** `plugins`: all that the gateway has. */
+/** `plugins`: all plugins of the gateway. */
 export const createImport = (plugins: PluginCatalogue): Command => ({
   name: "import",
-  summary: "Bring a document into a running gateway, all of it or nothing",
+  summary: "Import a configuration file into a running gateway, atomically",
   usage: "FILE",
   details:
-    "FILE is what export wrote, as YAML or JSON, plain or encrypted; - is standard input. It is checked as a whole and\n" +
-    "comes into service as one change, which can be taken back with the revision before it.",
+    "FILE is an export, YAML or JSON, plain or encrypted; - is standard input. The gateway validates it as a whole and\n" +
+    "applies it as one change, which restoring the previous revision reverts.",
   flags,
   run(argv, { env, print }) {
     const { operand: path, rest } = takeOperand(flags, argv, "FILE");

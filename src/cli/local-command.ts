@@ -1,4 +1,4 @@
-// Runs one local operation: in the gateway that serves the data directory, or without one if none does; knows no operation.
+// Runs one local operation: in the gateway that serves the data directory, or offline if none does; knows no operation.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
@@ -14,13 +14,13 @@ import {
 } from "./control-socket.ts";
 import type { Flags } from "./flags.ts";
 
-/** The operations on a data directory that nobody serves. */
+/** The operations on a data directory without a running gateway. */
 export interface Offline {
   readonly operations: LocalOperations;
   close(): void;
 }
 
-/** For changes while there are no workers: what is stored is served at the next start. */
+/** For changes without workers: the next start serves them. */
 export const idleRollout: Rollout = {
   prepare: () => Promise.resolve([]),
   activate: () => Promise.resolve(),
@@ -28,10 +28,10 @@ export const idleRollout: Rollout = {
   status: () => ({ workers: 0, ready: 0, revision: 0 }),
 };
 
-/** Takes the directory; throws a DirectoryInUseError when a gateway has it. */
+/** Locks the directory; throws a DirectoryInUseError when a gateway holds it. */
 export type OpenOffline = (dataDir: string) => Offline;
 
-/** A gateway that starts or stops holds the directory without listening yet or any more. */
+/** A gateway that starts or stops holds the directory without listening. */
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 100;
 
@@ -40,7 +40,7 @@ export interface LocalCall<K extends LocalOperation> {
   readonly input: LocalInput<K>;
 }
 
-/** Prints what came of it with `show` and resolves to the exit code. */
+/** Prints the result with `show` and resolves to the exit code. */
 export async function runLocally<K extends LocalOperation>(
   openOffline: OpenOffline,
   given: Flags,
@@ -48,7 +48,7 @@ export async function runLocally<K extends LocalOperation>(
 ): Promise<number> {
   const dataDir = resolve(given.get("data-dir") ?? "./data");
   try {
-    // Opening would make a new one.
+    // Opening would create a new one.
     if (!existsSync(join(dataDir, DATABASE)))
       throw new StoreError(`there is no database at ${join(dataDir, DATABASE)}`);
     show(await perform(openOffline, dataDir, await call()));
@@ -85,14 +85,14 @@ async function perform<K extends LocalOperation>(
   }
 }
 
-/** Null while a gateway has the directory and may still listen or let go of it. */
+/** Null while a gateway holds the directory and may still listen or release it. */
 function tryOpen(openOffline: OpenOffline, dataDir: string, mayWait: boolean): Offline | null {
   try {
     return openOffline(dataDir);
   } catch (error) {
     if (!(error instanceof DirectoryInUseError)) throw error;
     if (mayWait) return null;
-    throw new StoreError(`${error.message}, which does not answer on its local socket`, {
+    throw new StoreError(`${error.message}, which does not respond on its control socket`, {
       cause: error,
     });
   }

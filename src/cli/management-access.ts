@@ -1,4 +1,4 @@
-// Where the management API listens and who may reach it there, decided at the start; opens no socket and reads no file.
+// Decides at the start where the management API listens and which networks may reach it; opens no socket and reads no file.
 import type { AdminAccess, AdminNetworks } from "../control/admin-network.ts";
 import type { Settings } from "../model/settings.ts";
 import { isLoopbackHost } from "../net/loopback.ts";
@@ -9,25 +9,25 @@ import type { ServeOptions } from "./serve.ts";
 import { StartError } from "./start-error.ts";
 
 export interface ManagementPlace {
-  /** Not that of the options when what it needs is missing. */
+  /** Loopback instead of the option when its requirements are missing. */
   readonly hostname: Address["hostname"];
   readonly access: AdminAccess;
 }
 
-/** What there is already. */
+/** The stored state. */
 export interface Known {
-  /** Whether nothing has been served from the data directory yet. */
+  /** Whether the data directory is new. */
   readonly isNew: boolean;
   readonly users: number;
-  /** `settings.admin_allowed_cidrs`, as it will be. */
+  /** The new `settings.admin_allowed_cidrs`. */
   readonly networks: readonly string[];
 }
 
 type Given = Pick<ServeOptions, "admin" | "adminAllow" | "allowUnauthenticatedRemote">;
 
 /**
- * An address that other machines reach needs networks that may use it, and users or the consent to have none. Without them a
- * new start throws a StartError. What was served before is served on in any case, with the management API on loopback.
+ * An address that other machines reach requires allowed networks, and users or --allow-unauthenticated-remote. Without them
+ * a first start throws a StartError. Later starts serve in any case, with the management API on loopback.
  */
 export function placeManagement(given: Given, known: Known): ManagementPlace {
   const { admin, adminAllow: allowed, allowUnauthenticatedRemote } = given;
@@ -43,12 +43,12 @@ export function placeManagement(given: Given, known: Known): ManagementPlace {
   };
 }
 
-interface Lacks {
+interface Missing {
   readonly lacksNetworks: boolean;
   readonly lacksUsers: boolean;
 }
 
-function refusalOf(admin: Address, { lacksNetworks, lacksUsers }: Lacks): string {
+function refusalOf(admin: Address, { lacksNetworks, lacksUsers }: Missing): string {
   const wanted = [
     lacksNetworks
       ? `give --admin-allow NETWORKS with the networks that may use the management API (${NETWORK_WORDS})`
@@ -60,11 +60,11 @@ function refusalOf(admin: Address, { lacksNetworks, lacksUsers }: Lacks): string
   return `--admin ${formatAddress(admin)} can be reached from other machines: ${wanted.join(", and ")}; or listen on 127.0.0.1`;
 }
 
-/** Names no address: the status is open to all clients. */
-function reasonOf({ lacksNetworks, lacksUsers }: Lacks): string {
+/** Names no address: the status endpoint is public. */
+function reasonOf({ lacksNetworks, lacksUsers }: Missing): string {
   const wanted = [
     lacksNetworks
-      ? "no networks are named that may use it: start with --admin-allow NETWORKS, or set settings.admin_allowed_cidrs and restart"
+      ? "no networks are allowed to use it: start with --admin-allow NETWORKS, or set settings.admin_allowed_cidrs and restart"
       : null,
     lacksUsers
       ? "no user exists: create one and restart, or start with --allow-unauthenticated-remote"
@@ -73,7 +73,7 @@ function reasonOf({ lacksNetworks, lacksUsers }: Lacks): string {
   return `the management API listens on loopback only and not on the address of --admin, because ${wanted.join("; and because ")}`;
 }
 
-/** Logs what the operator should know about who may use the management API. */
+/** Warns about the access to the management API. */
 export function warnAboutAccess(networks: AdminNetworks, settings: Settings, log: Log): void {
   for (const warning of networks.warnings()) log.warn(warning);
   const { admin_allowed_cidrs: stored } = settings;

@@ -1,4 +1,4 @@
-// Calls the management API of a running gateway for a command; knows addresses and tokens, no endpoint.
+// The client of the management API for commands; knows addresses and tokens, no endpoint.
 import { readFileSync } from "node:fs";
 import type { Flag, Flags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
@@ -7,25 +7,23 @@ export const managementFlags: readonly Flag[] = [
   {
     name: "url",
     value: "URL",
-    description: "Where the management API answers; the token comes from SLUICE_TOKEN",
+    description: "URL of the management API; the token comes from SLUICE_TOKEN",
     fallback: "http://127.0.0.1:9080",
   },
   {
     name: "ca",
     value: "FILE",
-    description:
-      "Certificates (PEM) that the management API is trusted by, beside those of the system",
+    description: "CA certificates (PEM) to trust for the management API, beside the system's",
   },
 ];
 
 export const forceFlag: Flag = {
   name: "force",
   value: null,
-  description:
-    "Also if the new admin_allowed_cidrs shut out the address that this command comes from",
+  description: "Make the change even if the new admin_allowed_cidrs lock out this client's address",
 };
 
-/** A reason that a command prints before it ends with code 1. */
+/** An error that a command prints before it exits with code 1. */
 export class CommandError extends Error {}
 
 export interface ManagementCall {
@@ -36,10 +34,10 @@ export interface ManagementCall {
   readonly body?: string;
 }
 
-/** The text of a 200; throws a CommandError with what the gateway says instead. */
+/** The text of a 200; throws a CommandError with the gateway's error otherwise. */
 export type CallManagement = (call: ManagementCall) => Promise<string>;
 
-/** The token stands in the environment and not on the command line, which everybody on the machine may read. */
+/** The token is in the environment and not on the command line, which every user of the machine can read. */
 export function managementClient(
   given: Flags,
   env: Readonly<Record<string, string | undefined>>,
@@ -56,18 +54,18 @@ export function managementClient(
       headers: { ...headers, ...(token === "" ? {} : { authorization: `Bearer ${token}` }) },
       ...(body === undefined ? {} : { body }),
     }).catch((error: unknown) => {
-      throw new CommandError(`${base} does not answer: ${(error as Error).message}`);
+      throw new CommandError(`${base} does not respond: ${(error as Error).message}`);
     });
     const text = await response.text();
     if (response.status === 200) return text;
-    const problem = errorIn(text) ?? `${base} answered ${response.status}`;
+    const problem = errorIn(text) ?? `${base} returned ${response.status}`;
     throw new CommandError(`${problem}${hintFor(response.status, problem)}`);
   };
 }
 
 function hintFor(status: number, problem: string): string {
-  if (status === 401) return "; SLUICE_TOKEN must hold a token";
-  return problem.includes("?force=1") ? "; that is --force of this command" : "";
+  if (status === 401) return "; set SLUICE_TOKEN to a valid token";
+  return problem.includes("?force=1") ? "; use --force of this command" : "";
 }
 
 function baseOf(text: string): string {
@@ -95,7 +93,7 @@ export function readText(path: string): string {
   }
 }
 
-/** Runs a command that says why it failed on standard error. */
+/** Runs a command and prints its error to standard error. */
 export async function reportingErrors(run: () => Promise<number>): Promise<number> {
   try {
     return await run();

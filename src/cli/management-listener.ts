@@ -1,4 +1,4 @@
-// Loads the management API and listens for it, with the reason in words when that is impossible; knows no endpoint.
+// Loads the management API and opens its listener; knows no endpoint.
 import type { ManagementServer } from "../api/server.ts";
 import type { Clock } from "../clock.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
@@ -14,16 +14,16 @@ export interface ManagementOptions {
   readonly adminTls: KeyPair | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** By which the workers of this gateway know their own requests. */
+  /** CDN-Loop token by which the gateway recognizes its own requests. */
   readonly loopToken: string;
 }
 
-/** To be called until the former gateway has let go of the port; null: there is none. */
+/** Retries until the old process has released the port; null: there is none. */
 type Retry = ((bind: () => ManagementServer) => Promise<ManagementServer>) | null;
 
 /**
- * Has the API listen. On loopback instead of its configured address, a port that is taken must not stop the traffic: there
- * it takes a free one.
+ * Opens the listener. On loopback instead of the configured address, a used port must not stop the traffic: the API uses a
+ * free one instead.
  */
 export async function listen(
   serveApi: () => ManagementServer,
@@ -42,12 +42,12 @@ export async function listen(
 export interface ListenOptions {
   readonly retry: Retry;
   readonly management: { port: number };
-  /** Whether it listens on loopback although it was given another address. */
+  /** Whether it listens on loopback instead of the configured address. */
   readonly isHeldBack: boolean;
   readonly log: Log;
 }
 
-/** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
+/** Loads the API while the workers start in their own threads, because it loads slowest. */
 export async function loadApi({
   admin,
   adminTls,

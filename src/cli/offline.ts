@@ -1,4 +1,4 @@
-// Opens a data directory that nobody serves, for a command that repairs it; knows no command.
+// Opens a data directory without a running gateway, for a command that repairs it; knows no command.
 import { systemClock } from "../clock.ts";
 import { type ChangeContext, compileStored } from "../control/control-plane.ts";
 import { fieldChecks } from "../control/field-checks.ts";
@@ -12,7 +12,7 @@ import { Store } from "../store/store.ts";
 import { idleRollout, type OpenOffline } from "./local-command.ts";
 import { createControl } from "./stored-control.ts";
 
-/** The data directory for a command that repairs it, while nobody serves it. */
+/** The data directory for a command that repairs it, while no gateway serves it. */
 export const createOpenOffline =
   (plugins: PluginCatalogue): OpenOffline =>
   (dataDir) => {

@@ -1,4 +1,4 @@
-// Opens what is stored, or makes what a first start begins with, and compiles it; starts nothing.
+// Opens the stored configuration, or creates the first one, and compiles it; starts nothing.
 import type { Clock } from "../clock.ts";
 import type { AdminAccess } from "../control/admin-network.ts";
 import { type ChangeContext, compileStored } from "../control/control-plane.ts";
@@ -21,7 +21,7 @@ import { placeManagement } from "./management-access.ts";
 import type { ServeOptions } from "./serve.ts";
 import { StartError } from "./start-error.ts";
 
-export interface Surroundings {
+export interface StateContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly plugins: PluginCatalogue;
@@ -32,23 +32,23 @@ export interface OpenedState {
   readonly box: SecretBox;
   readonly stored: StoredState;
   readonly adminTls: KeyPair | null;
-  /** Where the management API listens; its port is to be set once it is known. */
+  /** Address of the management API; the caller sets its port once it is known. */
   readonly management: { readonly hostname: Address["hostname"]; port: number };
   readonly adminAccess: AdminAccess;
   readonly context: () => ChangeContext;
   readonly current: Compiled;
 }
 
-/** Throws in words when it cannot be served. */
+/** Throws with the reason when the gateway cannot serve it. */
 export async function openState(
   options: ServeOptions,
-  { clock, log, plugins }: Surroundings,
+  { clock, log, plugins }: StateContext,
 ): Promise<OpenedState> {
   const { dataDir } = options;
   const fromFile =
     options.config === null ? null : declaredNetworks(readConfigFile(options.config));
   const nothing = { isNew: true, users: 0, networks: fromFile ?? [] };
-  // Before there is a data directory, so that a first start that is refused leaves none behind.
+  // Before the data directory exists, so that a refused first start leaves none behind.
   if (!Store.isThere(dataDir)) placeManagement(options, nothing);
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
@@ -74,7 +74,7 @@ export async function openState(
 function loadOrMake(
   store: Store,
   options: ServeOptions,
-  { clock, log }: Pick<Surroundings, "clock" | "log">,
+  { clock, log }: Pick<StateContext, "clock" | "log">,
 ): StoredState {
   if (!store.isEmpty()) {
     const stored = store.load();

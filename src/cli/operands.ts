@@ -1,10 +1,9 @@
-// Tells words that stand for themselves from flags and their values on a command line; knows no command.
+// Separates operands from flags and their values on a command line; knows no command.
 import type { Flag } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
 /**
- * The one word that is no flag, and the rest, which is for parseFlags: it is what refuses flags that do not exist. `name`
- * stands for the word in messages: `EMAIL`.
+ * The operand, and the rest for parseFlags, which rejects unknown flags. `name` is the operand's name in messages: `EMAIL`.
  */
 export function takeOperand(
   known: readonly Flag[],
@@ -16,7 +15,7 @@ export function takeOperand(
   return { operand, rest };
 }
 
-/** The same, with null when there is no such word. */
+/** The same, with null when there is no operand. */
 export function takeOptionalOperand(
   known: readonly Flag[],
   argv: readonly string[],
@@ -32,7 +31,7 @@ export function takeOptionalOperand(
     }
     rest.push(word);
     const flag = known.find((candidate) => word === `--${candidate.name}`);
-    // Whether the next word belongs to a flag that does not exist is unknown: the flag is what is wrong.
+    // Whether the next word is the value of an unknown flag cannot be known: report the flag.
     if (flag === undefined && !word.includes("=")) return { operand: "", rest };
     const value = flag === undefined || flag.value === null ? undefined : words.shift();
     if (value !== undefined) rest.push(value);

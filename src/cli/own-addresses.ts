@@ -1,9 +1,9 @@
-// Under which addresses a listener of this machine is reached; resolves no names.
+// The addresses at which clients reach a listener of this machine; resolves no names.
 import { hostname, networkInterfaces } from "node:os";
 import type { ListenAddress } from "../snapshot/address-overlap.ts";
 import type { Address } from "./flags.ts";
 
-/** The address itself; for one that stands for all, those of every network interface and the name of the machine too. */
+/** The address itself; for a wildcard, the addresses of all network interfaces and the name of the machine. */
 export function reachableAt({ hostname: address, port }: Address): readonly ListenAddress[] {
   if (address !== "0.0.0.0" && address !== "::") return [{ address, port }];
   const interfaces = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);

@@ -1,11 +1,11 @@
-// Where a command finds the passphrase of an encrypted document: never on the command line, which others may read.
+// Reads the passphrase of an encrypted export: never from the command line, which other users can read.
 import type { Flag, Flags } from "./flags.ts";
 import { CommandError, readText } from "./management-client.ts";
 
 export const passphraseFlag: Flag = {
   name: "passphrase-file",
   value: "FILE",
-  description: "File whose first line is the passphrase; else it comes from SLUICE_PASSPHRASE",
+  description: "File whose first line is the passphrase; default: SLUICE_PASSPHRASE",
 };
 
 /** Empty when there is none. */

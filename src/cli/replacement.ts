@@ -1,27 +1,27 @@
-// The side of a gateway that is replaced by another process: starts it, gives way step by step, and takes all back when the other fails; knows no part of the gateway.
+// The old process of an upgrade: starts the new process, hands over step by step, and rolls back when the new one fails; knows no part of the gateway.
 import { readFileSync } from "node:fs";
 import { ApiError } from "../model/error.ts";
 import type { Log } from "../log.ts";
 
-/** What giving way means; each step is taken back by the one below it. */
+/** The steps of the handover; each one is reverted by the step below it. */
 export interface Predecessor {
-  /** Changes nothing any more and lets another process have the data directory. */
+  /** Stops all changes and releases the data directory. */
   pause(): Promise<void>;
-  /** Takes the data directory back and changes things again; the answer says why it must not change anything, null: it may. */
+  /** Locks the data directory again and allows changes; returns why changes must stay blocked, null: they are allowed. */
   resume(): Promise<string | null>;
-  /** Ends the management API. */
+  /** Stops the management API. */
   closeManagement(): void;
   openManagement(): void;
-  /** Where the management API listens. */
+  /** Address of the management API. */
   readonly managementPort: () => number;
-  /** Takes the local socket away. */
+  /** Removes the control socket. */
   closeSocket(): void;
-  /** How the process was started, behind `serve`. */
+  /** Arguments of the process behind `serve`. */
   readonly words: readonly string[];
   readonly log: Log;
 }
 
-/** In the place of the product's times. */
+/** Override the default times. */
 export interface ReplacementTimes {
   readonly deadlineMs: number;
 }
@@ -29,19 +29,19 @@ export interface ReplacementTimes {
 export interface Replaced {
   readonly pid: number;
   readonly version: string;
-  /** For what is under way to end. */
+  /** Time to drain. */
   readonly drainMs: number;
 }
 
 interface Attempt {
-  /** 0: not known yet. */
+  /** 0: unknown. */
   pid: number;
   version: string;
   readonly drainMs: number;
   step: "started" | "begun" | "released" | "over";
-  /** Why the other process says that it cannot serve. */
+  /** Why the new process reports that it cannot serve. */
   reason: string | null;
-  /** Until it is done nothing can be taken back. */
+  /** Rollback must wait for it. */
   pausing: Promise<void>;
   readonly outcome: PromiseWithResolvers<Replaced>;
   watch: Timer | null;
@@ -49,11 +49,11 @@ interface Attempt {
 
 const DEADLINE_MS = 60_000;
 const WATCH_MS = 100;
-/** A process that was killed is gone after this time, or never. */
+/** A killed process is gone after this time, or never. */
 const GONE_MS = 5000;
 export const DEFAULT_DRAIN_SECONDS = 300;
 
-/** Programs that run as the first process of a container and end with the one that they have started. */
+/** Init programs of containers that end with their child process. */
 const CONTAINER_INITS = ["tini", "docker-init", "dumb-init", "catatonit"];
 
 export class Replacement {
@@ -68,12 +68,12 @@ export class Replacement {
     this.#deadlineMs = times.deadlineMs ?? DEADLINE_MS;
   }
 
-  /** Resolves when another process serves and this one has only to end what is under way. */
+  /** Resolves when the new process serves and this one only has to drain. */
   get done(): Promise<Replaced> {
     return this.#replaced.promise;
   }
 
-  /** Starts the program and resolves when it serves in the place of this one; throws an ApiError with the reason when it does not. */
+  /** Starts the program and resolves when it serves instead of this one; throws an ApiError with the reason when it does not. */
   async replace(input: {
     readonly argv: readonly string[];
     readonly drain_seconds: number;
@@ -88,7 +88,7 @@ export class Replacement {
         cwd: process.cwd(),
         env: process.env,
         stdio: ["inherit", "inherit", "inherit"],
-        // A terminal's signals are for the one that was started there, and that one hands them on.
+        // Signals of the terminal go to the process that was started there, which forwards them.
         detached: true,
         onExit: (_, code, signal) =>
           void this.#fall(attempt, `the new process ended (${signal ?? `code ${code}`})`),
@@ -102,15 +102,15 @@ export class Replacement {
     return { pid, version };
   }
 
-  /** The other process is there: it may have the data directory as soon as this resolves. */
+  /** The new process runs: it may lock the data directory as soon as this resolves. */
   async begin({ pid, version }: { readonly pid: number; readonly version: string }): Promise<{
     readonly management_port: number;
   }> {
     refuseWhereBound();
-    // Started by hand: nobody waits for what comes of it.
+    // Started manually: no command waits for the result.
     const attempt = this.#attempt ?? this.#open(DEFAULT_DRAIN_SECONDS * 1000);
     if (attempt.step !== "started") throw busy();
-    // What was started may be a script, which has started the gateway.
+    // The started program may be a script that has started the gateway.
     attempt.pid = pid;
     attempt.version = version;
     attempt.step = "begun";
@@ -120,7 +120,7 @@ export class Replacement {
     return { management_port: this.#old.managementPort() };
   }
 
-  /** The workers of the other process serve: the management API is its own now. */
+  /** The workers of the new process serve: the management API moves to it. */
   async release({ pid }: { readonly pid: number }): Promise<object> {
     const attempt = this.#of(pid, "begun");
     attempt.step = "released";
@@ -128,26 +128,26 @@ export class Replacement {
     return {};
   }
 
-  /** The other process serves. From here on there is no way back. */
+  /** The new process serves. From here on there is no rollback. */
   async finish({ pid }: { readonly pid: number }): Promise<object> {
     const attempt = this.#of(pid, "released");
     this.#close(attempt);
     this.#isGone = true;
     const { version, drainMs } = attempt;
-    await tellSystemd(pid, this.#old.log);
+    await notifySystemd(pid, this.#old.log);
     this.#old.closeSocket();
     attempt.outcome.resolve({ pid, version, drainMs });
     this.#replaced.resolve({ pid, version, drainMs });
     return {};
   }
 
-  /** The other process cannot serve and is about to end. */
+  /** The new process cannot serve and is about to exit. */
   async fail({ pid, reason }: { readonly pid: number; readonly reason: string }): Promise<object> {
     if (this.#attempt?.pid === pid) this.#attempt.reason = reason;
     return {};
   }
 
-  /** This gateway stops: a process that was to follow is of no use. */
+  /** This gateway stops, so the new process must not take over. */
   abandon(): void {
     const attempt = this.#attempt;
     this.#isGone = true;
@@ -160,7 +160,7 @@ export class Replacement {
   #open(drainMs: number): Attempt {
     if (this.#attempt !== null || this.#isGone) throw busy();
     const outcome = Promise.withResolvers<Replaced>();
-    // Nobody waits for one that was started by hand.
+    // No command waits for a process that was started manually.
     outcome.promise.catch(() => undefined);
     const attempt: Attempt = {
       ...{ pid: 0, version: "", drainMs, reason: null, outcome },
@@ -196,38 +196,35 @@ export class Replacement {
     attempt.step = "over";
   }
 
-  /** Serves on as before. */
+  /** Rolls back. */
   async #fall(attempt: Attempt, why: string): Promise<void> {
     if (attempt.step === "over") return;
     const { step } = attempt;
     this.#close(attempt);
     const { log } = this.#old;
     let reason = attempt.reason ?? why;
-    const problem = await this.#takeBack(attempt, step).catch((error: unknown) =>
+    const problem = await this.#rollBack(attempt, step).catch((error: unknown) =>
       error instanceof Error ? error.message : String(error),
     );
     if (problem !== null) {
-      log.error(
-        "the gateway serves, but its configuration cannot be changed until it is started anew",
-        {
-          reason: problem,
-        },
-      );
-      reason += `; the former process serves on, but changes nothing until it is started anew: ${problem}`;
+      log.error("the gateway serves, but its configuration cannot be changed until a restart", {
+        reason: problem,
+      });
+      reason += `; the old process continues to serve, but rejects changes until a restart: ${problem}`;
     }
-    log.error("the gateway was not replaced and serves on", { reason });
+    log.error("the upgrade failed; the old process continues to serve", { reason });
     this.#attempt = null;
     attempt.outcome.reject(new ApiError(409, reason));
   }
 
-  async #takeBack(attempt: Attempt, step: Attempt["step"]): Promise<string | null> {
+  async #rollBack(attempt: Attempt, step: Attempt["step"]): Promise<string | null> {
     if (attempt.pid !== 0) {
       kill(attempt.pid);
       const end = performance.now() + GONE_MS;
       while (isAlive(attempt.pid) && performance.now() < end) await Bun.sleep(10);
     }
     if (step === "started") return null;
-    // Whatever is wrong with the data directory, it can be seen and read.
+    // The API still serves reads, whatever is wrong with the data directory.
     await attempt.pausing.catch(() => undefined);
     try {
       return await this.#old.resume();
@@ -237,9 +234,9 @@ export class Replacement {
   }
 }
 
-const busy = () => new ApiError(409, "the gateway is being replaced already");
+const busy = () => new ApiError(409, "an upgrade is already in progress");
 
-/** Whatever ends with this process would take the next one with it. */
+/** Refuses where the end of this process would end the new one too. */
 function refuseWhereBound(): void {
   if (process.pid === 1 || CONTAINER_INITS.includes(parentName()))
     throw new ApiError(
@@ -250,12 +247,12 @@ function refuseWhereBound(): void {
   if (socket === undefined && service !== undefined && process.ppid === 1)
     throw new ApiError(
       400,
-      "the gateway is a service of systemd that may not name another main process: its unit needs NotifyAccess=all",
+      "the gateway is a systemd service without permission to change its main process: its unit needs NotifyAccess=all",
     );
   if (socket !== undefined && Bun.which("systemd-notify") === null)
     throw new ApiError(
       400,
-      "the gateway is a service of systemd, and there is no systemd-notify to name another main process with",
+      "the gateway is a systemd service, but systemd-notify, which changes the main process, is missing",
     );
 }
 
@@ -281,22 +278,25 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It is gone already, or another user's.
+    // It has ended, or belongs to another user.
   }
 }
 
-/** The service manager ends a service with its main process: that is another one now. */
-async function tellSystemd(pid: number, log: Log): Promise<void> {
+/** Announces the new main process: systemd ends a service with its main process. */
+async function notifySystemd(pid: number, log: Log): Promise<void> {
   if (process.env["NOTIFY_SOCKET"] === undefined) return;
-  const told = Bun.spawn(["systemd-notify", `--pid=${pid}`], {
+  const notifier = Bun.spawn(["systemd-notify", `--pid=${pid}`], {
     stdio: ["ignore", "ignore", "ignore"],
-    // The key of the secrets may be among the others.
+    // Not the whole environment: it may hold the key of the secrets.
     env: { NOTIFY_SOCKET: process.env["NOTIFY_SOCKET"], PATH: process.env["PATH"] },
     timeout: 5000,
   });
-  const code = await told.exited;
+  const code = await notifier.exited;
   if (code !== 0)
-    log.warn("systemd was not told of the new main process and may end the service with this one", {
-      code,
-    });
+    log.warn(
+      "systemd was not notified of the new main process and may end the service with this one",
+      {
+        code,
+      },
+    );
 }

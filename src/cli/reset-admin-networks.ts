@@ -1,4 +1,4 @@
-// The command `reset-admin-networks`: lets people in again whose address is refused; knows neither settings nor sockets.
+// The command `reset-admin-networks`: restores the access of locked-out networks; knows neither settings nor sockets.
 import { expandNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -11,7 +11,7 @@ const flags: readonly Flag[] = [
   {
     name: "allow",
     value: "NETWORKS",
-    description: `Keep the list and add these networks to it: ${NETWORK_WORDS}; may be given several times`,
+    description: `Add these networks to the list instead: ${NETWORK_WORDS}; repeatable`,
     repeats: true,
   },
 ];
@@ -19,12 +19,12 @@ const flags: readonly Flag[] = [
 export function createResetAdminNetworks(openOffline: OpenOffline): Command {
   return {
     name: "reset-admin-networks",
-    summary: "Let everybody reach the management API again whom admin_allowed_cidrs shuts out",
+    summary: "Restore access to the management API after a lockout by admin_allowed_cidrs",
     details:
-      "Empties settings.admin_allowed_cidrs, so that the networks of --admin-allow are in force again; who may do what is asked\n" +
-      "as before. Where the gateway listens for other machines without --admin-allow, the list gets the private networks\n" +
-      "(RFC 1918, ULA and loopback) instead. With --allow the list stays and gets longer. Works on the machine that holds the\n" +
-      "data directory, for the user who owns it, whether a gateway serves it or not.",
+      "Empties settings.admin_allowed_cidrs, so that --admin-allow applies again; authentication and roles stay unchanged.\n" +
+      "If the gateway listens for other machines without --admin-allow, the command sets the private networks\n" +
+      "(RFC 1918, ULA and loopback) instead. With --allow it extends the list. Run it on the machine of the data directory,\n" +
+      "as the user who owns the directory, whether the gateway runs or not.",
     flags,
     run(argv, { env, print }) {
       const given = parseFlags(flags, argv, env);
@@ -41,10 +41,11 @@ export function createResetAdminNetworks(openOffline: OpenOffline): Command {
 }
 
 function inWords({ networks, before, restart_needed: mustRestart }: NetworksResult): string {
-  if (networks.length === 0 && before.length === 0) return "Nothing to do: no address was refused.";
+  if (networks.length === 0 && before.length === 0)
+    return "Nothing to do: every address is allowed.";
   if (networks.length > 0 && mustRestart)
-    return "These networks may use the management API once the gateway is restarted; until then it listens on loopback.";
+    return "After a restart these networks may use the management API; until then it listens on loopback.";
   if (networks.length > 0)
-    return "These networks may use the management API now, at once and without a restart.";
-  return `Any address may use the management API now, no longer only ${before.join(", ")}.`;
+    return "These networks may use the management API now, without a restart.";
+  return `Every address may use the management API now, not only ${before.join(", ")}.`;
 }

@@ -1,4 +1,4 @@
-// The command `reset-password`: lets a user in again who is locked out; knows neither users nor sockets.
+// The command `reset-password`: restores the access of a locked-out user; knows neither users nor sockets.
 import { type Role, roles } from "../model/user.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -17,18 +17,18 @@ const flags: readonly Flag[] = [
   { name: "role", value: "ROLE", description: `Give the user this role: ${roles.join(", ")}` },
 ];
 
-/** Far more than a password may have. */
+/** More than a valid password has. */
 const MAX_INPUT_CHARACTERS = 4096;
 
 export function createResetPassword(openOffline: OpenOffline): Command {
   return {
     name: "reset-password",
-    summary: "Give a user a new password, whoever has forgotten what",
+    summary: "Reset the password of a user",
     usage: "EMAIL",
     details:
-      "A password is made up and printed once, unless --stdin hands one in. The user is enabled, the second factor is\n" +
-      "removed and every session of the user ends. Works on the machine that holds the data directory, for the user\n" +
-      "who owns it, whether a gateway serves it or not.",
+      "Generates a password and prints it once, unless --stdin provides one. Enables the user, removes the second factor\n" +
+      "and ends every session of the user. Run it on the machine of the data directory, as the user who owns the\n" +
+      "directory, whether the gateway runs or not.",
     flags,
     run(argv, { env, print }) {
       const { operand: email, rest } = takeOperand(flags, argv, "EMAIL");

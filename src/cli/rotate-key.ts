@@ -1,4 +1,4 @@
-// The command `rotate-key`: encrypts all stored secrets under a new key while no gateway runs; knows no secret.
+// The command `rotate-key`: encrypts all stored secrets with a new key while no gateway runs; knows no secret.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { rotateKey } from "../control/key-rotation.ts";
@@ -15,11 +15,11 @@ const flags: readonly Flag[] = [dataDirFlag];
 
 export const rotateKeyCommand: Command = {
   name: "rotate-key",
-  summary: "Encrypt all stored secrets under a new key; the gateway must be stopped",
+  summary: "Encrypt all stored secrets with a new key; the gateway must be stopped",
   details:
-    "The new key replaces secret.key in the data directory. If the key comes from SLUICE_SECRET_KEY, the new one is\n" +
-    "taken from SLUICE_NEW_SECRET_KEY, and the gateway is started with it in SLUICE_SECRET_KEY from then on. It may be\n" +
-    "interrupted at any moment: the next start goes on with the key that the secrets are encrypted under.",
+    "The new key replaces secret.key in the data directory. If the key comes from SLUICE_SECRET_KEY, the new one comes\n" +
+    "from SLUICE_NEW_SECRET_KEY: start the gateway with it in SLUICE_SECRET_KEY from then on. The command may be\n" +
+    "interrupted at any moment: the next start uses the key that the secrets are encrypted with.",
   flags,
   run(argv, context) {
     const dataDir = resolve(parseFlags(flags, argv, context.env).get("data-dir") ?? "./data");
@@ -36,7 +36,7 @@ export const rotateKeyCommand: Command = {
 };
 
 function rotate(dataDir: string, { env, print }: CommandContext): void {
-  // Opening would make a new one.
+  // Opening would create a new one.
   if (!existsSync(join(dataDir, DATABASE)))
     throw new StoreError(`there is no database at ${join(dataDir, DATABASE)}`);
   const log = createLog({
@@ -50,10 +50,10 @@ function rotate(dataDir: string, { env, print }: CommandContext): void {
     const next = rotateKey({ dataDir, env, store, box });
     store.audit.append([auditOf(box.keyId, next.keyId)]);
     print(
-      `All secrets are encrypted under the key ${next.keyId} now, no longer under ${box.keyId}.\n`,
+      `All secrets are encrypted with the key ${next.keyId} now, not with ${box.keyId} any more.\n`,
     );
     if (existsSync(secretKeyPath(dataDir)) && env["SLUICE_SECRET_KEY"] === undefined)
-      print(`It is in ${secretKeyPath(dataDir)}: copies of the old one can be destroyed.\n`);
+      print(`It is in ${secretKeyPath(dataDir)}: destroy copies of the old one.\n`);
     else print("Start the gateway with the new key in SLUICE_SECRET_KEY from now on.\n");
   } finally {
     store.close();

@@ -1,4 +1,4 @@
-// Finds the command that a command line names, runs it, and turns mistakes of the caller into exit code 2; knows no command.
+// Finds and runs the command of a command line, and turns usage errors into exit code 2; knows no command.
 import type { Command } from "./command.ts";
 import { createHelp, findCommand, helpOf } from "./help.ts";
 import { UsageError } from "./usage-error.ts";
@@ -10,7 +10,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   "-v": "version",
 };
 
-/** Resolves to the exit code: 0 done, 1 failed, 2 not understood. */
+/** Resolves to the exit code: 0 success, 1 failure, 2 usage error. */
 export async function runCommandLine(
   argv: readonly string[],
   others: readonly Command[],
@@ -29,9 +29,7 @@ export async function runCommandLine(
     return await command.run(words, { env: process.env, print });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(
-      `sluice: ${error.message}\nRun "sluice help${about}" to see what is possible.\n`,
-    );
+    process.stderr.write(`sluice: ${error.message}\nRun "sluice help${about}" for help.\n`);
     return 2;
   }
 }

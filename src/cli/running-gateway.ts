@@ -1,9 +1,9 @@
-// A gateway that serves, from its first minute to its end: what runs beside the traffic, how it stops, and how it gives way to another process; starts no worker.
+// A running gateway: its background tasks, its shutdown, and its handover to another process; starts no worker.
 import type { ManagementServer } from "../api/server.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { Recovery } from "../control/recovery.ts";
 import type { Log } from "../log.ts";
-import type { KeptCounts } from "../store/counter-file.ts";
+import type { PersistedCounters } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
 import { createSteering, type Steering } from "../supervisor/port-steering.ts";
 import type { WorkerPool } from "../supervisor/worker-pool.ts";
@@ -17,29 +17,29 @@ export interface GatewayParts {
   readonly store: Store;
   readonly control: ControlPlane;
   readonly pool: WorkerPool;
-  readonly counts: KeptCounts;
-  /** The management API, which listens already. */
+  readonly counts: PersistedCounters;
+  /** The listening management API. */
   readonly server: ManagementServer;
-  /** Has it listen again, at the same port. */
+  /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
-  /** Applies the configuration file, and from then on its changes; null: there is none. */
+  /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
 
-/** Why nothing can be changed for a moment. */
-const BEING_REPLACED = "the gateway is being replaced";
+/** Why changes are paused. */
+const UPGRADING = "an upgrade is in progress";
 
-/** How long requests to the management API may still take when traffic has ended. */
+/** Time for requests to the management API to finish after the traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
-/** How often the last use of tokens is written and sessions that ran out are forgotten. */
+/** Interval to write the last use of tokens and to delete expired sessions. */
 const UPKEEP_MS = 60_000;
-/** How long clients have for finding the process that has taken over before this one stops to listen. */
+/** Time for clients to reach the new process before this one stops listening. */
 const LINGER_MS = 2000;
-/** How long before that all new connections go to one worker of the other process. */
+/** How long before that all new connections go to one worker of the new process. */
 const NARROW_MS = 500;
-/** How often it is looked whether another process still listens. */
+/** Interval of checks whether another process still listens. */
 const ALONE_MS = 50;
-/** When the process that gave way listens no more for certain. */
+/** Time after which the old process has certainly stopped listening. */
 const SETTLED_MS = 10_000;
 
 export class RunningGateway {
@@ -76,12 +76,12 @@ export class RunningGateway {
     return this.#replacement.done;
   }
 
-  /** Has everything run that runs beside the traffic. */
+  /** Starts the background tasks. */
   async begin(): Promise<void> {
     const { control, log, options, follow } = this.#parts;
     this.#file = await follow();
     this.#beginWork();
-    // What has led connections here would hold in the end for the workers of this process, and for one that follows.
+    // Steering that led connections to this process would otherwise persist for its workers and for the next process.
     if (options.takeOver)
       this.#settled = setTimeout(() => createSteering()?.forget(), SETTLED_MS).unref();
     this.#socket = serveControlSocket({
@@ -90,7 +90,7 @@ export class RunningGateway {
     });
   }
 
-  /** Lets requests in flight end, then closes everything. */
+  /** Waits for requests in flight, then closes everything. */
   async stop(): Promise<void> {
     const { control, pool, counts, store, log } = this.#parts;
     this.#replacement.abandon();
@@ -101,8 +101,9 @@ export class RunningGateway {
     const socketStopped = this.#socket?.stop();
     this.#issuingStopped = control.acme.engine.stop();
     const aborted = await pool.drain(timeoutMs);
-    if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
-    // An event stream never ends by itself: nobody waits for it.
+    if (aborted > 0)
+      log.warn("requests did not finish in time and were aborted", { requests: aborted });
+    // An event stream never ends by itself: do not wait for it.
     const stopped = Promise.all([this.#managementStopped, socketStopped]);
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
@@ -111,21 +112,21 @@ export class RunningGateway {
     counts.stop();
   }
 
-  /** Lets all that is under way end, while another process serves what comes. */
+  /** Drains this process while another one serves new connections. */
   async leave(drainMs: number): Promise<void> {
     const { control, pool, store, log } = this.#parts;
     const steering = this.#steering;
     if (steering?.away() !== true)
-      log.warn("connections that are being opened while this process stops to listen may be reset");
+      log.warn("connections that open while this process stops listening may be reset");
     setTimeout(() => steering?.toOne(), LINGER_MS - NARROW_MS);
     const cut = await pool.drain(drainMs, { lingerMs: LINGER_MS });
-    if (cut > 0) log.warn("requests did not end in time and were cut", { requests: cut });
+    if (cut > 0) log.warn("requests did not finish in time and were aborted", { requests: cut });
     try {
-      // What was served meanwhile is added to what the other process has counted.
+      // Add the traffic of the drain to the statistics of the new process.
       control.observation.stats.stop();
       control.keepUp(true);
     } catch (error) {
-      log.warn("what was served while another process took over is not in the statistics", {
+      log.warn("the traffic of the drain is missing in the statistics", {
         error,
       });
     }
@@ -156,17 +157,17 @@ export class RunningGateway {
   async #pause(): Promise<void> {
     const { control, counts, store } = this.#parts;
     const steering = createSteering();
-    // One that this process has taken over from a moment ago may still listen, and would get what is to stay here.
+    // The process before this one may still listen and would get connections that belong here.
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
-    await control.changes.pause(BEING_REPLACED);
+    await control.changes.pause(UPGRADING);
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
-    // Whatever becomes of the other process, no connection is to depend on it before it serves.
+    // No connection may depend on the new process before it serves.
     this.#steering = steering;
     steering?.keep();
     store.letGo();
@@ -175,7 +176,7 @@ export class RunningGateway {
   async #resume(): Promise<string | null> {
     const { control, counts, store, follow, log } = this.#parts;
     this.#steering?.forget();
-    const problem = takeBack(store, control.changes.revision);
+    const problem = reclaim(store, control.changes.revision);
     if (problem !== null) {
       await control.changes.pause(`the configuration cannot be changed: ${problem}`);
       return problem;
@@ -184,16 +185,16 @@ export class RunningGateway {
     counts.resume();
     this.#beginWork();
     this.#file = await follow().catch((error: unknown) => {
-      log.error("the configuration file is not followed any more", { error });
+      log.error("the gateway no longer follows the configuration file", { error });
       return null;
     });
     return null;
   }
 }
 
-function takeBack(store: Store, revision: number): string | null {
+function reclaim(store: Store, revision: number): string | null {
   try {
-    return store.takeBack(revision);
+    return store.reclaim(revision);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -1,4 +1,4 @@
-// The command `serve`: what may be said on its command line, checked; how the parts are put together is main's knowledge.
+// The command `serve`: decodes its flags; main assembles the gateway.
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
@@ -13,27 +13,27 @@ import { UsageError } from "./usage-error.ts";
 export interface ServeOptions {
   readonly dataDir: string;
   readonly admin: Address;
-  /** Networks that may use the management API while the settings name none; null: not given. */
+  /** Networks that may use the management API while the settings have none; null: not given. */
   readonly adminAllow: readonly string[] | null;
-  /** Files for the management API to speak TLS with; null: it speaks none. */
+  /** Certificate files of the management API; null: no TLS. */
   readonly adminTls: AdminTlsFiles | null;
-  /** Null: not given, so the stored listener holds, or at the first start the default. */
+  /** Null: not given, so the stored listener applies, or the default at the first start. */
   readonly http: Address | null;
   readonly https: Address | null;
   readonly workers: number;
   readonly logLevel: LogLevel;
-  /** Name servers to ask about targets; empty: the system's. */
+  /** Name servers to resolve targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** Programs that DNS providers of the type exec may run. */
   readonly dnsPrograms: readonly string[];
-  /** Folder below which plugins may write files, beside the data directory; null: none. */
+  /** Directory in which plugins may write files, beside the data directory; null: none. */
   readonly logDir: string | null;
   readonly allowUnauthenticatedRemote: boolean;
-  /** Whether a gateway that serves the data directory is to give way to this one. */
+  /** Whether to take over from a gateway that serves the data directory. */
   readonly takeOver: boolean;
-  /** What `serve` was given, as it was given. */
+  /** The raw arguments of `serve`. */
   readonly words: readonly string[];
-  /** The file that is the configuration; null: it is what the management API makes it. */
+  /** The configuration file; null: the management API changes the configuration. */
   readonly config: string | null;
 }
 
@@ -42,14 +42,14 @@ export const defaultHttps: Address = { hostname: "0.0.0.0", port: 8443 };
 
 const MAX_WORKERS = 256;
 
-/** macOS gives all connections of a shared port to one listener: more workers would only wait there. */
+/** macOS gives all connections of a shared port to one listener: more workers would be idle. */
 const defaultWorkers = () => (process.platform === "darwin" ? 1 : availableParallelism());
 
-/** Flags that several commands take. */
+/** Flags of several commands. */
 export const dataDirFlag: Flag = {
   name: "data-dir",
   value: "DIR",
-  description: "Where the configuration and keys are kept",
+  description: "Directory of the configuration and the keys",
   fallback: "./data",
 };
 
@@ -58,25 +58,24 @@ const flags: readonly Flag[] = [
   {
     name: "config",
     value: "FILE",
-    description:
-      "Serve what is in this file and follow its changes; the management API changes nothing then",
+    description: "Configuration file to serve and to follow; the management API is then read-only",
   },
   {
     name: "admin",
     value: "ADDRESS:PORT",
-    description: "Where the management API listens",
+    description: "Address of the management API",
     fallback: "127.0.0.1:9080",
   },
   {
     name: "admin-allow",
     value: "NETWORKS",
-    description: `Networks that may use the management API at an address that other machines reach, which needs them: ${NETWORK_WORDS}. In force while settings.admin_allowed_cidrs is empty`,
+    description: `Networks that may use the management API: ${NETWORK_WORDS}. Required for an address that other machines reach; applies while settings.admin_allowed_cidrs is empty`,
     repeats: true,
   },
   {
     name: "admin-tls-cert",
     value: "FILE",
-    description: "Certificate chain (PEM) for the management API to speak TLS with",
+    description: "Certificate chain (PEM) of the management API, which then uses TLS",
   },
   {
     name: "admin-tls-key",
@@ -86,68 +85,70 @@ const flags: readonly Flag[] = [
   {
     name: "http",
     value: "ADDRESS:PORT",
-    description: "Where clients connect with HTTP; used at the first start, kept in the database",
+    description:
+      "Address of the HTTP listener; only used at the first start, then stored in the database",
     fallback: "0.0.0.0:8080",
   },
   {
     name: "https",
     value: "ADDRESS:PORT",
-    description: "Where clients connect with HTTPS; used at the first start, kept in the database",
+    description:
+      "Address of the HTTPS listener; only used at the first start, then stored in the database",
     fallback: "0.0.0.0:8443",
   },
   {
     name: "workers",
     value: "N",
-    description: "Threads that serve traffic",
-    fallback: "one for each processor; 1 on macOS",
+    description: "Number of worker threads",
+    fallback: "one per processor; 1 on macOS",
   },
   {
     name: "dns-servers",
     value: "ADDRESS[:PORT],...",
-    description: "Name servers that are asked about targets, and about records of DNS providers",
+    description: "Name servers to resolve targets and to check records of DNS providers",
     fallback: "the system's",
   },
   {
     name: "dns-exec",
     value: "PATH",
     description:
-      "Program that DNS providers of the type exec may run; may be given several times (in the environment: with commas)",
+      "Program that DNS providers of the type exec may run; repeatable (in the environment: separated by commas)",
     repeats: true,
   },
   {
     name: "log-dir",
     value: "DIR",
     description:
-      "Folder below which access logs may be written, beside the folder logs of the data directory",
+      "Directory in which plugins may write access logs, beside the directory logs of the data directory",
   },
   {
     name: "log-level",
     value: "LEVEL",
-    description: `What is logged: ${logLevels.join(", ")}`,
+    description: `Log level: ${logLevels.join(", ")}`,
     fallback: "info",
   },
   {
     name: "allow-unauthenticated-remote",
     value: null,
     description:
-      "Let the management API listen on an address that other machines reach while no user exists",
+      "Allow an address of the management API that other machines reach while no user exists",
   },
   {
     name: "take-over",
     value: null,
     description:
-      "Take over from the gateway that serves the data directory, which goes on with what it has begun; see upgrade",
+      "Take over from the gateway that serves the data directory, which then drains; see upgrade",
   },
 ];
 
-/** `serve` is handed in: the command line does not know the parts that it starts. */
+/** `serve` is a parameter, because the command line does not know the parts that it starts. */
 export function createServe(serve: (options: ServeOptions) => Promise<number>): Command {
   return {
     name: "serve",
     summary: "Serve traffic and the management API until SIGTERM or SIGINT",
     details:
-      "A port of 0 is replaced by a free one. On SIGTERM or SIGINT no new connection is accepted and requests in\n" +
-      "flight get the time of settings.limits.shutdown_timeout to end; a second signal ends at once.",
+      "A port of 0 means a free one. On SIGTERM or SIGINT the gateway accepts no new connections and requests in\n" +
+      "flight have settings.limits.shutdown_timeout to finish; a second signal stops it at once.",
     flags,
     run: (argv, { env }) => serve(decodeOptions(parseFlags(flags, argv, env), argv)),
   };
@@ -210,14 +211,14 @@ function decodeDnsServers(text: string | undefined): readonly string[] {
   return servers.filter((server) => server !== "");
 }
 
-/** They are written down and compared as they are, so that nothing but the very file is meant. */
+/** Absolute paths without normalization, compared literally: a provider runs exactly this file. */
 function decodePrograms(paths: readonly string[]): readonly string[] {
   for (const path of paths) {
     if (!isAbsolute(path))
       throw new UsageError(`--dns-exec: must be the absolute path of a program, not "${path}"`);
     const file = statSync(path, { throwIfNoEntry: false });
     if (file === undefined || !file.isFile() || (file.mode & 0o111) === 0)
-      throw new UsageError(`--dns-exec: ${path} is no file that may be run`);
+      throw new UsageError(`--dns-exec: ${path} is not an executable file`);
   }
   return paths;
 }

@@ -1,4 +1,4 @@
-// Waits for the signal to stop; knows nothing of what stops.
+// Waits for the signal to stop; knows no part of the gateway.
 
 /** Resolves with the first SIGTERM or SIGINT. A second one ends the process at once. */
 export function nextSignal(): Promise<NodeJS.Signals> {

@@ -1,13 +1,13 @@
-// Reasons not to start that the person who starts can do something about; decides nothing about what is served.
+// Start errors that the operator can fix; decides nothing about what is served.
 import { ApiError, type Issue } from "../model/error.ts";
 import { StoreError } from "../store/error.ts";
 import { AdminTlsError } from "./admin-tls.ts";
 import { CommandError } from "./management-client.ts";
 
-/** A reason not to start that the person who starts can do something about. */
+/** A start error that the operator can fix. */
 export class StartError extends Error {}
 
-/** Whether the message says all that there is to know. */
+/** Whether the message is complete without a stack trace. */
 export const isExplained = (error: unknown): error is Error =>
   [StartError, StoreError, ApiError, AdminTlsError, CommandError].some(
     (known) => error instanceof known,
@@ -15,12 +15,12 @@ export const isExplained = (error: unknown): error is Error =>
 
 const diskFaults: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
-  EDQUOT: "there is no room left for this user",
+  EDQUOT: "the disk quota of this user is exhausted",
   EROFS: "it is read-only",
   EIO: "the disk reported an error",
 };
 
-/** What a disk that fails in the middle of a start is told as; null: it is something else. */
+/** The message for a disk that fails during the start; null: another error. */
 export function diskProblem(error: unknown, dataDir: string): string | null {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   const fault = diskFaults[code ?? ""];

@@ -1,4 +1,4 @@
-// The control plane over the tables of one store; knows none of what they hold.
+// The control plane over the tables of one store; knows nothing of their content.
 import {
   type ControlPlane,
   type ControlPlaneOptions,
@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 import { TokenTable } from "../store/tokens.ts";
 import { TotpTable } from "../store/totp.ts";
 
-/** What differs between serving what is stored and repairing it. */
+/** The differences between a running gateway and an offline repair. */
 export type ControlParts = Omit<
   ControlPlaneOptions,
   | "instanceId"

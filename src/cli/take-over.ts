@@ -1,4 +1,4 @@
-// The side of a gateway that takes over from one that serves: asks that one to give way, step by step; knows no part of the gateway.
+// The new process of an upgrade: takes over from the running gateway step by step; knows no part of the gateway.
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import {
@@ -10,14 +10,14 @@ import {
 } from "./control-socket.ts";
 import { StartError } from "./start-error.ts";
 
-/** For the port of the management API to be free once it was let go. */
+/** Time until the released port of the management API is free. */
 const BIND_MS = 5000;
 const PAUSE_MS = 20;
 
 export class TakeOver {
   readonly #dataDir: string;
   readonly #log: Log;
-  /** Where the other's management API listens. */
+  /** Address of the old process's management API. */
   readonly managementPort: number;
 
   private constructor(parts: { dataDir: string; log: Log; managementPort: number }) {
@@ -27,8 +27,8 @@ export class TakeOver {
   }
 
   /**
-   * Resolves when the other gateway changes nothing any more and has let go of the data directory; null when none serves it.
-   * Throws a StartError when it does not want to be replaced.
+   * Resolves when the old process has stopped changes and released the data directory; null when none serves it.
+   * Throws a StartError when it refuses the upgrade.
    */
   static async begin({
     dataDir,
@@ -42,11 +42,11 @@ export class TakeOver {
     const answer = await ask(dataDir, "begin", { pid: process.pid, version });
     if (answer !== null)
       return new TakeOver({ dataDir, log, managementPort: answer.management_port });
-    log.warn("there is no gateway to take over from; this one starts as any other");
+    log.warn("no gateway to take over from; normal start");
     return null;
   }
 
-  /** Has the other one close its management API, and calls `bind` until the port is free. */
+  /** Makes the old process close its management API, and calls `bind` until the port is free. */
   async bindManagement<T>(bind: () => T): Promise<T> {
     await this.#step("release");
     const end = performance.now() + BIND_MS;
@@ -60,20 +60,20 @@ export class TakeOver {
     }
   }
 
-  /** The other one ends, and has taken its local socket away. */
+  /** The old process drains, and has removed its control socket. */
   async finish(): Promise<void> {
     await this.#step("finish");
   }
 
-  /** Tells the other one why it has to go on. */
+  /** Tells the old process to roll back, with the reason. */
   static async fail(dataDir: string, reason: string): Promise<void> {
     await ask(dataDir, "fail", { pid: process.pid, reason }).catch(() => null);
   }
 
   async #step(step: "release" | "finish"): Promise<void> {
-    // It has given the data directory away, so this one is all that there is.
+    // It has released the data directory, so only this process can serve.
     if ((await ask(this.#dataDir, step, { pid: process.pid })) === null)
-      this.#log.warn("the gateway that was to give way is gone; this one goes on without it");
+      this.#log.warn("the old process has ended; the start continues without it");
   }
 }
 
@@ -87,7 +87,7 @@ async function ask<K extends keyof HandOver>(
   } catch (error) {
     if (error instanceof GatewayGoneError) return null;
     if (!(error instanceof ApiError)) throw error;
-    throw new StartError(`the gateway that serves does not give way: ${error.message}`, {
+    throw new StartError(`the running gateway refuses the upgrade: ${error.message}`, {
       cause: error,
     });
   }

@@ -1,4 +1,4 @@
-// The command `upgrade`: has the gateway that serves a data directory replaced by another process; knows nothing of how.
+// The command `upgrade`: replaces the running gateway of a data directory with a new process; knows no steps of it.
 import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
@@ -10,9 +10,9 @@ import { DEFAULT_DRAIN_SECONDS } from "./replacement.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** The gateway serves on: the new process did not serve, or another one is on its way. Or it was killed meanwhile. */
+/** The old process continues: the new one did not serve, or another upgrade is in progress. Or it was killed meanwhile. */
 const FAILED = 1;
-/** Nothing was tried: nobody serves, or whoever does cannot be replaced. */
+/** No attempt: no gateway runs, or it cannot be upgraded. */
 const IMPOSSIBLE = 3;
 
 const MAX_DRAIN_SECONDS = 86_400;
@@ -22,26 +22,26 @@ const flags: readonly Flag[] = [
   {
     name: "executable",
     value: "PATH",
-    description: "The program that is to serve",
-    fallback: "the one that runs this command",
+    description: "The new program",
+    fallback: "the program of this command",
   },
   {
     name: "drain",
     value: "SECONDS",
-    description: "How long WebSockets, streams and downloads of the old process may go on",
+    description: "Drain time for WebSockets, streams and downloads of the old process",
     fallback: String(DEFAULT_DRAIN_SECONDS),
   },
 ];
 
 export const upgradeCommand: Command = {
   name: "upgrade",
-  summary: "Have the gateway replaced by a new process, without a dropped connection",
+  summary: "Replace the running gateway with a new process, without a dropped connection",
   details:
-    "The gateway that serves the data directory starts the program with its own flags and environment, and gives way once\n" +
-    "that one serves: it accepts no more, and ends when what it has begun has ended. If the new process does not serve\n" +
-    "within 60 seconds, the old one goes on as before, and the reason is on standard error with exit code 1.\n" +
-    "Exit code 3: nothing was tried, because no gateway serves the directory, or one that has to be restarted instead.\n" +
-    "To be run on the machine of the gateway, by the user who owns the data directory, or root.",
+    "The running gateway starts the program with its own flags and environment. Once the new process serves, the old one\n" +
+    "accepts no more connections, drains and exits. If the new process does not serve\n" +
+    "within 60 seconds, the old one continues, and the reason is on standard error with exit code 1.\n" +
+    "Exit code 3: no attempt, because no gateway serves the directory, or it must be restarted instead.\n" +
+    "Run it on the machine of the gateway, as the user who owns the data directory, or root.",
   flags,
   async run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
@@ -64,7 +64,7 @@ export const upgradeCommand: Command = {
   },
 };
 
-/** Where the files of a compiled executable seem to be. */
+/** Virtual directory of the files in a compiled executable. */
 const BUNDLED = "/$bunfs/";
 
 function decodeProgram(path: string | undefined): string[] {
@@ -72,12 +72,12 @@ function decodeProgram(path: string | undefined): string[] {
     return Bun.main.startsWith(BUNDLED) ? [process.execPath] : [process.execPath, Bun.main];
   const program = resolve(path);
   try {
-    if (!statSync(program).isFile()) throw new UsageError(`--executable: ${program} is no file`);
+    if (!statSync(program).isFile()) throw new UsageError(`--executable: ${program} is not a file`);
     accessSync(program, constants.X_OK);
     return [program];
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`--executable: ${program} cannot be run`);
+    throw new UsageError(`--executable: ${program} is not executable`);
   }
 }
 

@@ -1,6 +1,6 @@
-// What is wrong with a command line, for the person who typed it; knows no command.
+// Errors of a command line; knows no command.
 
-/** Ends the program with exit code 2 after printing the message and where help is. */
+/** Ends the program with exit code 2 after it prints the message and a hint to the help. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);

@@ -5,15 +5,15 @@ import { parseFlags } from "./flags.ts";
 
 export const version: string = manifest.version;
 
-/** Put in by the bundler when a release is made; a text in the environment could claim anything. */
+/** The bundler inserts it into a release; the environment could claim anything. */
 declare const SLUICE_COMMIT: string | null | undefined;
 
-/** Which commit a release was made from; null for what was built or started in a checkout. */
+/** The commit of a release; null in a checkout. */
 export const commit: string | null = typeof SLUICE_COMMIT === "string" ? SLUICE_COMMIT : null;
 
 export const versionCommand: Command = {
   name: "version",
-  summary: "Show the version, and of a release the commit that it was made from",
+  summary: "Show the version, and the commit of a release",
   flags: [],
   run(argv, { env, print }) {
     parseFlags([], argv, env);

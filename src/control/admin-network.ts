@@ -1,4 +1,4 @@
-// Which addresses may use the management API, and which changes of that are refused; knows no HTTP and no socket.
+// Which networks may use the management API, and which changes of them are rejected; knows no HTTP and no socket.
 import { ApiError } from "../model/error.ts";
 import type { Settings } from "../model/settings.ts";
 import { compileCidrs, coversAllAddresses } from "../net/cidr.ts";
@@ -14,24 +14,24 @@ export const privateNetworks: readonly string[] = [
 ];
 export const allNetworks: readonly string[] = ["0.0.0.0/0", "::/0"];
 
-/** How the management API is reached, as it was decided at the start. */
+/** The access to the management API, as decided at the start. */
 export interface AdminAccess {
   /** Networks of --admin-allow; null: the flag is absent. */
   readonly allowed: readonly string[] | null;
-  /** Whether other machines reach the address that the start asked for. */
+  /** Whether other machines reach the configured address. */
   readonly wantsRemote: boolean;
-  /** Why the management API listens on loopback instead of that address; null: it does not. */
+  /** Why the management API listens on loopback instead of that address; null: it listens there. */
   readonly heldBack: string | null;
 }
 
 /** For a management API that only this machine reaches. */
 export const localAccess: AdminAccess = { allowed: null, wantsRemote: false, heldBack: null };
 
-/** local: it listens on loopback; held_back: so it does, though another address was asked for. */
+/** local: it listens on loopback; held_back: the same, although another address is configured. */
 export type AdminAccessState = "local" | "held_back" | "restricted" | "any";
 
 const ANY =
-  "every address may use the management API: name networks in settings.admin_allowed_cidrs, or in --admin-allow";
+  "every address may use the management API: set networks in settings.admin_allowed_cidrs or --admin-allow";
 
 export class AdminNetworks {
   readonly access: AdminAccess;
@@ -48,7 +48,7 @@ export class AdminNetworks {
   /** Whether a client with this socket address may use the management API. */
   isAllowed(address: string): boolean {
     const networks = this.inForce();
-    // Whatever led to it, an address that others reach is not open because nothing is named.
+    // Fails closed: an address that other machines reach requires configured networks.
     if (networks.length === 0) return !this.#isRemote || isLoopbackAddress(address);
     if (networks !== this.#compiledFor) {
       this.#compiledFor = networks;
@@ -61,7 +61,7 @@ export class AdminNetworks {
     return isLoopbackAddress(address);
   }
 
-  /** Those of the settings, or else of the start; empty: none are named. A listener on loopback needs none. */
+  /** Those of the settings, or else of the start; empty: none. A listener on loopback needs none. */
   inForce({ admin_allowed_cidrs: stored } = this.#settings()): readonly string[] {
     if (stored.length > 0) return stored;
     return this.#isRemote ? (this.access.allowed ?? []) : [];
@@ -80,15 +80,15 @@ export class AdminNetworks {
     return this.state() === "any" ? [ANY] : [];
   }
 
-  /** Throws a 403 for a caller whose network was taken off the list since the request was let in. */
+  /** Throws a 403 for a client whose network was removed from the list since the request was admitted. */
   requireAllowed(by: Actor): void {
     if (by.address === "" || this.isAllowed(by.address)) return;
     throw new ApiError(403, "this address may not use the management API");
   }
 
   /**
-   * Throws a 409 for a change that leaves an address which others reach without a restriction, or that shuts out its own
-   * caller, unless that is forced.
+   * Throws a 409 for a change that leaves a remote address without a restriction, or that locks out its own client, unless
+   * it is forced.
    */
   checkChange(draft: Draft, { by, force }: { readonly by: Actor; readonly force: boolean }): void {
     const before = this.inForce(draft.base.settings);
@@ -101,19 +101,19 @@ export class AdminNetworks {
     if (!force && by.address !== "" && !compileCidrs(after)(by.address))
       throw refusal(
         draft,
-        `would shut out ${by.address}, where this request comes from; ?force=1 makes the change all the same`,
+        `would lock out ${by.address}, the client of this request; ?force=1 makes the change anyway`,
       );
     if (this.#isRemote && coversAllAddresses(after) && !coversAllAddresses(before)) draft.warn(ANY);
   }
 
-  /** Whether other machines reach the address that it listens on. */
+  /** Whether other machines reach its address. */
   get #isRemote(): boolean {
     return this.access.wantsRemote && this.access.heldBack === null;
   }
 }
 
 const MUST_NAME =
-  "must name a network, because the management API listens on an address that other machines reach and the gateway was started without --admin-allow; 0.0.0.0/0 and ::/0 stand for any";
+  "must hold a network, because the management API listens on an address that other machines reach and the gateway was started without --admin-allow; 0.0.0.0/0 and ::/0 allow all";
 
 function refusal(draft: Draft, message: string): ApiError {
   const at = { collection: "settings", id: "", path: "admin_allowed_cidrs" } as const;

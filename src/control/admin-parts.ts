@@ -1,4 +1,4 @@
-// The parts of a configuration that only admins may see, whatever shows them; the table of access says the same of their paths.
+// The parts of a configuration that only admins may read; the access table protects their paths.
 import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
 
 export type Part = CollectionName | SingletonName;

@@ -1,4 +1,4 @@
-// What the audit log keeps of one thing that was done; knows no table.
+// An entry of the audit log; knows no table.
 import {
   type CollectionName,
   collectionNames,
@@ -16,7 +16,7 @@ export interface AuditEntry {
   /** RFC 3339, UTC. */
   readonly at: string;
   readonly actor: string;
-  /** As of the actor; `none` when nobody was recognised. */
+  /** Authentication method of the actor; `none` for an unknown one. */
   readonly method: Actor["method"] | "none";
   readonly address: string;
   /** `create`, `update`, `delete`, `login`, `logout` and so on. */
@@ -26,18 +26,18 @@ export interface AuditEntry {
   readonly object_id: string | null;
   readonly object_name: string | null;
   readonly result: "ok" | "refused" | "failed";
-  /** The revision that the change made; null for what changes no configuration. */
+  /** The revision of the change; null without a change of the configuration. */
   readonly revision: number | null;
-  /** Of a change: what is there before and after it, secrets masked, and for an update what differs. */
+  /** For a change: the object before and after it, secrets masked, and for an update the differences. */
   readonly detail: unknown;
 }
 
-/** Takes down what changes no configuration: logins, refusals and the like. */
+/** Records actions that change no configuration: logins, rejected requests and the like. */
 export interface AuditSink {
   record(entry: Omit<AuditEntry, "at">): void;
 }
 
-/** A change and what it led from and to. */
+/** A change with the configurations before and after it. */
 export interface Changed {
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
@@ -109,7 +109,7 @@ const MAX_WORD_CHARACTERS = 320;
 const cut = <T extends string | null>(text: T) =>
   (text === null ? null : text.slice(0, MAX_WORD_CHARACTERS)) as T;
 
-/** A copy of limited size, because parts of some entries come from people who did not prove who they are. */
+/** A copy of limited size, because parts of some entries come from unauthenticated clients. */
 export const boundedEntry = (entry: AuditEntry): AuditEntry => ({
   ...entry,
   actor: cut(entry.actor),

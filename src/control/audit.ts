@@ -1,4 +1,4 @@
-// The audit log: takes down who did what, keeps it as long as the settings say, and gives it back; knows no table and no HTTP.
+// The audit log: records actions, retains them as configured, and lists them; knows no table and no HTTP.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { type AuditEntry, type AuditSink, boundedEntry } from "./audit-entry.ts";
@@ -6,7 +6,7 @@ import type { Changes } from "./change.ts";
 import { RecordLimit } from "./record-limit.ts";
 import { tagOf } from "./representation.ts";
 
-/** What of the log is asked for; times are RFC 3339 in UTC with milliseconds, as they are stored. */
+/** A filter; times are RFC 3339 in UTC with milliseconds, as in the table. */
 export interface AuditFilter {
   /** Not earlier. */
   readonly since?: string;
@@ -22,11 +22,11 @@ export interface AuditFilter {
 }
 
 export interface AuditRetention {
-  /** Older entries are gone. */
+  /** Older entries are deleted. */
   readonly notBefore: string;
-  /** How many are kept. */
+  /** Maximum number of entries. */
   readonly entries: number;
-  /** How many of those may have changed no configuration. */
+  /** Maximum number of entries without a change. */
   readonly withoutRevision: number;
 }
 
@@ -35,18 +35,18 @@ export interface AuditRange {
   readonly first: number;
   readonly last: number;
   readonly notBefore: string;
-  /** From this number on entries that changed no configuration are kept, too. */
+  /** First number from which entries without a change are retained. */
   readonly firstOther: number;
 }
 
-/** Where entries are kept. */
+/** The storage of entries. */
 export interface AuditStore {
   append(entries: readonly AuditEntry[]): void;
-  /** Deletes what is not to be kept and says how many that were. */
+  /** Deletes entries outside of the retention and returns their number. */
   prune(retention: AuditRetention): number;
-  /** What is to be kept; null when there is nothing. */
+  /** The retained range; null when there are no entries. */
   range(retention: AuditRetention): AuditRange | null;
-  /** Up to `limit` entries, oldest first, and the number at which to go on; null: these were the last. */
+  /** Up to `limit` entries, oldest first, and the number to continue at; null: these are the last. */
   page(filter: AuditFilter, range: AuditRange, limit: number): AuditPage;
   /** The same from the other end: the `limit` newest of those whose numbers are below `before`, newest first. */
   latest(
@@ -58,7 +58,7 @@ export interface AuditStore {
 
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
-  /** Number to go on with; null: these were the last. */
+  /** Number to continue at; null: these are the last. */
   readonly next: number | null;
 }
 
@@ -74,7 +74,7 @@ const PAGE = 200;
 /** Entries that listeners receive in one turn of the event loop. */
 const TOLD_AT_ONCE = 500;
 
-/** Entries of changes are stored with the change; this adds all others, and hears of both. */
+/** Entries of changes are stored with the change; this adds all others, and notifies about both. */
 export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions;
   readonly #limit = new RecordLimit();
@@ -99,7 +99,7 @@ export class AuditLog implements AuditSink {
     this.#listeners.push(listener);
   }
 
-  /** Never throws: what could not be stored is written to the gateway's log instead. */
+  /** Never throws: logs an entry that cannot be stored. */
   record(entry: Omit<AuditEntry, "at">): void {
     this.flush();
     const now = this.#options.clock.now();
@@ -107,7 +107,7 @@ export class AuditLog implements AuditSink {
     else this.#timer ??= setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
   }
 
-  /** Stores what was held back and is due; with `all`, at the end, what is not due yet as well. */
+  /** Stores the summaries of rate-limited entries that are due; with `all`, at the stop, the others too. */
   flush(all = false): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -117,7 +117,7 @@ export class AuditLog implements AuditSink {
       this.#timer = setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
   }
 
-  /** Everything that fits and is to be kept, oldest first, read as it is asked for; the tag says whether it would be the same. */
+  /** All retained entries that match, oldest first, read lazily; the tag changes with the result. */
   list(filter: AuditFilter): {
     readonly tag: string;
     readonly pages: Iterable<readonly AuditEntry[]>;
@@ -130,7 +130,7 @@ export class AuditLog implements AuditSink {
     };
   }
 
-  /** The newest that fit, newest first; `before` is what the page before said comes next. */
+  /** The newest matches, newest first; `before` is the `next` of the previous page. */
   latest(
     filter: AuditFilter,
     page: { readonly limit: number; readonly before: number | null },
@@ -186,7 +186,7 @@ export class AuditLog implements AuditSink {
     const { audit_days: days, audit_entries: entries } =
       this.#options.changes.config.settings.retention;
     const notBefore = new Date(this.#options.clock.now() - days * DAY_MS).toISOString();
-    // Whoever may only be refused must not be able to push the history of changes out of the log.
+    // Rejected requests must not displace the history of changes.
     return { notBefore, entries, withoutRevision: Math.ceil(entries / 2) };
   }
 }

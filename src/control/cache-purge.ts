@@ -1,4 +1,4 @@
-// Has all workers forget stored answers; no HTTP words of the management API, and nothing of how they are stored.
+// Purges cached responses in all workers; knows neither HTTP nor the cache.
 import { normalizeHost } from "../http/authority.ts";
 import { canonicalPath } from "../http/request-target.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
@@ -10,7 +10,7 @@ import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
 
-/** Tells every worker that serves or starts; throws when one of them does not say that it has done so. */
+/** Asks every worker that serves or starts; throws when one of them does not confirm. */
 export type TellWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
 type Purge = Extract<WorkerQuestion, { readonly kind: "purge" }>["which"];
@@ -26,7 +26,7 @@ export class CachePurge {
     this.#tell = tell;
   }
 
-  /** Resolves when no worker gives an answer that was stored before; the number of those that are gone. */
+  /** Resolves to the number of purged responses when no worker serves them any more. */
   async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
     const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
@@ -56,8 +56,8 @@ export class CachePurge {
         0,
       );
     } catch (cause) {
-      // One that hangs is replaced soon, and begins with nothing stored.
-      throw new ApiError(500, "not every worker has purged in time; try again", { cause });
+      // A hanging worker is replaced soon and starts with an empty cache.
+      throw new ApiError(500, "a worker did not confirm the purge in time; try again", { cause });
     }
   }
 }
@@ -65,7 +65,7 @@ export class CachePurge {
 function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge {
   const given = Object.entries(input).filter(([, value]) => value !== undefined);
   const [first, second] = given;
-  if (second !== undefined) throw invalid(second[0], `cannot go together with ${first?.[0]}`);
+  if (second !== undefined) throw invalid(second[0], `cannot be combined with ${first?.[0]}`);
   if (input.tag !== undefined) return { by: "tag", value: input.tag };
   if (input.key !== undefined) return { by: "key", value: normalized("key", input.key) };
   if (input.prefix !== undefined)
@@ -73,7 +73,7 @@ function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge 
   return { by: "all" };
 }
 
-/** In the form in which requests are named: lower-case host without port, canonical path, the query as browsers send it. */
+/** In the form of cache keys: lower-case host without port, canonical path, the query as browsers send it. */
 function normalized(field: string, text: string): string {
   const plain = text.replace(/^https?:\/\//i, "");
   const slash = plain.indexOf("/");
@@ -85,9 +85,9 @@ function normalized(field: string, text: string): string {
   return host + asRequested(rest, field === "prefix");
 }
 
-/** As a request would hold it: with letters beyond ASCII and spaces escaped, without steps to the folder above and a fragment. */
+/** As in a request: with non-ASCII characters and spaces escaped, without dot segments and fragment. */
 function asRequested(text: string, isPrefix: boolean): string {
-  // What a prefix ends with may be half of something: `/docs/.` means `/docs/.well-known`, and not all of `/docs/`.
+  // A prefix may end inside of a segment: `/docs/.` means `/docs/.well-known`, and not all of `/docs/`.
   const isCut = isPrefix && /\/(?:\.|%2e){1,2}$/i.test(text);
   const url = text === "" || isCut ? null : URL.parse(`http://host${text}`);
   if (url === null) return text;

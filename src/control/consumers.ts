@@ -1,4 +1,4 @@
-// Consumers: those who use the proxied APIs; no HTTP words.
+// Consumers: the client identities of proxied APIs; knows no HTTP.
 import { type Consumer, consumerInput } from "../model/consumer.ts";
 import { decode } from "../model/decode.ts";
 import type { Changes } from "./change.ts";

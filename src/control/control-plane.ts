@@ -18,7 +18,7 @@ import { LoginThrottle } from "./auth/throttle.ts";
 import { Alerts } from "./alerts/alerts.ts";
 import { AlertEngine, type AlertEngineOptions } from "./alerts/engine.ts";
 import { Applications } from "./applications/applications.ts";
-import { ApplicationKeeper } from "./applications/keeper.ts";
+import { ApplicationReconciler } from "./applications/application-reconciler.ts";
 import { ObservedRollout, type Rollout, type RolloutStatus } from "../snapshot/rollout.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
@@ -60,11 +60,11 @@ import { Draft } from "./draft.ts";
 import { Revisions, type RevisionStore } from "./transfer/revisions.ts";
 import { Transfer } from "./transfer/transfer.ts";
 
-/** What compiling needs beside the configuration and its number. */
+/** Input of the compiler beside the configuration and its revision. */
 export type ChangeContext = Omit<CompileContext, "revision">;
 
 export interface ControlPlaneOptions {
-  /** Of the data directory; names the cookies of the management API. */
+  /** Id of the data directory; part of the names of cookies. */
   readonly instanceId: string;
   readonly store: ChangeStore;
   readonly auditStore: AuditStore;
@@ -72,37 +72,37 @@ export interface ControlPlaneOptions {
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
   readonly credentialUseStore: UseStore;
-  /** All plugins that the gateway has. */
+  /** All plugins. */
   readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;
-  /** Seals what has to be read again. */
+  /** Seals secrets that must be decrypted later. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
   /** Health and load of targets, shared with the workers. */
   readonly targetBoard: TargetBoard;
   readonly clock: Clock;
   readonly log: Log;
-  /** What the workers serve at the start, from `compileStored`. */
+  /** The configuration at the start, from `compileStored`. */
   readonly current: Compiled;
-  /** Asked for each change anew: the address of the management API may be known later than the first version. */
+  /** Called for each change: the address of the management API may be known later than the first version. */
   readonly context: () => ChangeContext;
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
   readonly tellWorkers?: TellWorkers;
-  /** Where the past of the statistics is kept. Default: nowhere. */
+  /** Storage of the statistics' history. Default: none. */
   readonly rollupStore?: RollupStore;
   /** Entry file of the thread that reads large documents. Default: they are read in this one. */
   readonly importerUrl?: URL;
-  /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
+  /** Name servers, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
   readonly dnsPrograms?: readonly string[];
-  /** Keeps the progress of orders and shows proofs to authorities; absent: nothing is ordered. */
+  /** Stores the state of ACME orders and serves challenge responses; absent: no ACME. */
   readonly acme?: AcmeParts;
-  /** How the management API is reached. Default: from this machine only. */
+  /** Access to the management API. Default: from this machine only. */
   readonly adminAccess?: AdminAccess;
-  /** What workers count and write down of the traffic. Default: nothing. */
+  /** Counters and request rings of workers. Default: none. */
   readonly observed?: ObservedWorkers;
 }
 
@@ -145,12 +145,12 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   readonly pressure: Pressure;
-  /** Where the management API can be reached. */
+  /** Addresses of the management API. */
   managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
-  /** Tells whoever listens what happened to a worker. */
+  /** Publishes a lifecycle event of a worker. */
   tellOfWorker(happening: WorkerHappening): void;
-  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
+  /** Flushes buffered state and drops expired state; call it about once a minute, and with `isLast` at the stop. */
   keepUp(isLast?: boolean): void;
 }
 
@@ -213,13 +213,13 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {
       const event = { ...happening, at: new Date(clock.now()).toISOString() };
-      // Why a thread ended may be the message of any error: that is for admins.
+      // The reason of a worker's end may hold any error message: for admins only.
       events.publish("worker", event, { ...event, why: null });
     },
     keepUp(isLast = false) {
       access.auth.keepUp(isLast);
       consumption.credentialUse.flush(isLast);
-      publication.keeper.wake();
+      publication.reconciler.wake();
     },
   };
 }
@@ -239,7 +239,7 @@ function createAdminNetworks(
   return networks;
 }
 
-/** Certificates, and applications, which have some made. */
+/** Certificates, and applications, which request some. */
 function createPublication(
   options: ControlPlaneOptions,
   parts: { readonly changes: Changes; readonly states: TargetStates; readonly acme: Acme },
@@ -253,7 +253,11 @@ function createPublication(
     ...{ ...options, ...parts },
     certificateView: (certificate) => certificates.view(certificate),
   });
-  return { certificates, applications, keeper: new ApplicationKeeper({ ...options, ...parts }) };
+  return {
+    certificates,
+    applications,
+    reconciler: new ApplicationReconciler({ ...options, ...parts }),
+  };
 }
 
 function createAlerts(
@@ -266,7 +270,7 @@ function createAlerts(
   return { alerts, alertEngine: engine };
 }
 
-/** Who uses the proxied APIs, with what, and what runs for their requests. */
+/** Consumers, credentials and plugins. */
 function createConsumption(options: ControlPlaneOptions, changes: Changes) {
   const use = new CredentialUse({ ...options, store: options.credentialUseStore, changes });
   return {
@@ -307,8 +311,8 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
 }
 
 /**
- * Compiles what was stored, before there are workers; throws with everything that is wrong in words. The patterns of routes
- * were judged when they were written, which takes milliseconds for each regular expression, and are not judged again.
+ * Compiles the stored configuration before workers start; throws with all errors. Skips the safety check of patterns, which
+ * needs milliseconds per regular expression and ran when they were written.
  */
 export function compileStored(
   stored: { readonly config: GatewayConfig; readonly revision: number },

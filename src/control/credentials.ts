@@ -1,4 +1,4 @@
-// Credentials of consumers: secrets are made or checked, kept as hashes or sealed, shown once and rotated; no HTTP words.
+// Credentials of consumers: generates or validates secrets, hashes or seals them, shows them once and rotates them; knows no HTTP.
 import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import {
@@ -21,7 +21,7 @@ import {
   createIdentifier,
   createSecret,
   hashBasic,
-  isSecretive,
+  hasSharedSecret,
   type Material,
   noMaterial,
   toMaterial,
@@ -42,10 +42,10 @@ import {
   type Written,
 } from "./resource.ts";
 
-/** What clients see of a credential: never its secret. */
+/** A credential in responses: never its secret. */
 export type CredentialView = Omit<Credential, keyof Material | "previous"> & {
   readonly prefix: string | null;
-  /** RFC 3339: until when the secret before the last rotation is accepted too; null: it is not. */
+  /** RFC 3339: until when the secret from before the last rotation stays valid; null: it is invalid. */
   readonly previous_until: string | null;
   /** RFC 3339; null: never. */
   readonly last_used_at: string | null;
@@ -73,7 +73,7 @@ export class Credentials {
     return this.#resource.list(query);
   }
 
-  /** Those of the consumer that `key` is the id or username of; throws a 404 when there is none. */
+  /** The credentials of the consumer with the id or username `key`; throws a 404 when there is none. */
   listIn(key: string, query: readonly QueryEntry[]): Read<readonly CredentialView[]> {
     return this.list([...query, ["consumer_id", this.#consumerId(key)]]);
   }
@@ -115,7 +115,7 @@ export class Credentials {
     options: WriteOptions,
   ): Promise<Written<CredentialView>> {
     const old = this.#find(key);
-    // Nothing is made for a credential that is not there.
+    // Check first: no secret is generated for a missing credential.
     const document = old === null ? patch : (await prepare(patch, old)).document;
     return await this.#resource.patch(key, document, options);
   }
@@ -124,7 +124,7 @@ export class Credentials {
     return this.#resource.remove(key, options);
   }
 
-  /** Makes a new secret, shown in this one answer. The one before stays valid for as long as the body says. */
+  /** Generates a new secret, which only this response shows. The old one stays valid for `overlap_seconds`. */
   async rotate(
     key: string,
     body: unknown,
@@ -140,7 +140,7 @@ export class Credentials {
         const old = this.#existing(key, draft);
         requireConditions(options.conditions, old);
         if (old.type !== type) throw changedMeanwhile();
-        if (!isSecretive(old.algorithm))
+        if (!hasSharedSecret(old.algorithm))
           throw invalid("algorithm", `${old.algorithm} has a key pair: write a new public_key`);
         const at = draft.stamp();
         const { secret_hash, sealed_secret } = old;
@@ -231,7 +231,7 @@ export class Credentials {
       algorithm,
       identifier: input.identifier ?? defaultIdentifier(type, old, usernameOf(draft, consumer_id)),
       public_key: publicKeyOf(input, algorithm),
-      // One spelling of a time, so that nothing that compares texts goes wrong.
+      // A normalized time, because times are compared as texts.
       expires_at: expiry === null ? null : new Date(expiry).toISOString(),
       previous: isKept ? this.#livePrevious(old) : null,
     };
@@ -245,7 +245,7 @@ export class Credentials {
     old: Credential | null,
   ): Material {
     const { type, algorithm, secret, made } = asked;
-    if (!isSecretive(algorithm)) {
+    if (!hasSharedSecret(algorithm)) {
       if (secret !== undefined)
         throw invalid("secret", `must be absent for ${algorithm}, which has a key pair`);
       return noMaterial;
@@ -254,7 +254,7 @@ export class Credentials {
       old === null
         ? null
         : { secret_hash: old.secret_hash, sealed_secret: old.sealed_secret, prefix: old.prefix };
-    // The document was made ready for another type: that one was deleted meanwhile, and this one has its id.
+    // The document was prepared for another type: that credential was deleted meanwhile, and this one has its id.
     if ((made !== null && type !== "basic") || (type === "basic" && secret !== undefined))
       throw changedMeanwhile();
     if (made !== null) return made;
@@ -263,7 +263,7 @@ export class Credentials {
     return toMaterial(secret, { type, old: before, box: this.#options.box });
   }
 
-  /** What was valid before the last rotation, unless its time is over. */
+  /** The secret from before the last rotation, unless it has expired. */
   #livePrevious(old: Credential | null): Credential["previous"] {
     const previous = old?.previous ?? null;
     if (previous === null) return null;
@@ -280,7 +280,7 @@ export class Credentials {
   }
 }
 
-const changedMeanwhile = () => new ApiError(409, "was changed by somebody else meanwhile");
+const changedMeanwhile = () => new ApiError(409, "was changed by another request meanwhile");
 
 /** Their names are not unique. */
 const findById = (credentials: ReadonlyMap<string, Credential>, key: string): Credential | null =>
@@ -307,12 +307,12 @@ function publicKeyOf(
   algorithm: Credential["algorithm"],
 ): string | null {
   if (pem === null || type === "key" || type === "basic") return pem;
-  if (algorithm === null || isSecretive(algorithm))
+  if (algorithm === null || hasSharedSecret(algorithm))
     throw invalid("public_key", `must be null for ${algorithm}, which has a secret`);
   return checkPublicKey(pem, algorithm);
 }
 
-/** What was made for a trial is thrown away with it. */
+/** A dry run discards the generated secret. */
 function showing(
   written: Written<CredentialView>,
   secret: string | null,

@@ -1,4 +1,4 @@
-// DNS providers: where records that prove names are written, and with which credentials; knows no provider's API and no HTTP words.
+// DNS providers for dns-01 challenges and their credentials; knows no provider's API and no HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
@@ -29,11 +29,11 @@ export interface DnsProvidersOptions {
   readonly definitions: Readonly<Record<DnsProvider["type"], AnyDnsProvider>>;
   readonly clients: DnsClients;
   readonly lookup: DnsLookup;
-  /** Programs that may be run, as named on the command line. */
+  /** Programs of --dns-exec. */
   readonly programs: readonly string[];
 }
 
-/** What there is, for people who choose one. */
+/** A type of DNS provider, to choose from. */
 export interface DnsProviderTypeView {
   readonly type: DnsProvider["type"];
   readonly title: string;
@@ -50,10 +50,10 @@ const name = t.String({
   pattern:
     "^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\\.?$",
   errorMessage: "must be a domain name",
-  description: "Zone to write a record in, and to take it away again; absent: the zones are listed",
+  description: "Zone to write and delete a record in; absent: list the zones",
 });
 
-/** What a test is asked. */
+/** The body of a test. */
 export const dnsTestInput = t.Object(
   { zone: t.Optional(name) },
   { additionalProperties: false, title: "DNS provider test" },
@@ -76,7 +76,7 @@ export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
     });
   }
 
-  /** Tries the stored provider out. Throws a 403 when it runs a program and the caller is no admin. */
+  /** Tests the stored provider. Throws a 403 when it runs a program and the client is no admin. */
   async test(key: string, body: unknown, by: Actor): Promise<TrialReport> {
     const { id } = this.get(key).view;
     const { changes, clients, lookup } = this.#options;
@@ -100,7 +100,7 @@ export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
   }
 }
 
-/** What clients see, and send back in the main. */
+/** The representation, without secrets. */
 const view = (provider: DnsProvider): DnsProvider => ({
   ...provider,
   config: withoutSecrets(provider.config) as DnsProvider["config"],
@@ -117,18 +117,18 @@ const kindOf = (options: DnsProvidersOptions): ResourceKind<"dns_providers", Dns
   content: () => (provider) => provider,
 });
 
-interface Scene extends DnsProvidersOptions {
+interface WriteContext extends DnsProvidersOptions {
   readonly draft: Draft;
   readonly old: DnsProvider | null;
 }
 
-function fieldsOf(document: unknown, scene: Scene): FieldsOf<"dns_providers"> {
-  // Filling in defaults would make an object of it, with numbers for names.
+function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"dns_providers"> {
+  // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
   const { config: sent, zones, ...input } = decode(dnsProviderInput, document);
   refuseSealed(input, "");
-  const { old, draft, box, definitions, programs } = scene;
+  const { old, draft, box, definitions, programs } = context;
   const config = writeConfig(sent, {
     definition: definitions[input.type],
     old: old?.type === input.type ? old.config : null,

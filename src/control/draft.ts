@@ -1,4 +1,4 @@
-// The next configuration while it is being put together: a copy on write that remembers what it changed; knows no rule.
+// The draft of the next configuration: copy-on-write with a record of its changes; knows no rule.
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -27,7 +27,7 @@ interface Changes<T> {
 
 type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
 
-/** One change in the making. Nothing of the configuration that it starts from is touched. */
+/** One change in progress. The base configuration stays unchanged. */
 export class Draft {
   readonly base: GatewayConfig;
   /**
@@ -35,7 +35,7 @@ export class Draft {
    * guess is right.
    */
   readonly isByAdmin: boolean;
-  /** What the change does, in one line for the history: `create service "web"`. */
+  /** Summary for the history: `create service "web"`. */
   summary = "change";
   readonly #warnings: string[] = [];
   readonly #config: Mutable;
@@ -48,7 +48,7 @@ export class Draft {
   readonly #checks: (() => void)[] = [];
   readonly #stamp: () => string;
 
-  /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
+  /** `stamp` returns unique times, so that the order of creation is unambiguous. */
   constructor(base: GatewayConfig, stamp: () => string, isByAdmin = true) {
     this.base = base;
     this.isByAdmin = isByAdmin;
@@ -56,12 +56,12 @@ export class Draft {
     this.#stamp = stamp;
   }
 
-  /** The configuration as it would be. */
+  /** The resulting configuration. */
   get config(): GatewayConfig {
     return this.#config;
   }
 
-  /** A new time, RFC 3339, later than every other one given out. */
+  /** A new time, RFC 3339, later than every other one. */
   stamp(): string {
     return this.#stamp();
   }
@@ -85,7 +85,7 @@ export class Draft {
     if (this.base[collection].has(id)) removals.add(id);
   }
 
-  /** Puts objects that came back in their place among the others: everywhere the order is that of creation. */
+  /** Sorts restored objects into the order of creation. */
   sortByAge(collection: CollectionName): void {
     const changed: ReadonlyMap<string, Identity> = this.#config[collection];
     if (changed === this.base[collection]) return;
@@ -103,12 +103,12 @@ export class Draft {
       this.#replace(collection, (changed as LayeredMap<Identity>).settled());
   }
 
-  /** Replaces one of the objects that always exist. */
+  /** Replaces a singleton. */
   putSingleton<K extends SingletonName>(name: K, value: SingletonOf[K]): void {
     (this.#config as Record<SingletonName, unknown>)[name] = value;
   }
 
-  /** Says where in the client's own document an object stands, so that errors about it can be put in those words. */
+  /** Sets the path of an object in the client's document, for error messages. */
   place(id: string, path: string): void {
     this.#places.set(id, path);
   }
@@ -118,7 +118,7 @@ export class Draft {
     return this.#places.get(id) ?? null;
   }
 
-  /** Takes down that the client sent the value of this encrypted text in the clear: wherever it is sent to, the client knows it. */
+  /** Records that the client sent the plain value of this encrypted text and so knows it, whatever its destination. */
   markSent(sealed: string): void {
     this.#sent.add(sealed);
   }
@@ -127,17 +127,17 @@ export class Draft {
     return this.#sent.has(sealed);
   }
 
-  /** Has `check` run once it is known that the client may make this change: what it throws may tell something of a secret. */
+  /** Defers `check` until the client is known to be allowed to make this change, because its errors may reveal secrets. */
   checkLater(check: () => void): void {
     this.#checks.push(check);
   }
 
-  /** Throws the first refusal of what `checkLater` was given. */
+  /** Runs the checks of `checkLater`; throws the first error. */
   runChecks(): void {
     for (const check of this.#checks) check();
   }
 
-  /** About the change itself, one sentence: the reply shows it, and a trial run as well. */
+  /** A warning about the change, one sentence: the response shows it, also of a dry run. */
   warn(sentence: string): void {
     this.#warnings.push(sentence);
   }
@@ -177,7 +177,7 @@ export class Draft {
   }
 }
 
-/** To be changed without a trace in what it was made from. */
+/** A copy that can be changed independently. */
 function copyOf<T extends Identity>(
   collection: CollectionName,
   base: ReadonlyMap<string, T>,

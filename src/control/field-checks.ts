@@ -1,4 +1,4 @@
-// Checks of single texts for the compiler, put together from the rooms that know them; knows no resource as a whole.
+// Checks of single texts for the compiler, from the modules that know them; knows no resource as a whole.
 import { parseAuthority } from "../http/authority.ts";
 import { certificatesProblem } from "../crypto/certificate-chain.ts";
 import { revocationsProblem } from "../crypto/revocation-list.ts";
@@ -9,8 +9,7 @@ import { isMetadataAddress } from "../net/metadata-network.ts";
 import { hostListProblems, routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
 
-const METADATA =
-  "must not be link-local: there cloud providers give the machine's credentials away";
+const METADATA = "must not be link-local: cloud providers serve the machine's credentials there";
 
 const targetHost: TextCheck = (host) => {
   if (isSocketHost(host)) return socketProblem(host.slice("unix:".length));
@@ -19,11 +18,11 @@ const targetHost: TextCheck = (host) => {
     return isBareAddress(host)
       ? null
       : "must be a name or an IP address, without scheme, port and brackets";
-  // A name that ends in a number is read as an address by some programs: only a whole dotted quad is one to all.
+  // Some programs read a name with a numeric last label as an IPv4 address: they only agree on dotted quads.
   return parseAuthority(host) === null ? "must be a name or an IP address" : null;
 };
 
-/** The system's addresses of sockets hold 107 bytes and an end. */
+/** The length of sun_path without its final NUL. */
 const MAX_SOCKET_BYTES = 107;
 
 function socketProblem(path: string): string | null {
@@ -47,7 +46,7 @@ const hostHeader: TextCheck = (host) =>
 const listenAddress: TextCheck = (address) =>
   isBareAddress(address) ? null : "must be an IP address";
 
-/** normalizeAddress also takes brackets, ports and zones off, which do not belong in these fields. */
+/** normalizeAddress also accepts brackets, ports and zones, which these fields must not have. */
 function isBareAddress(text: string): boolean {
   return (
     /^[0-9a-fA-F:.]+$/.test(text) && cidrProblem(text) === null && normalizeAddress(text) !== null

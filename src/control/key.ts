@@ -1,11 +1,11 @@
-// Finds objects by what clients call them by: the id or the unique name; knows no resource.
+// Finds objects by id or unique name; knows no resource.
 import type { Consumer } from "../model/consumer.ts";
 import { invalid } from "../model/error.ts";
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import { usernameOf } from "../model/large-collections.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 
-/** What an object is called by, besides its id: consumers and plugins go by other words than `name`. */
+/** The unique name of an object: consumers and plugins have other fields than `name`. */
 function nameOf(object: object): unknown {
   if ("username" in object) return object.username;
   return "label" in object ? object.label : (object as { readonly name?: unknown }).name;

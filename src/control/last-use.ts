@@ -1,4 +1,4 @@
-// When things were last used: kept in memory, written now and then; knows nothing of what is used.
+// Times of last use: in memory, written periodically; knows nothing of what is used.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 
@@ -8,7 +8,7 @@ export interface UseRow {
   readonly last_used_at: string;
 }
 
-/** Where the times are kept; all of it may throw. */
+/** The storage of times; all methods may throw. */
 export interface UseStore {
   load(): readonly UseRow[];
   write(rows: readonly UseRow[]): void;
@@ -17,22 +17,22 @@ export interface UseStore {
 
 export interface LastUseOptions {
   readonly store: UseStore;
-  /** In sentences: `tokens`. */
+  /** Noun in messages: `tokens`. */
   readonly what: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Rows that are written without a pause: some 5 ms. */
+/** Rows per batch: some 5 ms. */
 const SLICE = 2000;
 const PAUSE_MS = 20;
 
-/** What is used with every request of a program cannot be written as often: it would wear the disk. */
+/** Writing with every use would wear the disk. */
 export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
   readonly #unwritten = new Set<string>();
-  /** Until the next slice. */
+  /** Timer of the next batch. */
   #timer: Timer | null = null;
 
   constructor(options: LastUseOptions) {
@@ -52,7 +52,7 @@ export class LastUse {
     return at === undefined ? null : new Date(at).toISOString();
   }
 
-  /** Forgets what is gone. */
+  /** Drops deleted objects. */
   forget(ids: readonly string[]): void {
     const known = ids.filter((id) => this.#last.delete(id));
     for (const id of known) this.#unwritten.delete(id);
@@ -60,8 +60,8 @@ export class LastUse {
   }
 
   /**
-   * Writes what is new, a part at once and the rest with pauses: as many as there are credentials would hold up whoever asks
-   * this thread for something meanwhile. To be called now and then, and at the end with `all`.
+   * Writes new times in batches with pauses, because one write for all credentials would block this thread. Call it
+   * periodically, and with `all` at the stop.
    */
   flush(all = false): void {
     if (all) {
@@ -69,11 +69,11 @@ export class LastUse {
       this.#write([...this.#unwritten]);
       return;
     }
-    // What is new meanwhile is written at the next call.
+    // The next call writes newer ones.
     if (this.#timer === null) this.#writeOn([...this.#unwritten], 0);
   }
 
-  /** A slice, and the next one after a pause. */
+  /** Writes a batch, and the next one after a pause. */
   #writeOn(ids: readonly string[], from: number): void {
     this.#timer = null;
     const end = from + SLICE;
@@ -88,7 +88,7 @@ export class LastUse {
     this.#timer = null;
   }
 
-  /** Those of them that are still there and not written yet; whether it could be done. */
+  /** Writes the unwritten rows of existing objects; returns whether it succeeded. */
   #write(ids: readonly string[]): boolean {
     const rows = ids
       .filter((id) => this.#unwritten.has(id))
@@ -100,7 +100,7 @@ export class LastUse {
     });
   }
 
-  /** Nothing depends on these times, so nobody is refused because they could not be written. */
+  /** Nothing depends on these times, so a failure is only logged. */
   #attempt(write: () => void): boolean {
     const { log, what } = this.#options;
     try {

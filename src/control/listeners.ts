@@ -1,4 +1,4 @@
-// Listeners: where clients connect; no HTTP words.
+// Listeners: where clients connect; knows no HTTP.
 import { decode } from "../model/decode.ts";
 import { type Listener, listenerInput } from "../model/listener.ts";
 import type { Changes } from "./change.ts";

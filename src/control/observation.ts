@@ -1,4 +1,4 @@
-// What can be seen of the traffic: metrics, recent requests, requests as they end; puts the parts together and decides nothing.
+// Observability: metrics, recent requests and the live stream; assembles the parts and decides nothing.
 import type { Clock } from "../clock.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import { pluginSeriesKey } from "../shared-memory/series-key.ts";
@@ -20,18 +20,18 @@ import { TrafficDeltas } from "./stats/traffic-deltas.ts";
 import { LiveRequests } from "./requests/live-requests.ts";
 import { RequestLog } from "./requests/request-log.ts";
 
-/** What workers share with whoever looks on. */
+/** What workers share with observers. */
 export interface ObservedWorkers {
   readonly traffic: TrafficMetrics;
   /** The same by target. */
   readonly targetTraffic: TrafficMetrics;
   readonly board: WorkerBoard;
   readonly states: () => readonly WorkerState[];
-  /** Where they write requests down at first; null: nowhere. */
+  /** Their first ring of requests; null: none. */
   readonly requests: RequestRing | null;
-  /** Has them write to another ring from here on. */
+  /** Switches them to another ring. */
   readonly useRequests: (ring: RequestRing | null) => void;
-  /** Has them write down what has ended until now. */
+  /** Makes them flush completed requests. */
   readonly flush: () => Promise<void>;
   /** Numbers of plugins. */
   readonly counters?: CounterTable;
@@ -41,15 +41,15 @@ export interface ObservedWorkers {
 }
 
 export interface ObservationOptions {
-  /** All plugins that there are. */
+  /** All plugins. */
   readonly plugins: PluginCatalogue;
   readonly observed?: ObservedWorkers | undefined;
   readonly rollout: Rollout;
   readonly clock: Clock;
   readonly log: Log;
-  /** Where the past of the statistics is kept. Default: nowhere. */
+  /** Storage of the statistics' history. Default: none. */
   readonly rollupStore?: RollupStore;
-  /** What is served first. */
+  /** The first configuration. */
   readonly served: Snapshot;
 }
 
@@ -76,7 +76,7 @@ export class ObservationBase {
     const traffic = observed?.traffic ?? TrafficMetrics.create(0, { capacity: 0 });
     this.#options = options;
     this.#traffic = traffic;
-    // Before all others, so that they have theirs however many routes there are.
+    // Before all others, so that they get rows with any number of routes.
     const plugins = (observed?.plugins ?? []).map(
       (name) => [name, traffic.claim(pluginSeriesKey(name))] as const,
     );

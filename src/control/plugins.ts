@@ -1,4 +1,4 @@
-// Instances of plugins: where they apply and how they are configured; knows no plugin and no HTTP words.
+// Instances of plugins: their scopes and configurations; knows no plugin and no HTTP.
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
@@ -32,7 +32,7 @@ export class Plugins extends Resource<"plugins", Plugin> {
     this.#catalogue = options.plugins;
   }
 
-  /** What plugins there are, by name. */
+  /** All plugins, by name. */
   descriptions(): readonly PluginDescription[] {
     return [...this.#catalogue.values()]
       .map(describePlugin)
@@ -42,7 +42,7 @@ export class Plugins extends Resource<"plugins", Plugin> {
   /** Throws a 404 when there is none of this name. */
   description(name: string): PluginDescription {
     const definition = this.#catalogue.get(name);
-    if (definition === undefined) throw new ApiError(404, `there is no plugin "${name}"`);
+    if (definition === undefined) throw new ApiError(404, `plugin "${name}" does not exist`);
     return describePlugin(definition);
   }
 
@@ -53,7 +53,7 @@ export class Plugins extends Resource<"plugins", Plugin> {
   }
 }
 
-/** What clients see, and send back in the main. */
+/** The representation, without secrets. */
 const view = (plugin: Plugin): Plugin => ({
   ...plugin,
   config: withoutSecrets(plugin.config) as Plugin["config"],
@@ -75,19 +75,22 @@ const kindOf = (options: PluginsOptions): ResourceKind<"plugins", Plugin> => ({
   content: () => (plugin) => plugin,
 });
 
-interface Scene extends PluginsOptions {
+interface WriteContext extends PluginsOptions {
   readonly draft: Draft;
   readonly old: Plugin | null;
 }
 
-function fieldsOf(document: unknown, { draft, old, plugins, box }: Scene): FieldsOf<"plugins"> {
-  // Filling in defaults would make an object of it, with numbers for names.
+function fieldsOf(
+  document: unknown,
+  { draft, old, plugins, box }: WriteContext,
+): FieldsOf<"plugins"> {
+  // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
   const { config: sent, ...input } = decode(pluginInput, document);
   refuseSealed(input, "");
   const definition = plugins.get(input.name);
-  if (definition === undefined) throw invalid("name", `there is no plugin "${input.name}"`);
+  if (definition === undefined) throw invalid("name", `plugin "${input.name}" does not exist`);
   const { config } = draft;
   const idOf = (field: "service_id" | "route_id" | "consumer_id" | "stream_route_id") => {
     const key = input[field];

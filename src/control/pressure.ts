@@ -1,8 +1,8 @@
-// What the process is short of at the moment, for people; measures nothing.
+// The present overload state, for warnings; measures nothing.
 import type { PressureHappening } from "../supervisor/pressure-watch.ts";
 import type { EventHub } from "./events.ts";
 
-/** The process is short of something from now on, or no longer. */
+/** An overload begins or ends. */
 export type OverloadEvent = PressureHappening & {
   /** RFC 3339, UTC. */
   readonly at: string;
@@ -18,19 +18,19 @@ export class Pressure {
     this.#now = now;
   }
 
-  /** Remembers it and tells whoever listens. */
+  /** Stores the state and notifies subscribers. */
   happened(happening: PressureHappening): void {
     if (happening.state === "begun") this.#lasting.set(happening.what, happening);
     else this.#lasting.delete(happening.what);
     this.#events.publish("overload", { ...happening, at: new Date(this.#now()).toISOString() });
   }
 
-  /** One sentence for each thing that is short. */
+  /** One sentence per scarce resource. */
   warnings(): readonly string[] {
     return [...this.#lasting.values()].map(({ what, limit }) =>
       what === "memory"
-        ? `memory is short (${Math.floor(limit / 1_048_576)} MiB are the mark): new requests are answered with 503`
-        : `too many files and sockets are open (${limit} may be): no new connections are accepted`,
+        ? `memory is short (the limit is ${Math.floor(limit / 1_048_576)} MiB): the gateway responds to new requests with 503`
+        : `too many files and sockets are open (the limit is ${limit}): the gateway accepts no new connections`,
     );
   }
 }

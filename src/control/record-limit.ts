@@ -1,34 +1,34 @@
-// Holds back what somebody could fill the audit log with: repeated refusals and sign-ins are counted instead; knows no log.
+// Limits the rate of audit entries: counts repeated rejections and sign-ins instead; knows no log.
 import type { AuditEntry } from "./audit-entry.ts";
 
 type Entry = Omit<AuditEntry, "at">;
 
-/** What is held back is told once for each of these. */
+/** One summary per window for suppressed entries. */
 const WINDOW_MS = 60_000;
-/** Of one address that nobody signed in from. */
+/** Per address without authentication. */
 const ANONYMOUS_EACH = 10;
-/** Of all of them together. */
+/** Of all such addresses together. */
 const ANONYMOUS_ALL = 60;
-/** Of one user or token. */
+/** Per user or token. */
 const KNOWN_EACH = 60;
-/** Addresses that are told apart; the counts of more are kept together. */
+/** Addresses with own counts; further ones share one. */
 const MAX_ADDRESSES = 1000;
 
 interface Caller {
   admitted: number;
   heldBack: number;
-  /** The last one that was held back. */
+  /** The last suppressed entry. */
   last: Entry | null;
 }
 
 const newCaller = (): Caller => ({ admitted: 0, heldBack: 0, last: null });
 
 /**
- * Lets the first few entries of each caller and minute through and counts the rest. What somebody did successfully is never
- * held back, except signing in and out, which anybody with an account can repeat without end.
+ * Admits the first entries of each client and minute and counts the rest. Never suppresses successful actions except sign-in
+ * and sign-out, which every user can repeat without end.
  */
 export class RecordLimit {
-  /** When the first entry of the present minute came. */
+  /** Time of the first entry of the present minute. */
   #start = Number.NEGATIVE_INFINITY;
   readonly #known = new Map<string, Caller>();
   readonly #addresses = new Map<string, Caller>();
@@ -36,7 +36,7 @@ export class RecordLimit {
   #anonymous = newCaller();
   #heldBack = 0;
 
-  /** Whether the entry is to be stored now; false: it was counted. */
+  /** Whether to store the entry now; false: it was counted. */
   admits(entry: Entry, now: number): boolean {
     if (entry.result === "ok" && entry.action !== "login" && entry.action !== "logout") return true;
     if (this.#known.size + this.#addresses.size === 0) this.#start = now;
@@ -53,7 +53,7 @@ export class RecordLimit {
     return admit(caller) && admit(this.#anonymous);
   }
 
-  /** Whether there is something to tell at the end of the minute. */
+  /** Whether there is a summary for the end of the minute. */
   get holdsBack(): boolean {
     return this.#heldBack > 0;
   }
@@ -63,13 +63,13 @@ export class RecordLimit {
     return Math.min(WINDOW_MS, Math.max(1, this.#start + WINDOW_MS - now));
   }
 
-  /** When the minute is over, or with `all` in any case: one entry for each caller whose entries were held back. */
+  /** At the end of the minute, or at once with `all`: one entry per client with suppressed entries. */
   due(now: number, all = false): Entry[] {
-    // A clock that was set back must not keep a minute open for ever.
+    // A clock that was set back must not extend a minute forever.
     const isOver = now >= this.#start + WINDOW_MS || now < this.#start;
     if (!isOver && !all) return [];
-    const told = [...this.#known.values(), ...this.#addresses.values()].flatMap(tellOf);
-    const others = tellOf(this.#anonymous).map((entry) => ({ ...entry, address: "" }));
+    const told = [...this.#known.values(), ...this.#addresses.values()].flatMap(summaryOf);
+    const others = summaryOf(this.#anonymous).map((entry) => ({ ...entry, address: "" }));
     this.#known.clear();
     this.#addresses.clear();
     this.#anonymous = newCaller();
@@ -98,8 +98,8 @@ function admit(caller: Caller): true {
   return true;
 }
 
-/** What the caller did last, and how often something was held back. */
-function tellOf({ heldBack, last }: Caller): Entry[] {
+/** The client's last entry, with the number of suppressed ones. */
+function summaryOf({ heldBack, last }: Caller): Entry[] {
   if (last === null) return [];
   return [{ ...last, detail: { repeated: heldBack, last: last.detail } }];
 }

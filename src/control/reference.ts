@@ -1,4 +1,4 @@
-// Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
+// References and ownership between objects, and their labels in messages; one table for all collections.
 import type { Alert } from "../model/alert.ts";
 import { referenceOf } from "../model/application.ts";
 import type { Issue } from "../model/error.ts";
@@ -19,7 +19,7 @@ export interface Reference {
   readonly id: string;
 }
 
-/** What refers to an object: another one, or one that always exists, whose id is empty. */
+/** A referring object; the id of a singleton is empty. */
 export interface Referrer {
   readonly collection: CollectionName | SingletonName;
   readonly id: string;
@@ -33,7 +33,7 @@ const singletonLabels: Readonly<Record<SingletonName, string>> = {
 export const isSingleton = (name: CollectionName | SingletonName): name is SingletonName =>
   Object.hasOwn(singletonLabels, name);
 
-/** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
+/** `route "shop"`, `target "10.0.0.1:80"`; the id for an object without a name. */
 export function labelOf(config: GatewayConfig, { collection, id }: Referrer): string {
   if (isSingleton(collection)) return singletonLabels[collection];
   const word = collection
@@ -52,7 +52,7 @@ export function labelOf(config: GatewayConfig, { collection, id }: Referrer): st
   return `target "${target.host}${target.port === null ? "" : `:${target.port}`}"`;
 }
 
-/** What makes no sense without the object and goes with it. */
+/** Objects that belong to the object and are deleted with it. */
 export function ownedBy(config: GatewayConfig, { collection, id }: Reference): Reference[] {
   const plugins = (field: keyof PluginScope): Reference[] =>
     [...config.plugins.values()]
@@ -85,7 +85,7 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
   }
 }
 
-/** What an application made, as far as it is still there. */
+/** The existing objects of an application. */
 function partsOf(config: GatewayConfig, id: string): Reference[] {
   const parts = config.applications.get(id)?.parts ?? [];
   return parts.flatMap((part) => {
@@ -94,7 +94,7 @@ function partsOf(config: GatewayConfig, id: string): Reference[] {
   });
 }
 
-/** What uses the object and keeps it from being deleted. */
+/** Objects that use the object and so prevent its deletion. */
 export function referrersOf(config: GatewayConfig, { collection, id }: Reference): Referrer[] {
   const routesThat = (refers: (route: Route) => boolean): Referrer[] =>
     [...config.routes.values()]
@@ -135,7 +135,7 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
   }
 }
 
-/** Instances whose own configuration names the object: ids are found nowhere else. */
+/** Plugin instances whose configuration holds the object's id. */
 function pluginsNaming(config: GatewayConfig, id: string): Referrer[] {
   return [...config.plugins.values()]
     .filter((plugin) => JSON.stringify(plugin.config).includes(id))
@@ -155,7 +155,7 @@ function certificatesThat(
     .map(({ id }) => ({ collection: "certificates", id }));
 }
 
-/** Those that somebody told to use the certificate; one that an application made goes without a word. */
+/** Applications with a user's reference to the certificate; own certificates of an application do not count. */
 function applicationsNaming(config: GatewayConfig, certificate: string): Referrer[] {
   return [...config.applications.values()]
     .filter(({ https }) => https.certificate_id === certificate)
@@ -177,7 +177,7 @@ function holdersOf(config: GatewayConfig, name: string | undefined): Referrer[] 
   ];
 }
 
-/** `path: message` in the client's own words; an object that the client did not send is named. */
+/** `path: message` with paths of the client's document; names an object that the client did not send. */
 export function describeProblem(problem: Problem | Issue, draft: Draft): string {
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
@@ -185,7 +185,7 @@ export function describeProblem(problem: Problem | Issue, draft: Draft): string 
   const place = draft.placeOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
   if (place === null) {
     const { collection, id } = problem as Reference;
-    // What the change deletes has its name only in what it started from.
+    // The name of a deleted object is only in the base configuration.
     const named = draft.config[collection].has(id) ? draft.config : draft.base;
     return `${labelOf(named, { collection, id })}: ${tail}`;
   }

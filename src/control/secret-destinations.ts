@@ -1,4 +1,4 @@
-// Who may have a secret sent to a new destination: admins, and those who send its value in the same request. Knows no HTTP.
+// A new destination of a secret requires an admin, or the secret's value in the same request. Knows no HTTP.
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type SecretUse, secretUses } from "../model/destination.ts";
@@ -12,7 +12,7 @@ import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 
-/** Collections whose objects send secrets somewhere. */
+/** Collections whose objects send secrets. */
 export const sendingCollections = [
   "plugins",
   "alerts",
@@ -21,12 +21,12 @@ export const sendingCollections = [
 ] as const satisfies readonly CollectionName[];
 type Sending = (typeof sendingCollections)[number];
 
-/** The same of what exists once. */
+/** Singletons that send secrets. */
 export const sendingSingletons = ["sso"] as const satisfies readonly SingletonName[];
 
 /**
- * Throws a 403 that names the field of the secret and those of its destination when somebody below admin would have a
- * secret sent to where it was not sent before, or on a way on which others can read it, and did not send its value along.
+ * Throws a 403 that names the field of the secret and those of its destination when a role below admin gives a secret a new
+ * destination, or a less protected path to it, without the secret's value in the request.
  */
 export function requireAdminForDestinations(
   draft: Draft,
@@ -53,7 +53,7 @@ export function requireAdminForDestinations(
   }
 }
 
-/** The schema of a stored object of a kind with that of its configuration in it. */
+/** The schema of a stored object, with the schema of its configuration. */
 export const withConfig = (record: TObject, config: TSchema): TObject =>
   t.Object({ ...record.properties, config });
 
@@ -71,7 +71,7 @@ function usesOf(
     return secretUses(recordSchemas.acme_accounts, state.acme_accounts.get(id));
   const [object, definition] = configuredOf(state, { collection, id }, catalogue);
   if (object === undefined || definition === undefined) return [];
-  // A field that a newer program has and the stored object lacks is no change.
+  // A new field of this version that the stored object lacks is no change.
   const config = Value.Default(definition.config, Value.Clone(object.config));
   return secretUses(withConfig(recordSchemas[collection], definition.config), {
     ...object,
@@ -104,11 +104,11 @@ function configuredOf(
 
 interface Refused {
   readonly use: SecretUse;
-  /** The fields that make its destination a new one. */
+  /** The changed fields of its destination. */
   readonly fields: readonly string[];
 }
 
-/** The first use that is new and whose secret was not sent along; null: there is none. */
+/** The first new use without the secret's value in the request; null: none. */
 function firstNew(
   before: readonly SecretUse[],
   after: readonly SecretUse[],
@@ -118,26 +118,26 @@ function firstNew(
   for (const use of after) {
     if (known.has(keyOf(use))) continue;
     if (use.sealed !== null && draft.wasSent(use.sealed)) continue;
-    const old = before.find(({ value, place }) => value === use.value && place === use.place);
+    const old = before.find(({ value, pattern }) => value === use.value && pattern === use.pattern);
     return { use, fields: changedFields(old, use) };
   }
   return null;
 }
 
-/** Equal for two uses that send the same secret to the same place. */
-const keyOf = ({ value, place, destination }: SecretUse): string =>
-  JSON.stringify([value, place, destination.map((field) => [field.place, field.value])]);
+/** Equal for two uses that send the same secret to the same destination. */
+const keyOf = ({ value, pattern, destination }: SecretUse): string =>
+  JSON.stringify([value, pattern, destination.map((field) => [field.pattern, field.value])]);
 
-/** Paths of the fields that differ; all of a use that there was none like. */
+/** Paths of the fields that differ; all fields for an entirely new use. */
 function changedFields(old: SecretUse | undefined, use: SecretUse): string[] {
   const values = (of: SecretUse | undefined) =>
     new Map((of?.destination ?? []).map(({ path, value }) => [path, value]));
   const [before, after] = [values(old), values(use)];
   const paths = [...new Set([...after.keys(), ...before.keys()])];
   const changed = paths.filter((path) => before.get(path) !== after.get(path));
-  // Where another secret is referred to the destination is the same, and so is a field that is both.
+  // With a reference to another secret the destination is unchanged, and so is a field that is both.
   const named = (changed.length > 0 ? changed : paths).filter((path) => path !== use.path);
-  // The kind of the object says the least.
+  // The kind of the object is the least specific.
   const own = named.filter((path) => path !== "name" && path !== "type");
   return own.length > 0 ? own : named;
 }
@@ -146,8 +146,8 @@ function refusal({ use, fields }: Refused, place: Place, draft: Draft): ApiError
   const where = fields.join(", ");
   const message =
     use.name === null
-      ? `must be sent again, because it would be sent to another destination (${where}); only an admin may leave it out`
-      : `only an admin may have the secret "${use.name}" sent to this destination (${where}); send the value itself instead`;
+      ? `must be sent again, because its destination changes (${where}); only an admin may omit it`
+      : `only an admin may send the secret "${use.name}" to this destination (${where}); set the value itself instead`;
   const problem = { ...place, path: use.path, message, status: 400 } as const;
   return new ApiError(403, describeProblem(problem, draft));
 }

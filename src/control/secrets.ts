@@ -1,4 +1,4 @@
-// Secrets: their values are sealed when they are written and never read by clients; no HTTP words.
+// Secrets: seals their values and never returns them; knows no HTTP.
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
@@ -8,7 +8,7 @@ import type { Draft } from "./draft.ts";
 import { labelOf, referrersOf } from "./reference.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
 
-/** What clients see of a secret: never its value. */
+/** A secret in responses: never its value. */
 export type SecretView = Omit<Secret, "sealed_value">;
 
 export function createSecrets(changes: Changes, box: SecretBox): Resource<"secrets", SecretView> {
@@ -37,11 +37,11 @@ function seal(box: SecretBox, value: string | undefined, old: Secret | null): st
     if (old === null) throw invalid("value", "is required");
     return old.sealed_value;
   }
-  // Sealing gives something new each time, and writing what is there already must change nothing.
+  // Sealing returns a new text each time, but writing the stored value again must change nothing.
   return old !== null && box.open(old.sealed_value) === value ? old.sealed_value : box.seal(value);
 }
 
-/** Whoever refers to it does so by its name. */
+/** References hold the name of a secret, so a rename would break them. */
 function refuseRename(old: Secret, { config }: Draft): void {
   const referrers = referrersOf(config, { collection: "secrets", id: old.id });
   if (referrers.length === 0) return;

@@ -1,4 +1,4 @@
-// Targets: written one by one or as the list of their service; no HTTP words.
+// Targets: written one by one or as the list of their service; knows no HTTP.
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -30,7 +30,7 @@ export class Targets extends Resource<"targets", TargetView> {
     this.#services = () => changes.config.services;
   }
 
-  /** Targets of the service that `key` is the id or name of; throws a 404 when there is none. */
+  /** Targets of the service with the id or name `key`; throws a 404 when there is none. */
   listIn(key: string, query: readonly QueryEntry[]): Read<readonly TargetView[]> {
     return this.list([...query, ["service_id", this.#serviceId(key)]]);
   }
@@ -73,15 +73,15 @@ export function fieldsOfTarget(input: InlineTargetInput, serviceId: string): Fie
   return { service_id: serviceId, ...input };
 }
 
-/** A target as its service's document wants it; `id` when the document names one. */
+/** A target in its service's document; `id` when the document has one. */
 export interface WantedTarget {
   readonly fields: FieldsOf<"targets">;
   readonly id: string | null;
 }
 
 /**
- * Makes the targets of a service those of the list. A target keeps its id, and with it its run-time state, when the list
- * names its id or has its host and port. Returns how many were removed.
+ * Replaces the targets of a service with the list. A target with the id or the host and port of a present one keeps its id
+ * and run-time state. Returns the number of removed targets.
  */
 export function reconcileTargets(
   draft: Draft,

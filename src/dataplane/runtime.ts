@@ -193,7 +193,7 @@ class Runtime implements DataPlane {
     this.#pipeline = this.#pipelineOf(generation);
     // Targets may have gone, and come again under another row.
     this.#recorder.forgetTargets();
-    this.#worker.bufferBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
     this.#options.board.set(this.#options.worker, "revision", generation.revision);
     this.#deferredLogs.flush();

@@ -1,4 +1,4 @@
-// Choosing a media type from an Accept header; knows nothing of what is then written.
+// Content negotiation with an Accept header; knows nothing of the response.
 
 interface Range {
   readonly type: string;
@@ -6,8 +6,8 @@ interface Range {
 }
 
 /**
- * The offer that the client likes best, null when it refuses all (RFC 9110 12.5.1). Offers are lower-case `type/subtype`
- * in the server's order of preference, which decides between equals; without an Accept header the first one is taken.
+ * The offer that the client prefers, null when it accepts none (RFC 9110 12.5.1). Offers are lower-case `type/subtype`
+ * in the server's order of preference, which breaks ties; without an Accept header the first one wins.
  */
 export function negotiate(accept: string | null, offers: readonly string[]): string | null {
   if (accept === null || accept.trim() === "") return offers[0] ?? null;

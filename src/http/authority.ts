@@ -1,10 +1,10 @@
-// Host and port as a client writes them, and the one spelling of a host name; knows nothing of routes or TLS.
+// Parses Host values and normalizes host names; knows nothing of routes or TLS.
 import ipaddr from "ipaddr.js";
 
 /** A valid authority without user information; `host` is lower-case, without trailing dot, IPv6 in brackets. */
 export interface Authority {
   readonly host: string;
-  /** Null when none was written, or nothing after the colon (RFC 3986 3.2.3 allows that). */
+  /** Null when there is no port, or nothing after the colon (RFC 3986 3.2.3 allows that). */
   readonly port: number | null;
 }
 
@@ -15,9 +15,9 @@ const COLON = 58;
 const DOT = 46;
 
 /**
- * Takes a Host value apart; null when it is not a valid authority (RFC 9110 7.2, RFC 3986 3.2.2) and the request must
+ * Parses a Host value; null when it is not a valid authority (RFC 9110 7.2, RFC 3986 3.2.2) and the request must
  * get 400. Stricter than the grammar where two programs could read one value differently: no user information, no
- * percent-escapes, commas (two Host fields reach us joined by one) or other sub-delimiters, no empty label, and no name
+ * percent-escapes, commas (Bun joins two Host fields with one) or other sub-delimiters, no empty label, and no name
  * that ends in a number unless it is a dotted quad. For such a name (`999.1.1.1`, `a.0x`) Bun also leaves dot segments
  * in the path of `req.url`.
  */
@@ -29,9 +29,9 @@ export function parseAuthority(raw: string): Authority | null {
   return host === null || port === INVALID_PORT ? null : { host, port };
 }
 
-/** The normalised host of a Host value: what `parseAuthority` gives, without the port; null when the value is invalid. */
+/** The normalized host of a Host value: that of `parseAuthority`; null when the value is invalid. */
 export function normalizeHost(raw: string): string | null {
-  // A plain lower-case name, the usual case, is its own normal form: no object is built for it.
+  // A plain lower-case name, the usual case, is its own normal form and needs no object.
   return raw.indexOf(":") < 0 ? normalizeName(raw) : (parseAuthority(raw)?.host ?? null);
 }
 
@@ -84,7 +84,7 @@ function normalizeName(text: string): string | null {
   return upper ? name.toLowerCase() : name;
 }
 
-/** A last label that is a number makes programs read the name as an IPv4 address (WHATWG URL 3.5): only a dotted quad is one to all. */
+/** Programs read a name with a numeric last label as an IPv4 address (WHATWG URL 3.5): they only agree on dotted quads. */
 function isUnambiguous(name: string, lastLabel: number): boolean {
   if (!NUMBER.test(name.slice(lastLabel))) return true;
   return DOTTED_QUAD.test(name);
@@ -92,7 +92,7 @@ function isUnambiguous(name: string, lastLabel: number): boolean {
 
 const MAX_KNOWN_HOSTS = 1024;
 
-/** Host values seen lately: they repeat, and checking one costs more than finding it. */
+/** A cache of Host values: they repeat, and a check costs more than a lookup. */
 export class HostCache {
   readonly #known = new Map<string, string | null>();
 

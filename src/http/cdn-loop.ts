@@ -1,4 +1,4 @@
-// CDN-Loop (RFC 8586): by its own token a gateway knows requests that it has already passed on; knows no request.
+// CDN-Loop (RFC 8586): a gateway recognizes requests that it has proxied before by its token; knows no request.
 
 /** The token of the gateway with this instance id. */
 export const loopToken = (instanceId: string) => `sluice-${instanceId}`;

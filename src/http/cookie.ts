@@ -7,7 +7,7 @@ const QUOTE = 34;
 /**
  * The value of the first cookie with that name, null when there is none (RFC 6265 4.2.1 and 5.4, read leniently: white
  * space around names is ignored, a pair without `=` is skipped, quotes around a value are dropped).
- * It builds no map, since a request is usually asked for one name.
+ * It builds no map, because callers usually need one name of a request.
  */
 export function cookieValue(header: string | null, name: string): string | null {
   if (header === null) return null;
@@ -37,14 +37,14 @@ export function cookieValues(header: string | null, name: string): string[] {
 }
 
 export interface CookiePair {
-  /** As it stands in the field, without the white space around it. */
+  /** As in the field, without surrounding white space. */
   readonly text: string;
   /** Empty where there is no `=`. */
   readonly name: string;
   readonly value: string;
 }
 
-/** All pairs of a Cookie field in order, read as `cookieValue` does; empty ones are left out. */
+/** All pairs of a Cookie field in order, read as `cookieValue` does, without empty ones. */
 export function cookiePairs(header: string): CookiePair[] {
   const pairs: CookiePair[] = [];
   for (const part of header.split(";")) {

@@ -1,9 +1,9 @@
-// What may stand in a header field's name and value; knows no particular field.
+// The syntax of header field names and values; knows no particular field.
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Names of which each application makes the same variable as of themselves alone. */
+/** Names that no application confuses with another name. */
 const PLAIN_NAME = /^[0-9a-z-]*$/;
-/** Nearly all values; found out with one look at each character. */
+/** Nearly all values, checked with one test per character. */
 const PLAIN_VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
 const NOT_A_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]|^[\t ]|[\t ]$/;
 
@@ -13,8 +13,8 @@ export function isToken(text: string): boolean {
 }
 
 /**
- * The lower-case name with every character but letters and digits as `-`. Applications make one variable of all names that are
- * equal in this form: CGI turns `-` into `_`, others do so with every such character, so `X_Real.IP` is `X-Real-IP` to them.
+ * The lower-case name with every character except letters and digits as `-`. Applications merge names that are equal in this
+ * form: CGI turns `-` into `_`, others do so with every such character and read `X_Real.IP` as `X-Real-IP`.
  */
 export function hyphenated(name: string): string {
   return PLAIN_NAME.test(name) ? name : name.replace(/[^0-9a-z]/g, "-");

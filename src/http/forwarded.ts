@@ -1,4 +1,4 @@
-// Scheme and host as the hop before us saw them; must be asked only when that hop is trusted, which it cannot know.
+// Scheme and host in X-Forwarded-*; call it only for a trusted hop, which it cannot check.
 import { normalizeHost } from "./authority.ts";
 
 function lastItem(value: string): string {
@@ -6,8 +6,8 @@ function lastItem(value: string): string {
 }
 
 /**
- * The scheme in X-Forwarded-Proto, null when there is none. Of a list the last item counts: it was written by the
- * trusted hop, what stands before it may come from the client.
+ * The scheme in X-Forwarded-Proto, null when there is none. The last item of a list counts: the trusted hop
+ * wrote it, earlier ones may come from the client.
  */
 export function forwardedScheme(value: string | null): "http" | "https" | null {
   if (value === null) return null;
@@ -16,7 +16,7 @@ export function forwardedScheme(value: string | null): "http" | "https" | null {
   return scheme === "http" || scheme === "ws" ? "http" : null;
 }
 
-/** The normalised host in X-Forwarded-Host (last item of a list), null when it is absent or no valid authority. */
+/** The normalized host in X-Forwarded-Host (last item of a list), null when it is absent or no valid authority. */
 export function forwardedHost(value: string | null): string | null {
   return value === null ? null : normalizeHost(lastItem(value));
 }

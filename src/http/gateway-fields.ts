@@ -1,7 +1,7 @@
-// Fields of a request upstream that only the gateway itself may write; knows nothing of how it writes them.
+// Header fields of upstream requests that only the gateway itself may write; knows nothing of their values.
 import { HOP_BY_HOP } from "./hop-by-hop.ts";
 
-/** Lower-case names: framing, and what the gateway says about the client and itself. */
+/** Lower-case names: framing, and facts about the client and the gateway. */
 export const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   "host",

@@ -1,4 +1,4 @@
-// Fields that belong to one connection and are never passed on; knows nothing of the fields that the gateway adds.
+// Hop-by-hop fields, which the gateway never forwards; knows nothing of the fields that it adds.
 
 /** Lower-case names of the fields that every intermediary removes (RFC 9110 7.6.1), with the historical Keep-Alive and Proxy-Connection. */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([

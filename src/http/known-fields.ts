@@ -1,4 +1,4 @@
-// The fields of a request that the gateway itself reads, picked out in one pass; knows no request.
+// The header fields of a request that the gateway itself reads, found in one pass; knows no request.
 
 /** As sent; null: absent. Repeated fields are joined. */
 export interface KnownFields {
@@ -14,10 +14,9 @@ export interface KnownFields {
 }
 
 /**
- * Sets those of `into` that are there. `headers` has lower-case names. Every client sends its fields in an order of its own,
- * and an object made of them has a shape for each. Code that asks for fields by name is compiled for the shapes that it has
- * met, and compiled again when the next client comes with another one: seconds of slower requests each time. One pass over
- * all does not depend on shapes.
+ * Sets the present ones in `into`. `headers` has lower-case names. Clients send fields in different orders, and an object of
+ * them has another shape for each order. The engine compiles property access for the shapes it has met and recompiles it
+ * for a new one: seconds of slower requests each time. One pass over all fields does not depend on shapes.
  */
 export function readKnownFields(
   headers: Readonly<Record<string, string>>,

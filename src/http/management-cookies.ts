@@ -1,16 +1,16 @@
-// The cookies of the management API: their names, and how nothing but the management API sees or sets one; knows no session.
+// The cookies of the management API: their names, and their removal from proxied messages; knows no session.
 import { type CookiePair, cookiePairs } from "./cookie.ts";
 
-/** In every name below. A field without it holds no cookie of the management API. */
+/** Part of every name below. A field without it holds no cookie of the management API. */
 const STEM = "sluice_session";
 
-/** The one name of all installations in earlier versions. Version 0.2 drops it: sessions last seven days. */
+/** The name in earlier versions, the same for all installations. Version 0.2 drops it: sessions last seven days. */
 const FORMER_NAME = STEM;
 
-/** RFC 6265bis section 4.1.3.2: browsers accept it only over HTTPS, from this very host and for all paths. */
+/** RFC 6265bis section 4.1.3.2: browsers accept it only over HTTPS, from this host and for all paths. */
 const HOST_PREFIX = "__Host-";
 
-/** A session cookie as a client has sent it. */
+/** A session cookie of a client. */
 export interface SessionCookie {
   readonly name: string;
   readonly value: string;
@@ -19,15 +19,15 @@ export interface SessionCookie {
 }
 
 /**
- * Cookies know no ports: a browser sends those of the management API to every listener of the same host. Their names hold
- * a part of the installation's id, so that this gateway knows its own and those of another one behind it pass.
+ * Cookies ignore ports: a browser sends those of the management API to every listener of the same host. Their names hold
+ * a part of the installation's id, so that this gateway recognizes its own and forwards those of another gateway.
  */
 export class ManagementCookies {
   readonly #session: string;
   readonly #signIn: string;
   readonly #isLive: (value: string) => boolean;
 
-  /** `isLive` tells whether a value is that of a session that has not ended. */
+  /** `isLive` returns whether a value belongs to an active session. */
   constructor(installationId: string, isLive: (value: string) => boolean) {
     // The last digits are random. The first ones of a UUIDv7 are the time: gateways that start together share them.
     this.#session = `${STEM}_${installationId.replaceAll("-", "").slice(-8)}`;
@@ -35,12 +35,12 @@ export class ManagementCookies {
     this.#isLive = isLive;
   }
 
-  /** Name of the cookie of a session. `isSecure`: browsers may send it over HTTPS only. */
+  /** Name of the session cookie. `isSecure`: browsers may only send it over HTTPS. */
   session(isSecure: boolean): string {
     return prefixed(this.#session, isSecure);
   }
 
-  /** Name of the cookie that binds a single sign-on to the browser it was begun in. */
+  /** Name of the cookie that binds a single sign-on to its browser. */
   signIn(isSecure: boolean): string {
     return prefixed(this.#signIn, isSecure);
   }
@@ -62,7 +62,7 @@ export class ManagementCookies {
     return [...new Set(own.map(({ name }) => name))];
   }
 
-  /** A Cookie field without the cookies of the management API: the same text when it holds none, null when nothing is left. */
+  /** A Cookie field without the cookies of the management API: the same text when it holds none, null when it becomes empty. */
   without(field: string): string | null {
     if (!field.includes(STEM)) return field;
     const pairs = cookiePairs(field);
@@ -71,7 +71,7 @@ export class ManagementCookies {
     return others.length === 0 ? null : others.map(({ text }) => text).join("; ");
   }
 
-  /** Whether a Set-Cookie field sets or takes back a cookie of the management API. */
+  /** Whether a Set-Cookie field sets or deletes a cookie of the management API. */
   isSetBy(field: string): boolean {
     if (!field.includes(STEM)) return false;
     // Browsers send a cookie without a name as its value alone: `=name=value` comes back as `name=value`.

@@ -1,4 +1,4 @@
-// Writing a Proxy-Status member; knows nothing of how an error came about.
+// Formats Proxy-Status (RFC 9209); knows nothing of the causes of errors.
 
 /** Error types of RFC 9209 2.3. */
 export type ProxyStatusError =

@@ -1,4 +1,4 @@
-// Reading one parameter out of a query string; knows nothing of paths or forms.
+// Reads a parameter of a query string; knows nothing of paths or forms.
 
 /**
  * The decoded value of the first parameter with that name, null when there is none; a name without `=` has the value "".

@@ -1,6 +1,6 @@
 // The request target: taking it out of `req.url`, the one canonical path, and the form paths are compared in; knows no routes.
 
-// What Bun.serve 1.4.5 puts into `req.url`, found with raw sockets (tests/unit/http/bun-request-target.test.ts):
+// What Bun.serve 1.4.5 puts into `req.url`, tested with raw sockets (tests/unit/http/bun-request-target.test.ts):
 // - The URL is parsed as browsers do: `.`, `..`, `%2e%2e`, `.%2E` segments are resolved, `\` becomes `/`, and non-ASCII
 //   (read as UTF-8), DEL, `"<>^{}` and the backtick are percent-encoded. `//`, `%2F`, `%5C`, `..%2f`, `..;`, `%00`,
 //   `%zz` and a fragment stay as they are.
@@ -12,25 +12,25 @@
 
 /** A valid request target in its one canonical form. */
 export interface RequestTarget {
-  /** Starts with `/`. What the router and the plugins see, and what goes upstream. */
+  /** Starts with `/`. The router, the plugins and the target see this form. */
   path: string;
   /** Without `?`, as sent; "" when there is none. */
   query: string;
-  /** Path and query as they are written into a request line; a lone `?` is kept. */
+  /** Path and query of the upstream request line, with a lone `?`. */
   target: string;
 }
 
-// Everything that a path in canonical form cannot hold without a closer look: bytes that Bun would have encoded, an
-// escape, and a segment that begins with a dot.
-const NEEDS_A_LOOK = /[^!$&-;=@-Z[\]_a-z|~]|\/\./;
+// What requires a full check of a path: bytes that Bun would have encoded, an escape, and a segment that begins with a
+// dot.
+const NEEDS_CHECK = /[^!$&-;=@-Z[\]_a-z|~]|\/\./;
 const NOT_IN_A_PATH = /[^!$%&-;=@-Z[\]_a-z|~]/;
-// Neither holds a `#`, so a fragment is refused by the same test.
+// Neither allows a `#`, so the same test rejects fragments.
 const NOT_IN_A_QUERY = /[^\x21\x22\x24-\x7e]/;
 const NOT_AN_ESCAPE = /%(?![0-9a-fA-F]{2})|%00/;
 const ESCAPE = /%[0-9a-fA-F]{2}/g;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
-// A segment that is a dot segment to someone: ended by a slash or backslash, plain or escaped, or by a `;` parameter,
-// which Java servers cut off before they resolve dots; proxies such as nginx decode an escaped `;` before they pass it on.
+// A dot segment as any server may read it: ended by a slash or backslash, plain or escaped, or by a `;` parameter, which
+// Java servers cut off before they resolve dots; proxies such as nginx decode an escaped `;` before they forward it.
 const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
 // Servers that cut parameters off before they decode read `/a;b%2Fc` as `/a`, those that decode first as `/a/c`.
 // From the start of the segment on: to begin anew at each `;` would take the square of the length.
@@ -52,7 +52,7 @@ export function readTarget(url: string, into: RequestTarget): boolean {
   }
   const mark = url.indexOf("?", start);
   const path = mark < 0 ? url.slice(start) : url.slice(start, mark);
-  const canonical = NEEDS_A_LOOK.test(path) ? canonicalPath(path) : path;
+  const canonical = NEEDS_CHECK.test(path) ? canonicalPath(path) : path;
   if (canonical === null) return false;
   into.path = canonical;
   into.target = canonical;
@@ -72,7 +72,7 @@ export const isQuery = (text: string): boolean => !NOT_IN_A_QUERY.test(text);
  * others written in upper case (RFC 3986 6.2.2: the same resource to every server, so `/%61dmin` must meet the rules of
  * `/admin`); `//`, `%2F` and all other escapes are kept.
  * Refused, because servers disagree on what they mean: malformed escapes, `%00`, characters that a URL never holds, and
- * every segment that is `.` or `..` to someone (`/../`, `..%2f`, `%5C..`, `..;x`), and escaped slashes in parameters.
+ * every segment that some server reads as `.` or `..` (`/../`, `..%2f`, `%5C..`, `..;x`), and escaped slashes in parameters.
  */
 export function canonicalPath(path: string): string | null {
   if (path.charCodeAt(0) !== 47 || NOT_IN_A_PATH.test(path)) return null;
@@ -86,7 +86,7 @@ export function canonicalPath(path: string): string | null {
 }
 
 /**
- * The form in which paths are compared with routes: a canonical path as the most generous upstream reads it. Escaped
+ * The form for the comparison with routes: a canonical path as the most lenient upstream reads it. Escaped
  * ASCII characters are decoded, `%2F` and `%5C` count as `/`, repeated slashes as one, and parameters behind `;` or `%3B`
  * are left out.
  * So `//admin`, `/admin;x`, `/%40me` and `/admin%2Fx` cannot slip past the rules of `/admin` and `/@me` to a server
@@ -101,12 +101,12 @@ export function comparablePath(path: string): string {
 }
 
 /**
- * Whether servers may read a canonical path differently: the comparable form is one of several readings, not the only one. What
- * is let in by its path can ask for this, as what is kept out need not.
+ * Whether servers may read a canonical path differently: the comparable form is one of several readings, not the only one. A
+ * rule that allows by path can ask for this; a rule that denies need not.
  */
 export const isAmbiguousPath = (path: string): boolean => AMBIGUOUS.test(path);
 
-/** A loop, because it takes half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
+/** A loop, because it needs half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
 function isComparable(path: string): boolean {
   let previous = 0;
   for (let i = 0; i < path.length; i++) {
@@ -124,7 +124,7 @@ function decodeForComparison(triplet: string): string {
 }
 
 /**
- * What is left of a canonical path after the prefix that a route matched: "" for nothing, else with a leading `/`; null when
+ * The rest of a canonical path after the prefix that a route matched: "" for nothing, else with a leading `/`; null when
  * the prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
  * path may spell the prefix differently (`//api/x`, `/%40me/x`).
  */
@@ -146,7 +146,7 @@ export function stripPrefix(path: string, prefix: string): string | null {
 }
 
 /**
- * The canonical path with something else in the place of the prefix, as the Gateway API's ReplacePrefixMatch; null when the
+ * The canonical path with another prefix, as the Gateway API's ReplacePrefixMatch; null when the
  * prefix does not match. A trailing slash of either does not count where a rest follows.
  */
 export function replacePrefix(path: string, prefix: string, replacement: string): string | null {

@@ -1,6 +1,6 @@
 // The traceparent field of W3C Trace Context; knows no span and no sampling.
 
-/** What a valid traceparent says. */
+/** A parsed traceparent. */
 export interface TraceParent {
   /** 32 hexadecimal digits, lower case. */
   readonly traceId: string;
@@ -13,10 +13,10 @@ export interface TraceParent {
 const PATTERN =
   /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
 
-/** In the flags: somebody records this trace. */
+/** The flag of a recorded trace. */
 export const SAMPLED = 1;
 
-/** Null when it is not valid, and so stands for nothing. */
+/** Null when it is invalid. */
 export function parseTraceParent(text: string | null): TraceParent | null {
   if (text === null || text.length < 55 || text.length > 512) return null;
   const [, version, traceId, spanId, flags] = PATTERN.exec(text) ?? [];
@@ -25,7 +25,7 @@ export function parseTraceParent(text: string | null): TraceParent | null {
   return { traceId, spanId, flags: Number.parseInt(flags, 16) };
 }
 
-/** Section 4.3: whatever version came, the one that is known goes out, and only flags that are known. */
+/** Section 4.3: sends the known version and only known flags, whatever arrived. */
 export function formatTraceParent(traceId: string, spanId: string, isSampled: boolean): string {
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }

@@ -1,6 +1,6 @@
-// Naming request fields that an answer depends on (RFC 9110 section 12.5.5); knows nothing of why it does.
+// Extends Vary, the request fields that a response depends on (RFC 9110 section 12.5.5); knows nothing of the reasons.
 
-/** Adds the names that Vary does not hold yet. */
+/** Adds the names that are missing in Vary. */
 export function addVary(headers: Headers, names: readonly string[]): void {
   const present = headers.get("vary");
   if (present === null) {

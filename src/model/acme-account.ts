@@ -1,4 +1,4 @@
-// An account at a certificate authority that speaks ACME (RFC 8555); knows nothing of orders.
+// An account at an ACME CA (RFC 8555); knows nothing of orders.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination, stays, storedSecret } from "./destination.ts";
 import { flag, type Identity, KEPT_THERE, labels, name, nullable } from "./fields.ts";
@@ -14,7 +14,7 @@ const directoryUrl = (options: { readonly default?: string; readonly description
     ...options,
   });
 
-/** Directories for trials of authorities that have one. */
+/** Staging directories of the CAs that have one. */
 const STAGING: Readonly<Record<string, string>> = {
   [LETS_ENCRYPT]: "https://acme-staging-v02.api.letsencrypt.org/directory",
   "https://dv.acme-v02.api.pki.goog/directory": "https://dv.acme-v02.test-api.pki.goog/directory",
@@ -25,19 +25,19 @@ const shared = {
   staging: destination(
     flag(
       false,
-      "Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew",
+      "Use the CA's staging directory, whose certificates clients do not trust. When switched off, the gateway replaces certificates that were issued there",
     ),
   ),
   staging_directory_url: destination(
     nullable(
       directoryUrl({}),
-      "Directory for trials; null: known of Let's Encrypt and Google Trust Services",
+      "Staging directory; null: the well-known one, for Let's Encrypt and Google Trust Services",
     ),
   ),
   directory_url: destination(
     directoryUrl({
       default: LETS_ENCRYPT,
-      description: "Directory of the certificate authority",
+      description: "Directory URL of the CA",
     }),
   ),
   email: nullable(
@@ -46,29 +46,29 @@ const shared = {
       pattern: "^[^\\s@]+@[^\\s@]+$",
       errorMessage: "must be an e-mail address",
     }),
-    "Where the authority writes to, if it does",
+    "Contact address for notices from the CA",
   ),
   eab_key_id: nullable(
     t.String({ minLength: 1, maxLength: 512 }),
-    "Key id of an external account binding, for authorities that ask for one",
+    "Key ID of an external account binding, for CAs that require one",
   ),
   profile: nullable(
     t.String({ minLength: 1, maxLength: 128 }),
-    "Profile of certificates, for authorities that offer several",
+    "Certificate profile, for CAs that offer several",
   ),
   preferred_chain: nullable(
     t.String({ minLength: 1, maxLength: 256 }),
-    "Common name of the issuer at the end of the chain that is preferred",
+    "Common name of the topmost issuer of the preferred chain",
   ),
   ca_certificates: destination(
     t.String({
       default: "",
       maxLength: 262_144,
-      description: "PEM: authorities to trust for the directory, in the place of the usual ones",
+      description: "PEM: CAs to trust for the directory, instead of the system's",
     }),
   ),
-  terms_agreed: flag(false, "Whether you agree to the authority's terms of service"),
-  enabled: flag(true, "Whether certificates are ordered with it"),
+  terms_agreed: flag(false, "Whether you agree to the CA's terms of service"),
+  enabled: flag(true, "Whether the gateway issues certificates with it"),
   ...labels,
 };
 
@@ -100,15 +100,12 @@ export const acmeAccountRecord = t.Object(
       SIGNS,
       t.String({
         default: "",
-        description: "Private key of the account, encrypted; empty in a document: it has none yet",
+        description: "Private key of the account, encrypted; empty in an export: it has none yet",
       }),
     ),
     sealed_next_key: stays(
       SIGNS,
-      nullable(
-        t.String(),
-        "Private key that the authority has been asked to take instead, encrypted; null: none",
-      ),
+      nullable(t.String(), "New private key of a key rollover in progress, encrypted; null: none"),
     ),
     // It signs as well, but unlike a private key it may be short enough to be guessed from what it has signed.
     sealed_eab_key: storedSecret(
@@ -122,7 +119,7 @@ export const acmeAccountRecord = t.Object(
 export type AcmeAccountInput = Static<typeof acmeAccountInput>;
 export type AcmeAccount = Readonly<Static<typeof acmeAccountRecord>> & Identity;
 
-/** Where the account orders at present; null: it is for trials, and nobody has said where. */
+/** The directory in use; null: `staging` is set and no staging directory is known. */
 export function directoryOf(
   account: Pick<AcmeAccount, "directory_url" | "staging" | "staging_directory_url">,
 ): string | null {

@@ -1,4 +1,4 @@
-// Who is told what: which happenings, and where the messages go; knows no mail and no web address.
+// An alert: which events it reports, and where it sends the messages; knows neither SMTP nor HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination } from "./destination.ts";
 import {
@@ -32,18 +32,18 @@ const keys = (description: string) =>
 
 const shared = {
   name: name("Unique name"),
-  events: t.Array(oneOf(alertEvents, { description: "Something that happens" }), {
+  events: t.Array(oneOf(alertEvents, { description: "An event" }), {
     minItems: 1,
     maxItems: alertEvents.length,
     uniqueItems: true,
     description:
-      "What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused",
+      "Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests",
   }),
   service_ids: keys(
-    "Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything",
+    "IDs or names: only targets of these services, and the error share of each; empty, with empty route_ids: everything",
   ),
   route_ids: keys(
-    "Ids or names: the error share of each of these routes, and targets of their services only",
+    "IDs or names: the error share of each of these routes, and only targets of their services",
   ),
   threshold: group(
     {
@@ -51,35 +51,35 @@ const shared = {
         exclusiveMinimum: 0,
         maximum: 100,
         default: 5,
-        description: "Share of 5xx among all answers, in percent, from which it is too much",
+        description: "Percentage of 5xx responses from which the alert fires",
       }),
       window_seconds: integer(300, {
         minimum: 10,
         maximum: 3600,
-        description: "Over how many seconds it is counted",
+        description: "Time window in seconds",
       }),
       min_requests: integer(20, {
         minimum: 1,
         maximum: 1_000_000,
-        description: "Fewer requests in this time say nothing",
+        description: "With fewer requests in the window the alert does not fire",
       }),
     },
-    "For error_share",
+    "Threshold of error_share",
   ),
   quiet_seconds: integer(300, {
     minimum: 0,
     maximum: 86_400,
     description:
-      "What was told to begin is told to begin again at the earliest after so many seconds, if it lasts then",
+      "Seconds after a notification before the same alert may fire again, if the condition still holds",
   }),
   repeat_after: integer(14_400, {
     minimum: 0,
     maximum: 604_800,
-    description: "What lasts is told again after so many seconds; 0: never",
+    description: "Seconds after which an alert that lasts is sent again; 0: never",
   }),
-  resolved: flag(true, "Whether it is told that something that was told is over"),
-  type: destination(oneOf(alertTypes, { description: "How messages are sent" })),
-  enabled: flag(true, "Whether anything is sent"),
+  resolved: flag(true, "Whether to notify when an alert is resolved"),
+  type: destination(oneOf(alertTypes, { description: "How notifications are sent" })),
+  enabled: flag(true, "Whether notifications are sent"),
   ...labels,
 };
 
@@ -89,7 +89,7 @@ export const alertInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description: `Where messages are sent to. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
+      description: `Where notifications are sent. ${ALL_KEPT}. {"$secret": "name"} refers to a named secret`,
     }),
   },
   { additionalProperties: false, title: "Alert" },

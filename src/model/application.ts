@@ -1,11 +1,11 @@
-// An application: a service, its targets, routes and certificate that were made together; knows none of them.
+// An application: a service, its targets, routes and certificate as one object; knows none of them.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
 
 const shared = {
-  // What is made for it has names that are a little longer.
-  name: { ...name("Unique name; its service and route are called the same"), maxLength: 112 },
+  // The objects it creates have slightly longer names.
+  name: { ...name("Unique name; its service and route get the same name"), maxLength: 112 },
   domains: t.Array(
     t.String({
       minLength: 1,
@@ -15,7 +15,7 @@ const shared = {
       errorMessage: "must be a host name, or one behind *.",
       description: "Host name, or one behind *.",
     }),
-    { minItems: 1, maxItems: 100, description: "Names that people reach it by" },
+    { minItems: 1, maxItems: 100, description: "Host names of the application" },
   ),
   upstream: nullable(
     t.String({
@@ -24,28 +24,28 @@ const shared = {
       errorMessage:
         "must be an http:// or https:// address without query, such as http://10.0.0.5:3000",
     }),
-    "Where it runs; null: `targets` says so",
+    "URL of the upstream; null: see `targets`",
   ),
   targets: t.Array(inlineTargetInput, {
     default: [],
     maxItems: 1000,
-    description: "Where it runs, in the place of `upstream`; spoken to over plain HTTP",
+    description: "Upstream targets, instead of `upstream`; reached over plain HTTP",
   }),
   https: group(
     {
       mode: oneOf(["off", "auto", "acme", "certificate"], {
         default: "auto",
         description:
-          "auto: a certificate is ordered for public names, others get one that is signed here; acme: always ordered; certificate: the one named",
+          "auto: ACME issues certificates for public names, others get a self-signed one; acme: always ACME; certificate: the certificate in certificate_id",
       }),
       certificate_id: nullable(
         t.String({ minLength: 1, maxLength: 128 }),
-        "Id or name of a certificate, for the mode certificate",
+        "ID or name of a certificate, for the mode certificate",
       ),
       redirect: flag(true, "Send plain requests to HTTPS once there is a valid certificate"),
       hsts: flag(
         false,
-        "Tell browsers to use HTTPS only (RFC 6797), once there is a valid certificate",
+        "Send Strict-Transport-Security (RFC 6797), once there is a valid certificate",
       ),
     },
     "HTTPS",
@@ -54,7 +54,7 @@ const shared = {
     default: "public",
     description: "private: only clients from private networks and this machine",
   }),
-  maintenance: flag(false, "Answer everybody that it is under maintenance"),
+  maintenance: flag(false, "Respond to every request with the maintenance page"),
   enabled: flag(true, "Whether it is served"),
   ...labels,
 };
@@ -68,7 +68,7 @@ export const applicationInput = t.Object(shared, {
 const names = (description: string) => listOf(t.String(), description);
 const id = t.Optional(t.String());
 
-/** One object that the application made. Its id stands in the field that is called after its collection. */
+/** One object that the application created. The field named after its collection holds its id. */
 const part = t.Object(
   {
     /** What it is to the application: `service`, `route`. */
@@ -78,23 +78,23 @@ const part = t.Object(
     route_id: id,
     plugin_id: id,
     certificate_id: id,
-    /** How the application made it, or last changed it. */
+    /** Its fields when the application created or last changed it. */
     fields: t.Record(t.String(), t.Unknown()),
   },
   { additionalProperties: false },
 );
 
-/** What is stored: which objects it made, and how they were when it did. */
+/** What is stored: the objects it created, and their fields at that time. */
 export const applicationRecord = t.Object(
   {
     ...shared,
     https_state: group(
       {
-        ordered: names("Names that a certificate is ordered for"),
-        self_signed: names("Names that have one that is signed here"),
-        secured: flag(false, "Whether there was a valid certificate"),
+        ordered: names("Names with an ACME certificate"),
+        self_signed: names("Names with a self-signed certificate"),
+        secured: flag(false, "Whether a valid certificate was present"),
       },
-      "What has become of HTTPS",
+      "State of HTTPS",
     ),
     parts: t.Array(part, { default: [], maxItems: 2000 }),
   },
@@ -106,7 +106,7 @@ export type Application = Readonly<Static<typeof applicationRecord>> & Identity;
 export type ApplicationPart = Readonly<Static<typeof part>>;
 export type HttpsState = Application["https_state"];
 
-/** Where parts are kept, with the field that holds the id of one. */
+/** The collections of parts, each with the field that holds the id. */
 const idFields = {
   services: "service_id",
   targets: "target_id",

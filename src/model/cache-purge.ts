@@ -1,4 +1,4 @@
-// Which stored answers are to be forgotten, as people say it; knows nothing of where they are stored.
+// Which cached responses to purge, as users name them; knows nothing of the cache.
 import { type Static, Type as t } from "@sinclair/typebox";
 
 const text = (description: string) =>
@@ -6,17 +6,18 @@ const text = (description: string) =>
 
 export const cachePurgeInput = t.Object(
   {
-    plugin_id: text("Id or label of an instance of response-cache; absent: all of them"),
+    plugin_id: text("ID or label of an instance of response-cache; absent: all of them"),
     key: text(
-      "Exactly this: `shop.example.com/page?a=1`, or `/page?a=1` on any host; a scheme and a port in front do not count",
+      "Exact key: `shop.example.com/page?a=1`, or `/page?a=1` on any host; scheme and port are ignored",
     ),
-    prefix: text("Everything that begins like this, in the form of `key`"),
-    tag: text("Everything whose Surrogate-Key holds this word"),
+    prefix: text("Prefix of keys, in the form of `key`"),
+    tag: text("Responses whose Surrogate-Key has this tag"),
   },
   {
     additionalProperties: false,
     title: "CachePurge",
-    description: "At most one of key, prefix and tag; without any of them everything is meant",
+    description:
+      "At most one of key, prefix and tag; without any of them the whole cache is purged",
   },
 );
 

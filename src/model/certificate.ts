@@ -1,4 +1,4 @@
-// A certificate that HTTPS listeners present; knows nothing of keys in use or of how authorities are talked to.
+// A certificate that HTTPS listeners present; knows nothing of keys in use or of ACME.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
 import {
@@ -22,39 +22,39 @@ const hostName = (description: string) =>
     description,
   });
 
-/** How an authority can be shown that a name is ours. */
+/** How the gateway proves control of a name to a CA (RFC 8555 section 8). */
 export const challengeTypes = ["http-01", "tls-alpn-01", "dns-01"] as const;
 export type ChallengeType = (typeof challengeTypes)[number];
 
-/** What counts for source `acme` only. */
+/** Fields that only apply to the source `acme`. */
 const issuing = {
   acme_account_ids: listOf(
     t.String({ minLength: 1, maxLength: 128 }),
-    "acme: accounts to order with, ids or names; the next one is tried when one fails. Empty: the oldest account that is enabled",
+    "acme: accounts to use, IDs or names; when one fails, the next one is tried. Empty: the oldest enabled account",
     10,
   ),
   challenge: oneOf(challengeTypes, {
     default: "http-01",
     description:
-      "acme: how names are proved. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need",
+      "acme: challenge type. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need",
   }),
   dns_provider_id: nullable(
     t.String({ minLength: 1, maxLength: 128 }),
-    "acme with dns-01: DNS provider, id or name. null: the one whose zones fit best",
+    "acme with dns-01: DNS provider, ID or name. null: the one with the longest matching zone",
   ),
   key_type: oneOf(["ecdsa", "rsa"], {
     default: "ecdsa",
-    description: "acme: kind of the private key; ecdsa: P-256, rsa: 2048 bits",
+    description: "acme: type of the private key; ecdsa: P-256, rsa: 2048 bits",
   }),
   preferred_chain: nullable(
     t.String({ minLength: 1, maxLength: 256 }),
-    "acme: common name of the issuer at the end of the chain that is preferred; null: as the account says",
+    "acme: common name of the topmost issuer of the preferred chain; null: the account's",
   ),
   profile: nullable(
     t.String({ minLength: 1, maxLength: 128 }),
-    "acme: profile, where the authority offers several; null: as the account says",
+    "acme: profile, where the CA offers several; null: the account's",
   ),
-  reuse_key: flag(false, "acme: whether renewals keep the private key"),
+  reuse_key: flag(false, "acme: whether renewals reuse the private key"),
   on_demand: nullable(
     group(
       {
@@ -64,17 +64,17 @@ const issuing = {
           pattern: "^(?:https?://[^\\s#]+)?$",
           errorMessage: "must be an http:// or https:// address without fragment, or empty",
           description:
-            "Asked with ?domain=NAME before anything is ordered: 200 allows it. Empty: every name that fits hosts",
+            "URL that the gateway requests with ?domain=NAME before it issues a certificate: 200 allows the name. Empty: every name that matches hosts",
         }),
         hosts: listOf(
           hostName("Host name or pattern"),
-          "Names that may be asked for; required",
+          "Names that may get a certificate; required",
           200,
         ),
       },
-      "Order a certificate when a client first asks for a name",
+      "Issue a certificate when a client first requests a name",
     ),
-    "acme: certificates for names that are not listed, ordered when clients ask for them",
+    "acme: on-demand certificates for names that are not listed",
   ),
 };
 
@@ -83,11 +83,11 @@ const shared = {
   source: oneOf(["upload", "self_signed", "acme"], {
     default: "upload",
     description:
-      "upload: certificate and private_key are sent; self_signed: made here, for tests and local networks; acme: ordered from an authority and renewed in time",
+      "upload: certificate and private_key are uploaded; self_signed: the gateway signs it, for tests and local networks; acme: issued by an ACME CA and renewed in time",
   }),
   domains: listOf(
     hostName("Host name"),
-    "Host names that it is used for. upload: read from the certificate when left out, and otherwise some of its names; self_signed and acme: required",
+    "Host names that it serves. upload: default: all names in the certificate, or a subset of them; self_signed and acme: required",
     200,
   ),
   ...issuing,
@@ -97,7 +97,7 @@ const shared = {
 
 const chain = t.String({
   maxLength: 262_144,
-  description: "PEM: the certificate and those that lead to its issuer, in any order",
+  description: "PEM: the certificate and its intermediates, in any order",
 });
 
 /** What clients send. */
@@ -120,7 +120,7 @@ export const certificateInput = t.Object(
 const facts = {
   not_before: nullable(t.String({ format: "date-time" }), "RFC 3339: valid from"),
   not_after: nullable(t.String({ format: "date-time" }), "RFC 3339: valid until"),
-  issuer: nullable(t.String(), "Distinguished name of who signed it"),
+  issuer: nullable(t.String(), "Distinguished name of the issuer"),
   fingerprint: nullable(t.String(), "SHA-256 of the certificate, hexadecimal"),
 };
 
@@ -130,7 +130,7 @@ export const certificateRecord = t.Object(
     ...shared,
     certificate: nullable(chain, "PEM; null: it has not been issued yet"),
     sealed_key: stays(
-      "it signs handshakes and requests for certificates",
+      "it signs handshakes and certificate signing requests",
       nullable(t.String(), "The private key, encrypted"),
     ),
     ...facts,
@@ -150,23 +150,23 @@ export type CertificateStatus = (typeof certificateStatuses)[number];
 
 const time = (description: string) => nullable(t.String({ format: "date-time" }), description);
 
-/** What the gateway adds for readers. */
+/** Read-only fields that the gateway adds. */
 export const certificateFacts = {
   ...facts,
   status: oneOf(certificateStatuses, {
     description:
-      "pending: not issued, or not valid yet; ordering: being issued; renewing: valid, and a new one is on its way or tried again; failed: not issued, and the last attempt failed",
+      "pending: not issued, or not valid yet; ordering: being issued; renewing: valid, and its renewal is in progress or being retried; failed: not issued, and the last attempt failed",
   }),
-  last_error: nullable(t.String(), "Why the last attempt to have it issued failed"),
-  attempts: t.Integer({ description: "Attempts since it was last issued" }),
-  next_attempt_at: time("When it is ordered or renewed next; null: never"),
+  last_error: nullable(t.String(), "Error of the last attempt to issue or renew it"),
+  attempts: t.Integer({ description: "Attempts since the last success" }),
+  next_attempt_at: time("Next attempt to issue or renew it; null: none"),
   renewal_window: nullable(
     t.Object({ start: t.String(), end: t.String() }),
-    "When the authority wants it to be renewed, if it says so (RFC 9773)",
+    "Renewal window that the CA suggests (RFC 9773)",
   ),
 };
 
-/** Why a certificate is taken back, with its number in RFC 5280 section 5.3.1. */
+/** Reasons for a revocation, with their codes in RFC 5280 section 5.3.1. */
 export const revocationReasons = {
   unspecified: 0,
   key_compromise: 1,
@@ -180,7 +180,7 @@ export const revocationInput = t.Object(
   {
     reason: oneOf(Object.keys(revocationReasons) as RevocationReason[], {
       default: "unspecified",
-      description: "Why",
+      description: "Reason of the revocation",
     }),
   },
   { additionalProperties: false, title: "Revocation" },

@@ -1,4 +1,4 @@
-// A condition on a request: when a plugin runs, which rule of a policy applies; knows nothing of how it is judged.
+// A condition on a request: when a plugin runs, which rule of a policy applies; knows nothing of its evaluation.
 import { type Static, type TProperties, Type as t } from "@sinclair/typebox";
 
 const words = (description: string, maxItems = 1000) =>
@@ -11,7 +11,7 @@ const values = (what: string) =>
       t.String({ minLength: 1, maxLength: 256 }),
       t.Union([t.String({ maxLength: 4096 }), t.Null()]),
       {
-        description: `${what} by name: a text that must be equal, "*" present, null absent, "~..." a regular expression`,
+        description: `${what} by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression`,
       },
     ),
   );
@@ -54,7 +54,7 @@ const own = {
   consumer: words("The consumer is one of these: id or username"),
   group: words("The consumer is in one of these groups"),
   tls_client: t.Optional(
-    t.Boolean({ description: "Whether the client has shown a certificate that was accepted" }),
+    t.Boolean({ description: "Whether the client presented a valid certificate" }),
   ),
   time: t.Optional(
     t.Object(
@@ -77,17 +77,23 @@ const own = {
 } satisfies TProperties;
 
 /**
- * All members that are given must hold; of a list one element is enough. `not`: none of what it describes may be the case
- * as a whole. An empty condition always holds.
+ * All members must hold; of a list, one element is enough. `not` holds a condition that must not hold as a whole. An empty
+ * condition always holds.
  */
 export const condition = t.Object(
   {
     ...own,
     not: t.Optional(
-      t.Object(own, { additionalProperties: false, description: "This as a whole must not hold" }),
+      t.Object(own, {
+        additionalProperties: false,
+        description: "A condition that must not hold as a whole",
+      }),
     ),
   },
-  { additionalProperties: false, description: "All members must hold; of a list one is enough" },
+  {
+    additionalProperties: false,
+    description: "All members must hold; of a list, one element is enough",
+  },
 );
 
 export type Condition = Readonly<Static<typeof condition>>;

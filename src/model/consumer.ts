@@ -1,8 +1,8 @@
-// A consumer: somebody or something that uses the proxied APIs; knows no credential.
+// A consumer: a client identity of the proxied APIs; knows no credential.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { flag, type Identity, labels, nullable } from "./fields.ts";
 
-/** It becomes a header field as it is. */
+/** It is sent upstream in a header field unchanged. */
 const word = (description: string) =>
   t.String({
     minLength: 1,
@@ -15,7 +15,7 @@ const word = (description: string) =>
 export const consumerInput = t.Object(
   {
     username: word("Unique name"),
-    custom_id: nullable(word("Unique id in another system"), "Unique id in another system"),
+    custom_id: nullable(word("Unique ID in another system"), "Unique ID in another system"),
     groups: t.Array(
       t.String({
         minLength: 1,
@@ -23,7 +23,7 @@ export const consumerInput = t.Object(
         pattern: "^[\\x21-\\x2b\\x2d-\\x7e]+$",
         errorMessage: "must be printable ASCII without spaces and commas",
       }),
-      { default: [], maxItems: 100, description: "Groups, for acl and policies" },
+      { default: [], maxItems: 100, description: "Groups, for acl and access-policy" },
     ),
     enabled: flag(true, "Whether its credentials are accepted"),
     ...labels,

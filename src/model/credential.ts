@@ -1,4 +1,4 @@
-// A credential of a consumer: what it shows to be recognised; knows nothing of how it is presented.
+// A credential of a consumer: how the gateway authenticates it; knows nothing of how clients present it.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
 import { flag, type Identity, integer, KEPT, labels, nullable, oneOf } from "./fields.ts";
@@ -37,7 +37,7 @@ const shared = {
   }),
   name: nullable(
     t.String({ minLength: 1, maxLength: 128, pattern: "^[^\\u0000-\\u001f\\u007f]+$" }),
-    "What it is for, in words",
+    "What it is for",
   ),
   identifier: nullable(
     t.String({
@@ -46,7 +46,7 @@ const shared = {
       pattern: "^[\\x21-\\x39\\x3b-\\x7e](?:[\\x20-\\x39\\x3b-\\x7e]*[\\x21-\\x39\\x3b-\\x7e])?$",
       errorMessage: "must be printable ASCII without colons, and without spaces at its ends",
     }),
-    "Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key id; both default to a random one. Not for key",
+    "Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key ID; both default to a random one. Not for key",
   ),
   algorithm: nullable(
     oneOf(credentialAlgorithms, { description: "Algorithm" }),
@@ -58,7 +58,7 @@ const shared = {
   ),
   expires_at: nullable(
     t.String({ format: "date-time" }),
-    "RFC 3339; from then on it is refused; null: never",
+    "RFC 3339; the gateway rejects it from then on; null: never",
   ),
   enabled: flag(true, "Whether it is accepted"),
   ...labels,
@@ -70,7 +70,7 @@ export const credentialInput = t.Object(
     consumer_id: t.String({
       minLength: 1,
       maxLength: 128,
-      description: "Id or username of the consumer",
+      description: "ID or username of the consumer",
     }),
     ...shared,
     secret: t.Optional(
@@ -78,7 +78,7 @@ export const credentialInput = t.Object(
         minLength: 1,
         maxLength: 4096,
         writeOnly: true,
-        description: `The key, the password or the shared secret. Left out on creation, one is made and shown once. ${KEPT}`,
+        description: `The key, the password or the shared secret. Without one on creation, the gateway generates it and shows it once. ${KEPT}`,
       }),
     ),
   },
@@ -107,11 +107,11 @@ export const credentialRecord = t.Object(
   {
     consumer_id: t.String(),
     ...shared,
-    prefix: nullable(t.String(), "The first characters of a key, to tell it from others"),
+    prefix: nullable(t.String(), "The first characters of a key, to identify it"),
     ...material,
     previous: nullable(
       t.Object({ ...material, until: t.String() }, { additionalProperties: false }),
-      "What was valid before the last rotation and still is until then",
+      "The secret from before the last rotation, and until when it stays valid",
     ),
   },
   { additionalProperties: false },
@@ -123,7 +123,7 @@ export const rotationInput = t.Object(
     overlap_seconds: integer(0, {
       minimum: 0,
       maximum: 31_536_000,
-      description: "For how long the present secret stays valid beside the new one",
+      description: "Seconds for which the old secret stays valid beside the new one",
     }),
   },
   { additionalProperties: false, title: "Rotation" },
@@ -132,7 +132,7 @@ export const rotationInput = t.Object(
 export type CredentialInput = Static<typeof credentialInput>;
 export type Credential = Readonly<Static<typeof credentialRecord>> & Identity;
 
-/** What stands for a credential in the table of all: no two may share it. */
+/** The lookup key of a credential, unique among all of them. */
 export const lookupOf = (
   credential: Pick<Credential, "type" | "identifier" | "secret_hash">,
 ): string =>

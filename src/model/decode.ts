@@ -13,7 +13,7 @@ TypeRegistry.Set<{ enum?: readonly unknown[] }>(
   (schema, value) => schema.enum?.includes(value) ?? true,
 );
 
-/** RFC 3339 5.6. The runtime finds a year in nearly any text, and takes the 30th of February for the 2nd of March. */
+/** RFC 3339 5.6. `Date` finds a year in nearly any text and reads February 30 as March 2. */
 function isTime(text: string): boolean {
   const [, day = ""] =
     /^(\d{4}-\d\d-\d\d)[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? [];
@@ -27,7 +27,7 @@ function isTime(text: string): boolean {
  */
 export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
   const filled = Value.Default(schema, Value.Clone(value));
-  const bent = bentPlace(value, filled, "");
+  const bent = findCoercion(value, filled, "");
   if (bent !== null) throw invalid(bent.path, bent.message);
   const first = Value.Errors(schema, filled).First();
   if (first === undefined) return filled as Static<T>;
@@ -38,16 +38,16 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
 /** The defaults of a schema; required members are missing. */
 export const defaultsOf = (schema: TSchema): Defaults => Value.Default(schema, {}) as Defaults;
 
-interface BentPlace {
+interface Coercion {
   readonly path: string;
   readonly message: string;
 }
 
 /**
- * The library takes a list for an object with numbers as names, where any names are allowed, and any object for a list,
- * an empty one unless it has a length. Where it did so first, null: nowhere.
+ * The library accepts a list for an object with free names, and any object for a list, an empty one unless it has a length.
+ * Returns the first such coercion, or null.
  */
-function bentPlace(sent: unknown, filled: unknown, path: string): BentPlace | null {
+function findCoercion(sent: unknown, filled: unknown, path: string): Coercion | null {
   if (typeof sent !== "object" || sent === null) return null;
   if (Array.isArray(filled) && !Array.isArray(sent)) return { path, message: "must be a list" };
   if (Array.isArray(sent) && typeof filled === "object" && !Array.isArray(filled))
@@ -56,7 +56,7 @@ function bentPlace(sent: unknown, filled: unknown, path: string): BentPlace | nu
     if (typeof member !== "object" || member === null) continue;
     const name = Array.isArray(sent) ? `[${key}]` : path === "" ? key : `.${key}`;
     const inside = (filled as Readonly<Record<string, unknown>> | null)?.[key];
-    const found = bentPlace(member, inside, path + name);
+    const found = findCoercion(member, inside, path + name);
     if (found !== null) return found;
   }
   return null;

@@ -1,4 +1,4 @@
-// Which fields say where the secrets of an object are sent, and which secrets are sent nowhere; knows no kind of object.
+// Which fields name the destination of an object's secrets, and which secrets never leave the gateway; knows no kind of object.
 import type { TSchema } from "@sinclair/typebox";
 import { alternativeOf, isNamedMember, KIND, memberSchema } from "./schema-walk.ts";
 
@@ -7,8 +7,8 @@ const STAYS = "x-stays";
 const SENT_AS = "x-sent-as";
 
 /**
- * A field that says where secrets of its object are sent or who can read them on the way: kind, address, issuer, encryption,
- * trusted CAs. Put it around the whole field, with `nullable` and inside `t.Optional`.
+ * A field that decides where secrets of its object are sent or who can read them in transit: kind, address, issuer,
+ * encryption, trusted CAs. Wrap the whole field, with `nullable` and inside `t.Optional`.
  */
 export const destination = <T extends TSchema>(schema: T): T => ({
   ...schema,
@@ -33,23 +33,23 @@ interface Field {
   /** As clients write it: `config.headers[0].value`. */
   readonly path: string;
   /** The same for all items of a list and all members with free names: `config.headers[].value`. */
-  readonly place: string;
+  readonly pattern: string;
   /** As it is stored, as JSON. */
   readonly value: string;
 }
 
 export type DestinationField = Field;
 
-/** A secret of an object that is sent somewhere, and every field that says where to. */
+/** A secret that the gateway sends, and every field that names its destination. */
 export interface SecretUse extends Field {
-  /** The encrypted text; null: it is referred to by name. */
+  /** The encrypted text; null: it is a reference to a named secret. */
   readonly sealed: string | null;
-  /** Of the named secret; null: it is stored in the object itself. */
+  /** Name of the secret; null: it is stored in the object itself. */
   readonly name: string | null;
   readonly destination: readonly DestinationField[];
 }
 
-/** All secrets of a stored object that are sent somewhere; `schema` is that of the stored form. */
+/** All secrets of a stored object that the gateway sends; `schema` is that of the stored form. */
 export function secretUses(schema: TSchema, object: unknown): SecretUse[] {
   const marked: Found[] = [];
   visit({ schema, value: object, steps: [] }, marked);
@@ -62,7 +62,7 @@ export function secretUses(schema: TSchema, object: unknown): SecretUse[] {
   });
 }
 
-/** What a schema says about its secrets and destinations, whatever the values; for tests and for pages. */
+/** The marks of a schema for secrets and destinations, independent of values; for tests and the docs. */
 export const markOf = (schema: TSchema) => ({
   isDestination: schema[DESTINATION] === true,
   isSecret: schema[KIND] === "secret",
@@ -129,8 +129,8 @@ function fieldOf({ schema, value, steps }: Found): Field {
   const named: readonly Step[] =
     sentAs === undefined ? steps : [...steps.slice(0, -1), { name: sentAs, kind: "member" }];
   const path = named.map(({ name, kind }) => (kind === "index" ? `[${name}]` : `.${name}`));
-  const place = named.map(({ name, kind }) => (kind === "member" ? `.${name}` : "[]"));
-  return { path: textOf(path), place: textOf(place), value: JSON.stringify(value) };
+  const pattern = named.map(({ name, kind }) => (kind === "member" ? `.${name}` : "[]"));
+  return { path: textOf(path), pattern: textOf(pattern), value: JSON.stringify(value) };
 }
 
 const textOf = (steps: readonly string[]) => steps.join("").replace(/^\./, "");

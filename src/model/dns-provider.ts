@@ -1,4 +1,4 @@
-// Access to the DNS zones of a provider, to prove the ownership of names; knows no provider's API.
+// Access to the DNS zones of a provider, for dns-01 challenges; knows no provider's API.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination } from "./destination.ts";
 import { ALL_KEPT, flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
@@ -22,20 +22,20 @@ export type DnsProviderType = (typeof dnsProviderTypes)[number];
 const shared = {
   name: name("Unique name"),
   type: destination(
-    oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+    oneOf(dnsProviderTypes, { description: "Provider; exec: a program on this machine" }),
   ),
   zones: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
-    "Zones that it may write, longest match wins; empty: those that it finds itself",
+    "Zones that it may write, longest match wins; empty: discovered from the provider",
     200,
   ),
   propagation_timeout: integer(120, {
     minimum: 0,
     maximum: 3600,
     description:
-      "Seconds that a record gets to appear at the zone's own name servers; 0: not checked",
+      "Seconds to wait until the zone's authoritative name servers return the record; 0: not checked",
   }),
-  enabled: flag(true, "Whether it is used"),
+  enabled: flag(true, "Whether certificates may use it"),
   ...labels,
 };
 
@@ -45,7 +45,7 @@ export const dnsProviderInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description: `Settings of the provider. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
+      description: `Settings of the provider. ${ALL_KEPT}. {"$secret": "name"} refers to a named secret`,
     }),
   },
   { additionalProperties: false, title: "DNS provider" },

@@ -1,6 +1,6 @@
 // The one error that reaches a client of the management API; knows nothing of how it is sent.
 
-/** Statuses that the management API answers with; 422 is never used, and 503 only while no change can be taken: the gateway is being replaced, or its data directory is gone. */
+/** Statuses of the management API. 422 is never used; 503 only while no change is possible: an upgrade is in progress, or the data directory is gone. */
 export type ApiStatus = 400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 413 | 415 | 429 | 500 | 503;
 
 /** An expected failure: its message is shown to the client as `{"error": message}`, so it names the field and holds no internals. */
@@ -30,6 +30,6 @@ export function invalid(path: string, message: string): ApiError {
 export interface Issue {
   readonly path: string;
   readonly message: string;
-  /** 409 for a clash with something that exists, 400 for everything else. */
+  /** 409 for a conflict with an existing object, 400 for everything else. */
   readonly status: 400 | 409;
 }

@@ -1,4 +1,4 @@
-// A request that nobody has sent, to be explained; knows nothing of routes.
+// A hypothetical request whose routing the API explains; knows nothing of routes.
 import { type Static, Type as t } from "@sinclair/typebox";
 
 export const explainInput = t.Object(
@@ -12,16 +12,16 @@ export const explainInput = t.Object(
     url: t.String({
       minLength: 1,
       maxLength: 16_384,
-      description: "Absolute address, http or https, as a client would ask for it",
+      description: "Absolute URL, http or https, as a client would request it",
     }),
     headers: t.Record(t.String(), t.String({ maxLength: 16_384 }), {
       default: {},
-      description: "Header fields of the request; Host is that of the url unless it is given",
+      description: "Headers of the request; Host defaults to the host of url",
     }),
     client_ip: t.String({
       default: "127.0.0.1",
       maxLength: 64,
-      description: "Address that the request comes from",
+      description: "IP address of the client",
     }),
   },
   { additionalProperties: false, title: "ExplainedRequest" },

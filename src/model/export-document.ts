@@ -1,20 +1,20 @@
-// The document that a configuration is exported to and imported from, and what in it is secret; knows no encryption.
+// The configuration file of exports and imports, and which of its fields are secret; knows no encryption.
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { CollectionName } from "./gateway-config.ts";
 
 /** Counts up when an older program could not read what a newer one writes. */
 export const DOCUMENT_FORMAT = 1;
 
-/** Stands in a plain document where something secret was. */
+/** Replaces secrets in a plain export. */
 export const MASK = "***";
 
-/** Who may manage the gateway: only in documents that are encrypted as a whole, and never brought back by a revision. */
+/** Management access: only in exports that are encrypted as a whole, and never restored by a revision. */
 export const personalCollections = ["users", "tokens"] as const satisfies readonly CollectionName[];
 
-/** Members of a document beside the collections and the objects that exist once. */
+/** Members of a configuration file beside collections and singletons. */
 export const documentMembers = ["format", "program"] as const;
 
-/** Merge, the default: nothing is deleted. Replace: what a named collection of the document does not hold is. */
+/** Merge, the default: nothing is deleted. Replace: objects that a collection of the file does not hold are deleted. */
 export const importModes = ["merge", "replace"] as const;
 export type ImportMode = (typeof importModes)[number];
 
@@ -22,16 +22,16 @@ export type ImportMode = (typeof importModes)[number];
 export const isSecretField = (name: string): boolean =>
   name.startsWith("sealed") || name.endsWith("_hash");
 
-/** Those that are encrypted; the others are hashes, from which nothing can be read. */
+/** Secret fields that are encrypted; the others are hashes. */
 export const isSealedField = (name: string): boolean => name.startsWith("sealed");
 
-/** A value in the clear, in the place of an encrypted one: sealed when it is imported. */
+/** A plain value instead of an encrypted one: the import seals it. */
 export const plainValue = t.Object({ plain: t.String() }, { additionalProperties: false });
 export type PlainValue = Static<typeof plainValue>;
 
 const hex = t.String({ pattern: "^[0-9a-f]{64}$", errorMessage: "must be a SHA-256" });
 
-/** What belongs to management access and is no part of the configuration. */
+/** Management access, which is no part of the configuration. */
 export const accessParts = t.Object(
   {
     totp: t.Array(
@@ -69,7 +69,7 @@ const base64 = (maxLength?: number) =>
     ...(maxLength === undefined ? {} : { maxLength }),
   });
 
-/** A document that is encrypted as a whole. The bounds keep an import from taking all of the memory. */
+/** An export that is encrypted as a whole. The bounds limit the memory of an import. */
 export const encryptedDocument = t.Object(
   {
     format: t.Literal(DOCUMENT_FORMAT),

@@ -1,16 +1,16 @@
 // Schema pieces that several resources share; knows no resource.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 
-/** Options that every described field takes: the text shown in the API reference. */
+/** Options of every described field: the text shown in the API reference. */
 type Described = { readonly description: string };
 
 /** Ends the description of a write-only field: what a PUT or PATCH without it means. */
-export const KEPT = "Write-only: left out of a later write, it stays";
-/** The same for one that the gateway sends to a place that its object names. */
+export const KEPT = "Write-only: a later write without it leaves it unchanged";
+/** The same for a secret that the gateway sends to a destination that its object names. */
 export const KEPT_THERE = `${KEPT} unless its destination changes`;
 /** The same for an object with any number of them. */
 export const ALL_KEPT =
-  "Secrets in it are write-only: left out, they stay unless their destination changes";
+  "Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes";
 
 /** A number of milliseconds, 0 to one day; 0 means "no limit" wherever a limit is meant. */
 export const milliseconds = (initial: number, description: string) =>
@@ -29,7 +29,7 @@ export const flag = (initial: boolean, description: string) =>
 export const nullable = <T extends TSchema>(schema: T, description: string) =>
   t.Union([schema, t.Null()], { default: null, description });
 
-/** One of some words. */
+/** One of a list of words. */
 export const oneOf = <const T extends readonly string[]>(
   words: T,
   options: Described & { readonly default?: T[number] },
@@ -48,7 +48,7 @@ export const listOf = <T extends TSchema>(schema: T, description: string, maxIte
 export const group = <T extends Record<string, TSchema>>(properties: T, description: string) =>
   t.Object(properties, { additionalProperties: false, default: {}, description });
 
-/** A unique name: printable, no leading or trailing space, and nothing that could be taken for an id. */
+/** A unique name: printable, no leading or trailing space, and nothing that reads like an id. */
 export const name = (description: string) =>
   t.String({
     minLength: 1,
@@ -61,12 +61,8 @@ export const name = (description: string) =>
 
 /** Fields that most resources carry. */
 export const labels = {
-  tags: listOf(
-    t.String({ minLength: 1, maxLength: 128 }),
-    "Words to find the object by: `?tag=` on lists",
-    100,
-  ),
-  description: t.String({ maxLength: 4096, default: "", description: "Free text for people" }),
+  tags: listOf(t.String({ minLength: 1, maxLength: 128 }), "Tags to filter lists by: `?tag=`", 100),
+  description: t.String({ maxLength: 4096, default: "", description: "Free text" }),
 };
 
 /** Fields that the gateway sets on every object; sent by a client they are checked against the stored ones or ignored. */

@@ -41,7 +41,7 @@ export interface ResourceOf {
 /** The collections of a GatewayConfig. */
 export type CollectionName = keyof ResourceOf;
 
-/** All of them, what is referred to before what refers to it. */
+/** All of them, referenced collections before those that refer to them. */
 export const collectionNames = [
   "services",
   "targets",
@@ -72,20 +72,20 @@ export type SingletonName = keyof SingletonOf;
 export const singletonNames = ["settings", "sso"] as const satisfies readonly SingletonName[];
 
 /**
- * Everything that was asked for, in the order it was created. Objects are never changed in place: a change makes a new
- * object, so equal references mean "unchanged".
+ * The whole configuration, in order of creation. Objects are immutable: a change makes a new object, so equal references
+ * mean "unchanged".
  */
 export type GatewayConfig = {
   readonly [K in CollectionName]: ReadonlyMap<string, ResourceOf[K]>;
 } & SingletonOf;
 
-/** What differs between two versions of one collection of the GatewayConfig. */
+/** The difference between two versions of one collection of the GatewayConfig. */
 export interface ResourceChange<T> {
   readonly upserts: readonly T[];
   readonly removals: readonly string[];
 }
 
-/** What turns one GatewayConfig into the next: the rows that a change writes; null for a singleton that is unchanged. */
+/** The rows that turn one GatewayConfig into the next; null for a singleton that is unchanged. */
 export type ConfigChange = {
   readonly [K in CollectionName]: ResourceChange<ResourceOf[K]>;
 } & { readonly [K in SingletonName]: SingletonOf[K] | null };

@@ -1,4 +1,4 @@
-// Finds what programs read in different ways in a text that is JSON: repeated members, inexact numbers, halves of characters.
+// Finds what parsers read differently in valid JSON: repeated members, inexact numbers, lone surrogates.
 const INTERESTING = /["{}[\],0-9-]/g;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
@@ -19,8 +19,8 @@ interface Level {
 }
 
 /**
- * The first one, or null. `text` must be valid JSON. RFC 8259 leaves to each program what it makes of them. `numbers`: whether
- * those that are inexact count; default true.
+ * The first one, or null. `text` must be valid JSON. RFC 8259 leaves their meaning to each parser. `numbers`: whether
+ * inexact ones count; default true.
  */
 export function findAmbiguity(text: string, { numbers = true } = {}): Ambiguity | null {
   const levels: Level[] = [];
@@ -31,10 +31,13 @@ export function findAmbiguity(text: string, { numbers = true } = {}): Ambiguity 
     else if (token === "}" || token === "]") levels.pop();
     else if (token === ",") advance(level);
     else if (token.startsWith('"')) {
-      if (level?.expectsName === true && !takesName(level, token))
+      if (level?.expectsName === true && !addName(level, token))
         return { path: pathOf(levels), message: "is given twice" };
       if (!isWellFormed(token))
-        return { path: pathOf(levels), message: "holds half a character, which is no text" };
+        return {
+          path: pathOf(levels),
+          message: "holds a lone surrogate, which is no valid character",
+        };
     } else if (numbers && !isExact(token)) {
       const message = "is a number beyond what can be represented exactly";
       return { path: pathOf(levels), message };
@@ -84,7 +87,7 @@ function advance(level: Level | undefined): void {
 }
 
 /** False when the object has the name already, however it is escaped. */
-function takesName(level: Level, token: string): boolean {
+function addName(level: Level, token: string): boolean {
   const name = token.includes("\\") ? String(JSON.parse(token)) : token.slice(1, -1);
   level.at = name;
   level.expectsName = false;
@@ -93,11 +96,11 @@ function takesName(level: Level, token: string): boolean {
   return true;
 }
 
-/** RFC 8259 8.2: what becomes of half a pair of escapes differs; in the database it would be another text. */
+/** RFC 8259 section 8.2: parsers differ on lone surrogates; SQLite would store another text. */
 const isWellFormed = (token: string) =>
   !token.includes("\\u") || String(JSON.parse(token)).isWellFormed();
 
-/** RFC 8259 6: integers up to 2^53 are the same number for everybody. */
+/** RFC 8259 section 6: all parsers agree on integers up to 2^53. */
 function isExact(token: string): boolean {
   const value = Number(token);
   return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));

@@ -1,4 +1,4 @@
-// Which collections may hold so many objects that they are kept packed, and by what their objects are found; knows no rows.
+// Which collections are stored packed because they may be very large, and their indexes; knows no rows.
 import type { Consumer } from "./consumer.ts";
 import { type Credential, lookupOf } from "./credential.ts";
 import type { CollectionName } from "./gateway-config.ts";
@@ -7,7 +7,7 @@ export const usernameOf = ({ username }: Consumer): string => username;
 export const customIdOf = ({ custom_id: customId }: Consumer): string | null => customId;
 export const ownerOf = ({ consumer_id: owner }: Credential): string => owner;
 
-/** What objects are found by, beside their ids. Of these collections an object is made anew each time it is asked for. */
+/** Their indexes beside the id. Each read of these collections decodes a new object. */
 export const largeCollections = {
   consumers: [usernameOf, customIdOf],
   credentials: [lookupOf, ownerOf],

@@ -18,8 +18,8 @@ const MAX_RECENT = 256;
 const MIN_SETTLED = 4_096;
 
 /**
- * Objects by id, in the order of their age. Where the rows are packed, what is asked for is made anew each time: equal objects
- * need not be the same. A version that is no draft any more never changes.
+ * Objects by id, in the order of their age. Where the rows are packed, each read creates the object anew: equal objects need not
+ * be the same. Only a draft can be changed.
  */
 export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   readonly #rows: Rows<T>;
@@ -106,7 +106,7 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
     return found.length > 1 ? found.sort(byAge) : found;
   }
 
-  /** A copy that may be changed, by whoever made it. */
+  /** A draft: a copy that its creator may change. */
   draft(): LayeredMap<T> {
     const recent = this.#recent.objects;
     if (recent.size <= MAX_RECENT)

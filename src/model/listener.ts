@@ -14,47 +14,47 @@ export const listenerInput = t.Object(
     port: t.Integer({ minimum: 1, maximum: 65_535, description: "Port to listen on" }),
     hosts: listOf(
       t.String({ minLength: 1, maxLength: 255 }),
-      "Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides",
+      "Host names that it serves, `*.example.com` for all subdomains; empty: any. Listeners with different names may share an address and port: the most specific name wins",
       100,
     ),
-    protocol: oneOf(["http", "https"], { default: "http", description: "Plain or TLS" }),
-    http2: flag(true, "Offer HTTP/2"),
-    http3: flag(false, "Offer HTTP/3; TLS only"),
-    tls_min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Oldest TLS version" }),
+    protocol: oneOf(["http", "https"], { default: "http", description: "http: plain; https: TLS" }),
+    http2: flag(true, "Whether to offer HTTP/2"),
+    http3: flag(false, "Whether to offer HTTP/3; TLS only"),
+    tls_min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Minimum TLS version" }),
     client_auth: oneOf(["none", "request", "require"], {
       default: "none",
       description:
-        "Client certificates: none; request: may be shown, and must hold then; require: must be shown. TLS listeners with http2 false only",
+        "Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only",
     }),
     client_ca: nullable(
       t.String({ maxLength: 262_144 }),
-      "PEM certificates of those who sign client certificates; required with client_auth",
+      "PEM certificates of the CAs that sign client certificates; required with client_auth",
     ),
     client_crl: nullable(
       t.String({ maxLength: 1_048_576 }),
-      "PEM revocation lists, one for every certificate of client_ca; client certificates on them are refused",
+      "PEM revocation lists, one for every certificate of client_ca; the gateway rejects client certificates on them",
     ),
     proxy_protocol: flag(false, "Expect a PROXY protocol header from trusted_proxies"),
     trusted_proxies: listOf(
       t.String({ minLength: 1, maxLength: 64 }),
-      "Networks whose forwarded fields are believed, beside the settings'",
+      "Networks whose X-Forwarded-* headers are trusted, beside the settings'",
     ),
-    strict_sni: flag(false, "Refuse names that no certificate covers"),
+    strict_sni: flag(false, "Whether to reject handshakes for names that no certificate covers"),
     max_connections: integer(0, {
       minimum: 0,
       maximum: 10_000_000,
-      description: "Connections at once; 0: no limit",
+      description: "Concurrent connections; 0: no limit",
     }),
     max_connections_per_address: integer(0, {
       minimum: 0,
       maximum: 10_000_000,
-      description: "Connections at once from one address; 0: no limit",
+      description: "Concurrent connections from one address; 0: no limit",
     }),
     max_in_flight_requests: integer(0, {
       minimum: 0,
       maximum: 10_000_000,
       description:
-        "Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit",
+        "Requests in flight through this listener, in all workers; above it the gateway responds with 503; 0: no limit",
     }),
     max_header_bytes: integer(16_384, {
       minimum: 1024,
@@ -70,12 +70,12 @@ export const listenerInput = t.Object(
       minimum: 0,
       maximum: 1_000_000_000,
       description:
-        "Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate",
+        "Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit",
     }),
     idle_timeout: integer(75, {
       minimum: 1,
       maximum: 255,
-      description: "Seconds an idle connection is kept",
+      description: "Seconds until the gateway closes an idle connection",
     }),
     enabled: flag(true, "Whether it listens"),
     ...labels,

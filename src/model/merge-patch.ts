@@ -3,7 +3,7 @@
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Applies `patch` to `target` and returns the result; neither is changed. A null removes the member, so its default returns. */
+/** Applies `patch` to `target` and returns the result; neither is changed. A null removes the member, which restores its default. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   // No prototype: a member called __proto__ is data like any other.

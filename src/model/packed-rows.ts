@@ -1,4 +1,4 @@
-// Very many objects in a few megabytes: each is kept as text and made anew when it is asked for; knows no collection.
+// Very many objects in a few megabytes: each is stored as text and decoded on every read; knows no collection.
 import type { Identity } from "./fields.ts";
 import type { Rows } from "./plain-rows.ts";
 

@@ -7,7 +7,7 @@ import { ALL_KEPT, flag, type Identity, labels, name, nullable, oneOf } from "./
 const reference = (of: string) =>
   nullable(
     t.String({ minLength: 1, maxLength: 128 }),
-    `Only traffic of this ${of}: its id or name; null: whatever it is`,
+    `Only traffic of this ${of}: ID or name; null: any`,
   );
 
 export const pluginInput = t.Object(
@@ -16,7 +16,7 @@ export const pluginInput = t.Object(
       t.String({
         pattern: "^[a-z][a-z0-9-]{0,63}$",
         errorMessage: "must be the name of a plugin, such as key-auth",
-        description: "Which plugin, see GET /plugins/schemas",
+        description: "Name of the plugin, see GET /plugins/schemas",
       }),
     ),
     label: nullable(name("Unique name of this instance"), "Unique name of this instance"),
@@ -30,14 +30,16 @@ export const pluginInput = t.Object(
     }),
     priority: nullable(
       t.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
-      "Place in the order within a phase, higher first; null: the plugin's own",
+      "Priority within a phase, higher runs first; null: the plugin's default",
     ),
-    when: nullable(condition, "Only for requests that fit; null: for all"),
+    when: nullable(condition, "Only for requests that match; null: for all"),
     on_error: nullable(
-      oneOf(["open", "closed"], { description: "open: go on without it; closed: refuse" }),
-      "What happens to a request when the plugin fails; null: as the plugin is made",
+      oneOf(["open", "closed"], {
+        description: "open: continue without the plugin; closed: reject the request",
+      }),
+      "What happens to a request when the plugin fails; null: the plugin's default",
     ),
-    enabled: flag(true, "Whether it runs"),
+    enabled: flag(true, "Whether the plugin runs"),
     ...labels,
   },
   { additionalProperties: false, title: "Plugin" },
@@ -48,13 +50,13 @@ export type PluginInput = Static<typeof pluginInput>;
 /** As it is stored: references are ids, secrets in `config` are `{"sealed": ...}` or `{"$secret": ...}`. */
 export type Plugin = Readonly<PluginInput> & Identity;
 
-/** Of a plugin, the fields that say where it applies. */
+/** The fields of a plugin that define its scope. */
 export type PluginScope = Pick<
   Plugin,
   "service_id" | "route_id" | "consumer_id" | "stream_route_id"
 >;
 
-/** Words for the places that a plugin can be put to. */
+/** Names of the scopes of a plugin. */
 export const scopeNames = [
   "global",
   "service",
@@ -66,7 +68,7 @@ export const scopeNames = [
 ] as const;
 export type ScopeName = (typeof scopeNames)[number];
 
-/** Where an instance applies; null when its references do not go together. */
+/** The scope of an instance; null when its references do not combine. */
 export function scopeOf(plugin: PluginScope): ScopeName | null {
   const { service_id, route_id, consumer_id, stream_route_id } = plugin;
   if (stream_route_id !== null)

@@ -1,4 +1,4 @@
-// A route: which requests it takes and what it does with them; knows nothing of how matching is carried out.
+// A route: which requests it matches and what it does with them; knows nothing of the router.
 import { type Static, Type as t } from "@sinclair/typebox";
 import {
   flag,
@@ -46,11 +46,11 @@ export const routeInput = t.Object(
     name: nullable(name("Unique name"), "Unique name"),
     service_id: nullable(
       t.String({ minLength: 1 }),
-      "Id or name of the service; null for a route that only answers",
+      "ID or name of the service; null for a route whose plugins respond",
     ),
     hosts: listOf(
       t.String({ minLength: 1, maxLength: 255 }),
-      "Host names, `*.example.com` for all below; empty: any",
+      "Host names, `*.example.com` for all subdomains; empty: any",
     ),
     paths: listOf(
       t.Union([pathMatch, t.String({ minLength: 1, maxLength: 2049 })]),
@@ -67,16 +67,16 @@ export const routeInput = t.Object(
       maxItems: 2,
       description: "Schemes that the client may use",
     }),
-    listener_ids: listOf(t.String({ minLength: 1 }), "Ids or names of listeners; empty: all", 100),
+    listener_ids: listOf(t.String({ minLength: 1 }), "IDs or names of listeners; empty: all", 100),
     priority: integer(0, {
       minimum: -1_000_000,
       maximum: 1_000_000,
-      description: "A higher one wins before anything else is compared",
+      description: "The route with the highest priority wins, before specificity counts",
     }),
     strip_path: flag(false, "Remove the matched prefix before the request goes upstream"),
     prefix_rewrite: nullable(
       t.String({ minLength: 1, maxLength: 2048 }),
-      "Path in the place of the matched prefix before the request goes upstream: /new; null: none",
+      "Path that replaces the matched prefix before the request goes upstream: /new; null: none",
     ),
     path_rewrite: nullable(
       t.Object(
@@ -98,21 +98,21 @@ export const routeInput = t.Object(
     ),
     https_redirect: t.Union([t.Boolean(), t.Literal(301), t.Literal(308)], {
       default: false,
-      description: "Answer plain HTTP with a redirect to HTTPS; true is 308",
+      description: "Redirect plain HTTP to HTTPS; true is 308",
     }),
     timeouts: group(
       {
         connect_timeout: override("Milliseconds to connect"),
         response_timeout: override("Milliseconds until the response head"),
         read_timeout: override("Milliseconds between two reads of the response"),
-        write_timeout: override("Milliseconds in which the target accepts no byte"),
+        write_timeout: override("Milliseconds without progress in sending the request"),
         request_timeout: override("Milliseconds for the whole exchange"),
       },
-      "Time-outs that differ from the service's",
+      "Timeouts that override the service's",
     ),
     body_min_rate: nullable(
       t.Integer({ minimum: 0, maximum: 1_000_000_000 }),
-      "Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's",
+      "Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit; null: the listener's",
     ),
     retries: nullable(
       t.Object(retriesFields, { additionalProperties: false }),
@@ -124,24 +124,24 @@ export const routeInput = t.Object(
           retry_after: integer(300, {
             minimum: 0,
             maximum: 31_536_000,
-            description: "Seconds named in Retry-After",
+            description: "Seconds in Retry-After",
           }),
           html: t.String({
             default: "",
             maxLength: 262_144,
-            description: "Page to show; empty: the built-in one",
+            description: "HTML page; empty: the built-in one",
           }),
           bypass_cidrs: listOf(
             t.String({ minLength: 1, maxLength: 64 }),
-            "Networks that are served as usual",
+            "Client networks that are served as usual",
           ),
         },
         { additionalProperties: false },
       ),
-      "Answer 503 instead of serving",
+      "Maintenance mode: respond with 503",
     ),
-    websocket: flag(true, "Whether WebSocket handshakes are passed on"),
-    enabled: flag(true, "Whether the route takes part in matching"),
+    websocket: flag(true, "Whether to proxy WebSocket handshakes"),
+    enabled: flag(true, "Whether the router uses the route"),
     ...labels,
   },
   { additionalProperties: false, title: "Route" },

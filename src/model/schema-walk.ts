@@ -1,14 +1,14 @@
 // Which part of a schema a part of a value belongs to; knows no resource and no plugin.
 import type { TSchema } from "@sinclair/typebox";
 
-/** Says what a text is beyond its schema; `secret` marks what is stored encrypted. */
+/** The kind of a text beyond its schema; `secret` marks what is stored encrypted. */
 export const KIND = "x-kind";
 
 /** Of the alternatives of a union the one that the value belongs to. */
 export const alternativeOf = (schema: TSchema, value: unknown): TSchema | undefined =>
   (schema.anyOf as TSchema[]).find((each) => fits(each, value));
 
-/** Undefined for a member that the schema says nothing about. */
+/** Undefined for a member that is not in the schema. */
 export function memberSchema(schema: TSchema, key: string): TSchema | undefined {
   if (isNamedMember(schema, key)) return (schema.properties as Record<string, TSchema>)[key];
   const patterns = schema.patternProperties as Record<string, TSchema> | undefined;

@@ -6,7 +6,7 @@ import {
   type SingletonName,
 } from "./gateway-config.ts";
 
-/** Kinds of objects that have fields for secrets; a new one is only added here. */
+/** Collections and singletons that have fields for secrets. */
 export const secretHolders = [
   "sso",
   "plugins",

@@ -1,4 +1,4 @@
-// A service: an upstream application, how it is reached, balanced, checked and retried; knows nothing of storage or HTTP.
+// A service: an upstream application, its load balancing, health checks and retries; knows nothing of storage or HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
 import {
   flag,
@@ -15,36 +15,37 @@ import { inlineTargetInput } from "./target.ts";
 
 const status = t.Integer({ minimum: 100, maximum: 599 });
 
-/** When an attempt that failed is made again; shared by services and routes. */
+/** When a failed attempt is retried; shared by services and routes. */
 export const retriesFields = {
-  count: integer(2, { minimum: 0, maximum: 10, description: "Attempts after the first" }),
+  count: integer(2, { minimum: 0, maximum: 10, description: "Retries after the first attempt" }),
   on: t.Array(
     oneOf(["connect", "reset", "timeout", "500", "502", "503", "504", "429"], {
-      description: "A reason to try again",
+      description: "A condition for a retry",
     }),
     {
       default: ["connect", "reset", "502", "503", "504"],
       maxItems: 8,
       description:
-        "Reasons to try again: a failed connect, a reset, a time-out, or one of these statuses",
+        "Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses",
     },
   ),
   methods: oneOf(["idempotent", "all"], {
     default: "idempotent",
-    description: "Methods that may be sent twice (RFC 9110 section 9.2.2)",
+    description: "Methods that may be retried (RFC 9110 section 9.2.2)",
   }),
   per_try_timeout: milliseconds(
     0,
-    "Time for one attempt in milliseconds; 0: only the total counts",
+    "Timeout of one attempt in milliseconds; 0: only request_timeout applies",
   ),
   backoff_ms: milliseconds(
     25,
-    "First pause between attempts in milliseconds; doubled and jittered",
+    "Initial backoff in milliseconds; doubles with each retry, with jitter",
   ),
   budget_percent: integer(20, {
     minimum: 0,
     maximum: 100,
-    description: "Share of all requests that may be retries; those after a failed connect are free",
+    description:
+      "Share of all requests that may be retries; retries after a failed connect do not count",
   }),
 };
 
@@ -68,7 +69,7 @@ const hashOn = group(
 
 const sticky = group(
   {
-    enabled: flag(false, "Keep a client on the target it was first sent to"),
+    enabled: flag(false, "Whether a client stays on its first target"),
     cookie: t.String({
       default: "sluice_sticky",
       pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$",
@@ -81,19 +82,22 @@ const sticky = group(
       description: "Cookie lifetime in seconds; 0: a session cookie",
     }),
   },
-  "Session affinity by cookie",
+  "Sticky sessions with a cookie",
 );
 
 const activeHealth = group(
   {
-    enabled: flag(false, "Send requests of our own to find out whether targets work"),
-    type: oneOf(["http", "https", "tcp"], { default: "http", description: "Kind of check" }),
+    enabled: flag(false, "Whether the gateway probes the targets"),
+    type: oneOf(["http", "https", "tcp"], {
+      default: "http",
+      description: "Protocol of the check",
+    }),
     path: t.String({
       default: "/",
       pattern: "^/",
       errorMessage: "must start with /",
       maxLength: 2048,
-      description: "Path to ask for",
+      description: "Path of the check",
     }),
     method: oneOf(["GET", "HEAD", "POST", "OPTIONS"], {
       default: "GET",
@@ -113,7 +117,7 @@ const activeHealth = group(
     timeout: integer(2, {
       minimum: 1,
       maximum: 300,
-      description: "Seconds until a check has failed",
+      description: "Timeout of a check in seconds",
     }),
     expect_statuses: t.Array(
       t.Union([
@@ -126,7 +130,7 @@ const activeHealth = group(
       {
         default: ["200-399"],
         maxItems: 50,
-        description: "Statuses of a working target: numbers or ranges",
+        description: "Statuses of a healthy target: numbers or ranges",
       },
     ),
     expect_body: nullable(t.String({ maxLength: 1024 }), "Text that the body must contain"),
@@ -141,16 +145,16 @@ const activeHealth = group(
       description: "Failures until unhealthy",
     }),
   },
-  "Active checks",
+  "Active health checks",
 );
 
 const passiveHealth = group(
   {
-    enabled: flag(true, "Learn from the traffic itself which targets work"),
+    enabled: flag(true, "Whether to eject targets whose requests fail"),
     consecutive_failures: integer(5, {
       minimum: 1,
       maximum: 1000,
-      description: "Failures in a row until ejected",
+      description: "Consecutive failures until ejection",
     }),
     statuses: t.Array(status, {
       default: [502, 503, 504],
@@ -160,7 +164,7 @@ const passiveHealth = group(
     ejection_seconds: integer(30, {
       minimum: 1,
       maximum: 3600,
-      description: "Seconds of the first ejection; multiplied by their number",
+      description: "Seconds of the first ejection; multiplied by the number of ejections",
     }),
     max_ejection_seconds: integer(300, {
       minimum: 1,
@@ -173,7 +177,7 @@ const passiveHealth = group(
       description: "Largest share of targets ejected at once",
     }),
   },
-  "Passive checks",
+  "Passive health checks",
 );
 
 const tls = group(
@@ -191,9 +195,9 @@ const tls = group(
     }),
     client_certificate_id: nullable(
       t.String(),
-      "Id or name of the certificate to show to the target",
+      "ID or name of the client certificate for the target",
     ),
-    min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Oldest TLS version" }),
+    min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Minimum TLS version" }),
   },
   "TLS to targets, for the protocols https and tls",
 );
@@ -204,7 +208,7 @@ export const serviceInput = t.Object(
     name: name("Unique name"),
     protocol: oneOf(["http", "https", "tcp", "tls", "udp"], {
       default: "http",
-      description: "How targets are spoken to",
+      description: "Protocol to the targets",
     }),
     path: t.String({
       default: "",
@@ -212,7 +216,7 @@ export const serviceInput = t.Object(
       pattern: "^(/[^?#\\s]*)?$",
       errorMessage: "must be empty or start with /, without query",
       description:
-        "Path put before the request's path; where nothing is left of that, this is sent as it is written",
+        "Path prepended to the request's path; where nothing is left of that, it is sent as written",
     }),
     host_header: t.String({
       default: "preserve",
@@ -225,7 +229,7 @@ export const serviceInput = t.Object(
       ["round_robin", "least_connections", "random_two", "ewma", "consistent_hash", "first"],
       {
         default: "round_robin",
-        description: "How a target is chosen",
+        description: "Load balancing algorithm",
       },
     ),
     hash_on: hashOn,
@@ -236,37 +240,38 @@ export const serviceInput = t.Object(
       60_000,
       "Milliseconds between two reads of the response; 0 after an upgrade",
     ),
-    write_timeout: milliseconds(
-      60_000,
-      "Milliseconds in which the target accepts no byte of the request",
-    ),
+    write_timeout: milliseconds(60_000, "Milliseconds without progress in sending the request"),
     request_timeout: milliseconds(0, "Milliseconds for the whole exchange; 0: no limit"),
-    retries: group(retriesFields, "When an attempt is made again"),
+    retries: group(retriesFields, "Retries"),
     keepalive: group(
       {
         size: integer(64, {
           minimum: 0,
           maximum: 10_000,
-          description: "Idle connections kept for each target and worker",
+          description: "Idle connections in the pool of each target and worker",
         }),
-        idle_timeout: milliseconds(60_000, "Milliseconds an idle connection is kept"),
+        idle_timeout: milliseconds(
+          60_000,
+          "Milliseconds until the gateway closes an idle connection",
+        ),
         max_requests: integer(1000, {
           minimum: 0,
           maximum: 1_000_000_000,
-          description: "Requests on one connection; 0: no limit",
+          description: "Requests per connection; 0: no limit",
         }),
       },
-      "Connections kept open to targets",
+      "Connection pool",
     ),
-    collect_bytes: integer(1_048_576, {
+    response_buffer_bytes: integer(1_048_576, {
       minimum: 0,
       maximum: 67_108_864,
-      description: "Largest body of known length answered in one piece; longer ones are streamed",
+      description:
+        "Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed",
     }),
     tls,
     resolve: oneOf(["dns", "srv", "static"], {
       default: "dns",
-      description: "How target names become addresses",
+      description: "DNS record type for target names",
     }),
     health: group(
       {
@@ -275,19 +280,20 @@ export const serviceInput = t.Object(
         panic_percent: integer(0, {
           minimum: 0,
           maximum: 100,
-          description: "Below this share of healthy targets health is ignored",
+          description:
+            "Panic threshold: below this percentage of healthy targets health is ignored",
         }),
       },
       "Health checks",
     ),
     slow_start: milliseconds(
       0,
-      "Milliseconds over which a new or recovered target's weight grows to its full value",
+      "Slow start: milliseconds over which the weight of a new or recovered target grows to its full value",
     ),
     max_connections_per_target: integer(0, {
       minimum: 0,
       maximum: 1_000_000,
-      description: "Requests in flight for each target; 0: no limit",
+      description: "Requests in flight per target; 0: no limit",
     }),
     enabled: flag(true, "Whether routes may use it"),
     ...labels,
@@ -304,7 +310,7 @@ export const serviceWithTargetsInput = t.Composite(
         default: [],
         maxItems: 1000,
         description:
-          "Servers of the service: all that it has afterwards. One that has the id, or the host and port, of one that is there keeps its id and state",
+          "All targets of the service. A target with the id, or the host and port, of a present one keeps its id and state",
       }),
     }),
   ],

@@ -4,7 +4,7 @@ import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./f
 
 const cidr = t.String({ minLength: 1, maxLength: 64 });
 
-/** Names of query parameters that stand for something nobody else should read. */
+/** Names of query parameters whose values are confidential. */
 const SECRET_NAMES = [
   "access_token",
   "apikey",
@@ -45,21 +45,21 @@ export const settingsInput = t.Object(
         errorMessage: "must be http:// or https:// and a host, without a path",
         maxLength: 255,
       }),
-      "Address at which people reach the management API and UI",
+      "Public URL of the management API and UI",
     ),
     trusted_proxies: listOf(
       cidr,
-      "Networks whose X-Forwarded-* fields are believed on every listener",
+      "Networks whose X-Forwarded-* headers are trusted on every listener",
     ),
     admin_allowed_cidrs: listOf(
       cidr,
-      "Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1",
+      "Networks that may use the management API. Empty: those of --admin-allow; without either, only this machine. A change that locks out its own client needs ?force=1",
     ),
     default_site: group(
       {
         action: oneOf(["404", "redirect", "html", "close"], {
           default: "404",
-          description: "Answer to a request that no route takes",
+          description: "Response when no route matches",
         }),
         to: t.String({
           default: "",
@@ -67,11 +67,11 @@ export const settingsInput = t.Object(
           // It becomes a header as it is.
           pattern: "^[\\x21-\\x7e]*$",
           errorMessage: "must hold neither spaces, nor control characters, nor any beyond ASCII",
-          description: "Address to redirect to",
+          description: "URL of the redirect",
         }),
-        html: t.String({ default: "", maxLength: 262_144, description: "Page to show" }),
+        html: t.String({ default: "", maxLength: 262_144, description: "HTML page" }),
       },
-      "Answer to requests that no route takes",
+      "Response when no route matches",
     ),
     geoip: group(
       {
@@ -82,34 +82,38 @@ export const settingsInput = t.Object(
     ),
     debug_headers: flag(
       false,
-      "Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied answer",
+      "Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied response",
     ),
     retention: group(
       {
-        revisions: integer(1000, { minimum: 1, maximum: 1_000_000, description: "Revisions kept" }),
+        revisions: integer(1000, {
+          minimum: 1,
+          maximum: 1_000_000,
+          description: "Number of revisions",
+        }),
         audit_days: integer(90, {
           minimum: 1,
           maximum: 3650,
-          description: "Days that audit entries are kept",
+          description: "Days until audit entries are deleted",
         }),
         audit_entries: integer(10_000, {
           minimum: 100,
           maximum: 10_000_000,
-          description: "Audit entries kept",
+          description: "Number of audit entries",
         }),
         requests: integer(10_000, {
           minimum: 0,
           maximum: 1_000_000,
-          description: "Recent requests kept in memory",
+          description: "Recent requests in memory",
         }),
       },
-      "How much history is kept",
+      "Retention of the history",
     ),
     requests: group(
       {
         ids: flag(
           true,
-          "Name every request: targets and clients learn its id as X-Request-Id, and the id that a trusted proxy gives is kept",
+          "Send X-Request-Id to targets and clients; the ID of a trusted proxy is preserved",
         ),
         redacted_query_names: t.Array(t.String({ minLength: 1, maxLength: 64 }), {
           default: [...SECRET_NAMES],
@@ -118,94 +122,97 @@ export const settingsInput = t.Object(
             "Words in the names of query parameters whose values are masked: `key` masks `key`, `api_key` and `apiKey`",
         }),
       },
-      "How requests are named and shown; how many are kept is retention.requests",
+      "Request IDs and the log of recent requests; retention.requests is its size",
     ),
     limits: group(
       {
         max_header_fields: integer(100, {
           minimum: 10,
           maximum: 100,
-          description: "Fields of a request head; more are answered with 431",
+          description: "Number of headers in a request; above it the gateway responds with 431",
         }),
         max_target_bytes: integer(8192, {
           minimum: 256,
           maximum: 16_384,
-          description: "Length of path and query; more is answered with 414",
+          description: "Length of path and query; above it the gateway responds with 414",
         }),
         max_response_head_bytes: integer(65_536, {
           minimum: 1024,
           maximum: 1_048_576,
-          description: "Head of an upstream response; more is answered with 502",
+          description:
+            "Size of an upstream response's head in bytes; above it the gateway responds with 502",
         }),
         head_read_timeout: milliseconds(
           15_000,
-          "Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer",
+          "Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without a response",
         ),
         body_read_timeout: milliseconds(
           60_000,
-          "Milliseconds in which the client sends no byte of its request body; then 408",
+          "Milliseconds without a byte of the request body; then 408",
         ),
         body_min_rate_grace: milliseconds(
           30_000,
-          "Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body",
+          "Milliseconds of waiting for the client before body_min_rate of its listener or route applies",
         ),
         response_write_timeout: milliseconds(
           60_000,
-          "Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number",
+          "Milliseconds in which the client reads nothing of the response; then the gateway aborts it; 0: no limit",
         ),
         preread_timeout: integer(10_000, {
           minimum: 100,
           maximum: 86_400_000,
           description:
-            "Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed",
+            "Milliseconds in which a client must send its PROXY header and TLS ClientHello; then the gateway closes the connection",
         }),
         stream_drain_timeout: milliseconds(
           10_000,
-          "Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere",
+          "Milliseconds for open connections and UDP sessions of a stream route to finish after the route was deleted or changed its service",
         ),
-        collect_budget_bytes: integer(67_108_864, {
+        response_buffer_budget_bytes: integer(67_108_864, {
           minimum: 0,
           maximum: 4_294_967_296,
-          description: "Bytes of collected bodies held by one worker; past it bodies are streamed",
+          description:
+            "Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed",
         }),
         max_in_flight_requests: integer(0, {
           minimum: 0,
           maximum: 10_000_000,
-          description: "Requests in flight in one worker; more are answered with 503; 0: no limit",
+          description:
+            "Requests in flight in one worker; above it the gateway responds with 503; 0: no limit",
         }),
         max_in_flight_total: integer(0, {
           minimum: 0,
           maximum: 10_000_000,
           description:
-            "Requests in flight in all workers together; more are answered with 503; 0: no limit",
+            "Requests in flight in all workers together; above it the gateway responds with 503; 0: no limit",
         }),
         max_aborted_per_connection: integer(300, {
           minimum: 0,
           maximum: 1_000_000,
           description:
-            "Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit",
+            "Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit",
         }),
         max_aborted_per_address: integer(2000, {
           minimum: 0,
           maximum: 1_000_000,
           description:
-            "Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit",
+            "Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit",
         }),
         max_memory_bytes: integer(0, {
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           description:
-            "Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows",
+            "Resident memory in bytes above which the gateway responds to new requests with 503, until it is 10 % lower; 0: 80 % of what the machine or its control group allows",
         }),
         counter_keys: integer(131_072, {
           minimum: 1024,
           maximum: 4_194_304,
           description:
-            "Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start",
+            "Counters of plugins, such as one per client address, in memory at the same time; takes effect at the next start",
         }),
         shutdown_timeout: milliseconds(
           30_000,
-          "Milliseconds that requests in flight get to end when the gateway stops",
+          "Milliseconds for requests in flight to finish when the gateway stops",
         ),
       },
       "Limits",

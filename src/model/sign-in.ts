@@ -1,4 +1,4 @@
-// What people send to sign in; knows nothing of how it is checked.
+// The body of a sign-in; knows nothing of how it is checked.
 import { Type as t } from "@sinclair/typebox";
 
 export const signInInput = t.Object(
@@ -9,7 +9,7 @@ export const signInInput = t.Object(
       t.String({
         maxLength: 64,
         description:
-          "Code of the authenticator app or a recovery code, once the answer asks for it",
+          "Code of the authenticator app or a recovery code, when the response asks for it",
       }),
     ),
   },

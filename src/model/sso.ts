@@ -14,13 +14,11 @@ const url = (description: string) =>
   });
 
 const shared = {
-  enabled: flag(false, "Whether people can sign in with it"),
+  enabled: flag(false, "Whether users can sign in with it"),
   issuer: destination(
-    url(
-      "Issuer as the identity provider names itself; discovery adds /.well-known/openid-configuration",
-    ),
+    url("Issuer URL of the identity provider; discovery adds /.well-known/openid-configuration"),
   ),
-  client_id: t.String({ default: "", maxLength: 512, description: "Client id at the provider" }),
+  client_id: t.String({ default: "", maxLength: 512, description: "Client ID at the provider" }),
   token_auth: oneOf(["basic", "post"], {
     default: "basic",
     description: "How the client secret is sent: client_secret_basic or client_secret_post",
@@ -30,32 +28,32 @@ const shared = {
     {
       default: ["openid", "email", "profile"],
       maxItems: 50,
-      description: "Scopes to ask for; openid is always among them",
+      description: "Scopes to request; openid is always among them",
     },
   ),
   role_claim: t.String({
     default: "",
     maxLength: 256,
     description:
-      "Claim of the id token that names the role or groups, dots for nested ones; empty: none",
+      "Claim of the ID token that holds the role or groups, dots for nested ones; empty: none",
   }),
   role_map: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),
     oneOf(roles, { description: "Role" }),
     {
       default: {},
-      description: "Role for each value of role_claim; of several the highest",
+      description: "Role for each value of role_claim; of several, the highest",
     },
   ),
   default_role: nullable(
     oneOf(roles, { description: "Role" }),
-    "Role of people whom role_map does not know; null: they are refused",
+    "Role of users without a match in role_map; null: sign-in is denied",
   ),
   allowed_domains: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
     "Domains of e-mail addresses that may sign in; empty: any",
   ),
-  auto_provision: flag(false, "Create a user for people who sign in for the first time"),
+  auto_provision: flag(false, "Whether to create a user at the first sign-in"),
   button_label: t.String({
     default: "Single sign-on",
     maxLength: 64,

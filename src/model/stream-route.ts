@@ -43,7 +43,8 @@ export const streamRouteInput = t.Object(
     udp_max_sessions: integer(10_000, {
       minimum: 1,
       maximum: 1_000_000,
-      description: "UDP sessions at once, in one worker; datagrams of further clients are dropped",
+      description:
+        "Concurrent UDP sessions in one worker; datagrams of further clients are dropped",
     }),
     sni: listOf(
       t.String({
@@ -51,41 +52,41 @@ export const streamRouteInput = t.Object(
         pattern: "^(?:\\*\\.)?(?:[A-Za-z0-9_-]{1,63}\\.)*[A-Za-z0-9_-]{1,63}$",
         errorMessage: "must be a host name, or one behind *.",
       }),
-      "TLS names that it takes; empty: every connection. Several stream routes with different names may share a port",
+      "TLS server names that it matches; empty: every connection. Several stream routes with different names may share a port",
     ),
     tls_mode: oneOf(["none", "passthrough", "terminate"], {
       default: "none",
       description:
-        "none: bytes as they come; passthrough: TLS is left to the target, its name decides; terminate: TLS ends here",
+        "none: raw bytes; passthrough: the target terminates TLS, the server name selects the route; terminate: the gateway terminates TLS",
     }),
     certificate_id: nullable(
       t.String(),
-      "Id or name of the certificate for terminate; null: chosen by the name that the client asks for",
+      "ID or name of the certificate for terminate; null: selected by server name",
     ),
-    service_id: t.String({ minLength: 1, description: "Id or name of the service" }),
+    service_id: t.String({ minLength: 1, description: "ID or name of the service" }),
     proxy_protocol_in: flag(false, "Expect a PROXY protocol header from proxy_protocol_trusted"),
     proxy_protocol_trusted: listOf(
       cidr,
-      "Networks whose PROXY header is believed; others are refused",
+      "Networks whose PROXY header is trusted; others are rejected",
     ),
     proxy_protocol_out: oneOf(["off", "v1", "v2"], {
       default: "off",
-      description: "Tell the target who the client is with a PROXY protocol header",
+      description: "Version of the PROXY protocol header for the target",
     }),
     connect_timeout: milliseconds(5000, "Milliseconds to connect to a target"),
     idle_timeout: integer(600, {
       minimum: 0,
       maximum: 604_800,
       description:
-        "Seconds without a byte in either direction after which a connection is closed; 0: no limit",
+        "Seconds without a byte in either direction until the gateway closes the connection; 0: no limit",
     }),
     max_connections: integer(0, {
       minimum: 0,
       maximum: 10_000_000,
-      description: "Connections at once, over all workers; 0: no limit",
+      description: "Concurrent connections, over all workers; 0: no limit",
     }),
     allow: listOf(cidr, "Client networks that may connect; empty: all"),
-    deny: listOf(cidr, "Client networks that may not, whatever allow says"),
+    deny: listOf(cidr, "Client networks that may not connect; wins over allow"),
     enabled: flag(true, "Whether it listens"),
     ...labels,
   },

@@ -11,7 +11,7 @@ export const targetFields = {
   }),
   port: nullable(
     t.Integer({ minimum: 1, maximum: 65_535 }),
-    "Port; required, but null for a unix socket and for a name that is looked up with SRV records",
+    "Port; required, but null for a unix socket and for a name with SRV records",
   ),
   weight: integer(100, {
     minimum: 0,
@@ -29,7 +29,7 @@ export const targetFields = {
 
 export const targetInput = t.Object(
   {
-    service_id: t.String({ minLength: 1, description: "Id or name of the service" }),
+    service_id: t.String({ minLength: 1, description: "ID or name of the service" }),
     ...targetFields,
   },
   { additionalProperties: false, title: "Target" },
@@ -41,15 +41,15 @@ export const inlineTargetInput = t.Object(targetFields, {
   title: "Target of a service",
 });
 
-/** What a person says about the health of a target; no part of the configuration. */
+/** A manual override of a target's health; no part of the configuration. */
 export const targetHealthInput = t.Object(
   {
     state: oneOf(["healthy", "unhealthy", "auto"], {
-      description: "What it is, whatever checks and traffic say; auto: what they say",
+      description: "Health that overrides checks and traffic; auto: no override",
     }),
     ttl: t.Optional(
       t.Union([t.Integer({ minimum: 1, maximum: 31_536_000 }), t.Null()], {
-        description: "Seconds for which it holds; absent: until it is taken back",
+        description: "Seconds of the override; absent: until it is removed",
       }),
     ),
   },
@@ -61,7 +61,7 @@ const SOCKET = "unix:";
 /** Whether a target's host is a unix socket and not a name or an address. */
 export const isSocketHost = (host: string): boolean => host.startsWith(SOCKET);
 
-/** Tells places apart: names are the same in any case, paths are not. */
+/** The identity of an endpoint: host names are case-insensitive, paths are not. */
 export const placeKey = ({ host, port }: Pick<InlineTargetInput, "host" | "port">): string =>
   isSocketHost(host) ? host : `${host.toLowerCase()} ${port}`;
 

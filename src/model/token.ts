@@ -1,4 +1,4 @@
-// A named token for automation; knows nothing of who presents it.
+// A named token for automation; knows nothing of requests.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
 import { flag, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
@@ -9,11 +9,11 @@ const shared = {
   role: oneOf(roles, { default: "viewer", description: "What the token may do" }),
   expires_at: nullable(
     t.String({ format: "date-time" }),
-    "RFC 3339; from then on it is refused; null: never",
+    "RFC 3339; the gateway rejects it from then on; null: never",
   ),
   allowed_cidrs: listOf(
     t.String({ minLength: 1, maxLength: 64 }),
-    "Networks that it is accepted from; empty: any",
+    "Client networks that may use it; empty: any",
   ),
   enabled: flag(true, "Whether it is accepted"),
   ...labels,

@@ -19,7 +19,7 @@ const shared = {
     maxLength: 254,
     pattern: "^[^\\s@\\u0000-\\u001f\\u007f<>\"',;]{1,64}@[^\\s@\\u0000-\\u001f\\u007f<>\"',;]+$",
     errorMessage: "must be an e-mail address",
-    description: "E-mail address to sign in with; unique, whatever the case of A to Z",
+    description: "E-mail address to sign in with; unique, A to Z case-insensitive",
   }),
   name: t.String({
     minLength: 1,
@@ -55,12 +55,12 @@ export const userRecord = t.Object(
   {
     ...shared,
     password_hash: stays(
-      "it is only compared with what people send",
+      "it is only compared with what users send",
       nullable(t.String(), "argon2id in PHC form; null: no password"),
     ),
     sso: nullable(
       t.Object({ issuer: t.String(), subject: t.String() }, { additionalProperties: false }),
-      "The identity at the identity provider that the user has signed in with",
+      "Identity of the user at the identity provider",
     ),
   },
   { additionalProperties: false },
@@ -69,7 +69,7 @@ export const userRecord = t.Object(
 const currentPassword = t.Optional(
   t.String({
     maxLength: 1024,
-    description: "The user's own password; needed by users who have one and act on themselves",
+    description: "The user's own password; required from users who have one and change themselves",
   }),
 );
 
@@ -82,15 +82,15 @@ export const passwordChangeInput = t.Object(
   { additionalProperties: false, title: "PasswordChange" },
 );
 
-/** What clients send to begin or end the use of a second factor. */
+/** What clients send to enable or disable the second factor. */
 export const ownPasswordInput = t.Object(
   { current_password: currentPassword },
   { additionalProperties: false, title: "OwnPassword" },
 );
 
-/** What clients send to show that their authenticator app is set up. */
+/** What clients send to confirm their authenticator app. */
 export const totpCodeInput = t.Object(
-  { code: t.String({ maxLength: 64, description: "What the authenticator app shows now" }) },
+  { code: t.String({ maxLength: 64, description: "Current code of the authenticator app" }) },
   { additionalProperties: false, title: "TotpCode" },
 );
 

@@ -1,4 +1,4 @@
-// Textual IP addresses: reading and normalising them; knows nothing of headers, sockets or who is trusted.
+// Parses and normalizes textual IP addresses; knows nothing of headers, sockets or trust.
 import ipaddr from "ipaddr.js";
 
 const DOT = 46;
@@ -113,7 +113,7 @@ export function normalizeAddress(text: string): string | null {
   return mapped >= 0 ? formatIpv4(mapped) : new ipaddr.IPv6([...groups]).toRFC5952String();
 }
 
-/** Takes `[v6]`, `[v6]:port` and `v4:port` apart; a bare IPv6 address has two colons or more and never a port. */
+/** Parses `[v6]`, `[v6]:port` and `v4:port`; a bare IPv6 address has two colons or more and never a port. */
 function withoutPort(text: string): string | null {
   if (text.charCodeAt(0) === 91) {
     const close = text.indexOf("]");
@@ -133,8 +133,8 @@ function isPort(text: string): boolean {
 }
 
 /**
- * What addresses of one client have in common: an IPv4 address itself, of an IPv6 address the first bits, because a client
- * has a whole network of them to choose from. Expects a normalised address.
+ * The network of one client: an IPv4 address itself, or the first bits of an IPv6 address, because a client can choose
+ * addresses from a whole network. Expects a normalized address.
  */
 export function networkOf(address: string, ipv6Prefix: number): string {
   if (!address.includes(":")) return address;

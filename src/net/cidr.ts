@@ -1,4 +1,4 @@
-// Networks in CIDR notation: checking them and testing addresses against a list; knows nothing of what the list is for.
+// Networks in CIDR notation: validates them and tests addresses against a list; knows nothing of the list's purpose.
 import ipaddr from "ipaddr.js";
 import { ipv4Value, mappedIpv4Value, readIpv6 } from "./address.ts";
 
@@ -8,7 +8,7 @@ interface Network {
   readonly last: Uint8Array;
 }
 
-/** Null for an IPv4 or IPv6 network or single address; otherwise what is wrong, worded to follow a field name. */
+/** Null for an IPv4 or IPv6 network or single address; otherwise the error, to follow a field name. */
 export function cidrProblem(text: string): string | null {
   return parseNetwork(text) === null
     ? "must be an IP address or a network such as 10.0.0.0/8 or 2001:db8::/32"
@@ -16,9 +16,9 @@ export function cidrProblem(text: string): string | null {
 }
 
 /**
- * Prepares a list of networks once and answers for one address at a time: a binary search over merged ranges, on integers.
- * The empty list holds no address, and text that is no address is in no network. Entries that `cidrProblem` refuses are
- * left out, so check the list first.
+ * Compiles a list of networks to a test for addresses: a binary search over merged ranges, on integers. The empty list holds
+ * no address, and a text that is no address is in no network. Ignores entries that `cidrProblem` rejects, so check the list
+ * first.
  */
 export function compileCidrs(list: readonly string[]): (address: string) => boolean {
   const networks = list.map(parseNetwork).filter((network) => network !== null);

@@ -1,12 +1,12 @@
-// Which address a request really comes from; knows only text and a predicate, no headers object and no configuration.
+// The client address of a request behind proxies; knows only text and a predicate, no headers object and no configuration.
 import { normalizeAddress } from "./address.ts";
 
 /**
- * The client's address. `peer` is the address of the connection (normalised), `forwardedFor` the value of
- * X-Forwarded-For or null. A peer that is not trusted is the client, whatever it claims. Otherwise the list is walked
- * from the right, each entry having been written by the hop to its right: the first untrusted address is the client.
- * An entry that is no address ends the walk, because nothing left of it was vouched for: the hop that passed it on is
- * the answer. When every hop is trusted, the leftmost is.
+ * The client's address. `peer` is the address of the connection (normalized), `forwardedFor` the value of
+ * X-Forwarded-For or null. An untrusted peer is the client, whatever it claims. Otherwise walks the list from the
+ * right, because each hop wrote the entry to its left: the first untrusted address is the client. An entry that is no
+ * address ends the walk, because entries left of it are not trustworthy: the hop that forwarded it is the client. When
+ * every hop is trusted, the leftmost one is.
  */
 export function clientAddress(
   peer: string,

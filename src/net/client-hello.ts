@@ -1,12 +1,12 @@
-// Reads the server name and the protocols out of the first bytes of a TLS connection, without touching them; knows no socket.
+// Reads the server name and the protocols from the first bytes of a TLS connection, without consuming them; knows no socket.
 
-/** What a client says before anything is encrypted. */
+/** The unencrypted facts of a ClientHello. */
 export interface ClientHello {
   /** Lower-case host name (RFC 6066 section 3), null when the client named none. */
   readonly serverName: string | null;
   /** Protocols by ALPN (RFC 7301), in the client's order. */
   readonly protocols: readonly string[];
-  /** Whether it offers TLS 1.3, which a server that has it then speaks. */
+  /** Whether it offers TLS 1.3, which a server with TLS 1.3 then selects. */
   readonly offersTls13: boolean;
 }
 
@@ -26,7 +26,7 @@ const HOST_NAME = 0;
 /** Thrown inside when a length leads past the end of what should hold it. */
 class Malformed extends Error {}
 
-const refuse = (): never => {
+const fail = (): never => {
   throw new Malformed();
 };
 
@@ -50,7 +50,7 @@ function collectMessage(bytes: Uint8Array): Uint8Array | "incomplete" | "invalid
   let [at, have] = [0, 0];
   let needed = MESSAGE_HEADER;
   while (have < needed) {
-    // Whatever is there of a record's header must be right: garbage is refused at its first byte.
+    // The present part of a record's header must be valid: rejects garbage at its first byte.
     if (at < bytes.length && bytes[at] !== HANDSHAKE) return "invalid";
     if (at + 1 < bytes.length && bytes[at + 1] !== 3) return "invalid";
     if (at + RECORD_HEADER > bytes.length) return "incomplete";
@@ -99,7 +99,7 @@ class Reader {
     return part;
   }
 
-  /** What a length of one or two bytes stands before. */
+  /** A vector with a length prefix of one or two bytes. */
   vector(lengthSize: 1 | 2): Uint8Array {
     return this.take(this.number(lengthSize));
   }
@@ -119,11 +119,11 @@ function parse(message: Uint8Array): ClientHello {
   while (!extensions.isAtEnd) {
     const type = extensions.number(2);
     const data = extensions.vector(2);
-    // RFC 8446 section 4.2 forbids a second one: a server behind that reads the other one of the two would be reached by
-    // a name that no rule has looked at.
-    if (type === SERVER_NAME) names = names === null ? data : refuse();
-    else if (type === ALPN) protocols = protocols === null ? data : refuse();
-    else if (type === SUPPORTED_VERSIONS) versions = versions === null ? data : refuse();
+    // RFC 8446 section 4.2 forbids a second one: a target that reads the other one would serve a name that no rule has
+    // checked.
+    if (type === SERVER_NAME) names = names === null ? data : fail();
+    else if (type === ALPN) protocols = protocols === null ? data : fail();
+    else if (type === SUPPORTED_VERSIONS) versions = versions === null ? data : fail();
   }
   return {
     serverName: names === null ? null : hostNameOf(names),
@@ -141,10 +141,10 @@ function hostNameOf(data: Uint8Array): string | null {
     const name = names.vector(2);
     if (type !== HOST_NAME) continue;
     const text = Buffer.from(name).toString("latin1").toLowerCase();
-    // A trailing dot names the same host, and must not be a way around a rule for it.
+    // A trailing dot names the same host and must not bypass its rules.
     const host = text.endsWith(".") ? text.slice(0, -1) : text;
     if (!/^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/.test(host)) throw new Malformed();
-    hostName = hostName === null ? host : refuse();
+    hostName = hostName === null ? host : fail();
   }
   return hostName;
 }

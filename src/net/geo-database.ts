@@ -1,7 +1,7 @@
-// A MaxMind database in memory: which country or network an address belongs to; knows neither settings nor requests.
+// A MaxMind database in memory: the country or autonomous system of an address; knows neither settings nor requests.
 import type { Reader } from "maxmind";
 
-/** What databases are asked for. */
+/** Kinds of lookups. */
 export type GeoKind = "country" | "asn";
 
 /** How files are read: `node:fs/promises`. */
@@ -10,12 +10,12 @@ export interface GeoFiles {
   readFile(path: string): Promise<Buffer>;
 }
 
-/** A reason why a file cannot be used, in words for people. */
+/** Why a file cannot be used. */
 export class GeoDatabaseError extends Error {}
 
-/** Far above all that there are: a file is read as a whole. */
+/** Above the size of all known databases: a file is read as a whole. */
 const MAX_BYTES = 2 ** 31;
-/** Addresses whose answer is remembered. */
+/** Addresses in the lookup cache. */
 const MAX_REMEMBERED = 4096;
 
 /** Throws a GeoDatabaseError when the file cannot be read, is no MaxMind database or one of another kind. */
@@ -25,7 +25,7 @@ export async function openGeoDatabase(
   files: GeoFiles,
 ): Promise<GeoDatabase> {
   const bytes = await read(path, files);
-  // Not needed by anybody who has no such database.
+  // Loads the reader only for gateways with a database.
   const { Reader } = await import("maxmind");
   const reader = toReader(() => new Reader(bytes));
   const { databaseType } = reader.metadata;
@@ -40,17 +40,16 @@ export async function openGeoDatabase(
 async function read(path: string, { stat, readFile }: GeoFiles): Promise<Buffer> {
   try {
     const found = await stat(path);
-    // A pipe or a device would never end.
+    // A pipe or a device has no end.
     if (!found.isFile()) throw new GeoDatabaseError("is not a file");
     if (found.size > MAX_BYTES) throw new GeoDatabaseError("is too large to be a MaxMind database");
     return await readFile(path);
   } catch (error) {
     if (error instanceof GeoDatabaseError) throw error;
     const { code } = error as { readonly code?: string };
-    if (code === "ENOENT" || code === "ENOTDIR")
-      throw new GeoDatabaseError("there is no such file");
+    if (code === "ENOENT" || code === "ENOTDIR") throw new GeoDatabaseError("does not exist");
     if (code === "EACCES" || code === "EPERM")
-      throw new GeoDatabaseError("the gateway may not read this file");
+      throw new GeoDatabaseError("is not readable for the gateway");
     throw new GeoDatabaseError(`cannot be read: ${code ?? "unknown error"}`, { cause: error });
   }
 }
@@ -66,7 +65,7 @@ function toReader(make: () => Reader<never>): Reader<never> {
       searchTreeSize > 0;
     if (isSound) return reader;
   } catch {
-    // The reader looks for a mark in the last part of the file and fails in many ways without it.
+    // The reader searches a marker in the last part of the file and fails in many ways without it.
   }
   throw new GeoDatabaseError("is not a MaxMind database");
 }
@@ -102,14 +101,14 @@ export class GeoDatabase {
   }
 
   #read(address: string, path: readonly string[]): unknown {
-    // The reader would take the first half of a longer address for one of these.
+    // The reader would read the first half of a longer address as one of these.
     if (this.#reader.metadata.ipVersion === 4 && address.includes(":")) return null;
     try {
       let value: unknown = this.#reader.get(address);
       for (const name of path) value = (value as Record<string, unknown> | null)?.[name];
       return value;
     } catch {
-      // No address, or a place in the file that is damaged.
+      // No address, or damaged data in the file.
       return null;
     }
   }

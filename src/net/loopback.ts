@@ -1,4 +1,4 @@
-// Whether an address is reached from, or belongs to, this machine only; opens no socket and resolves no name.
+// Tests for loopback addresses; opens no socket and resolves no name.
 import { normalizeAddress } from "./address.ts";
 
 /** Whether a client with this socket address is on this machine. */
@@ -7,6 +7,6 @@ export function isLoopbackAddress(address: string): boolean {
   return normal !== null && (normal === "::1" || normal.startsWith("127."));
 }
 
-/** Whether a listener at this address is reached from this machine only. Names other than localhost may lead anywhere. */
+/** Whether only this machine reaches a listener at this address. Names other than localhost may resolve to anything. */
 export const isLoopbackHost = (hostname: string): boolean =>
   hostname === "localhost" || isLoopbackAddress(hostname);

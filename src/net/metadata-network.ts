@@ -1,8 +1,8 @@
-// Addresses at which cloud providers hand out credentials of the machine; resolves no name.
+// Metadata addresses, at which cloud providers serve credentials of the machine; resolves no name.
 import { compileCidrs } from "./cidr.ts";
 
 /**
- * RFC 3927 and RFC 4291 section 2.5.6: link-local addresses lead to the provider itself, not to an application. The last two
+ * RFC 3927 and RFC 4291 section 2.5.6: link-local addresses reach the provider itself, not an application. The last two
  * are those of AWS and Google outside of these networks.
  */
 export const isMetadataAddress = compileCidrs([

@@ -1,4 +1,4 @@
-// The PROXY protocol, versions 1 and 2: who the client is, written before its first byte; knows no socket.
+// The PROXY protocol, versions 1 and 2: a header with the client's address before its first byte; knows no socket.
 import { ipv4Value, normalizeAddress, readIpv6 } from "./address.ts";
 
 /** The two ends of a connection as the first proxy saw them. */
@@ -8,8 +8,8 @@ export interface ProxiedEnds {
 }
 
 /**
- * What has arrived so far. `ends` null: the proxy speaks for itself (LOCAL, UNKNOWN), the socket's own address counts.
- * `bytes`: length of the header, behind which the client's own bytes begin.
+ * The result of parsing the first bytes. `ends` null: the proxy's own connection (LOCAL, UNKNOWN), so the socket's address
+ * counts. `bytes`: length of the header, after which the client's bytes begin.
  */
 export type ProxyHeader =
   | { readonly kind: "header"; readonly ends: ProxiedEnds | null; readonly bytes: number }
@@ -85,7 +85,7 @@ function readV2(bytes: Buffer): ProxyHeader {
   if (command === 0) return { kind: "header", ends: null, bytes: length };
   const family = familyAndProtocol >> 4;
   const addressBytes = family === 1 ? 4 : family === 2 ? 16 : 0;
-  // Unspecified and unix sockets name nobody that rules could be about.
+  // Unspecified and unix sockets have no address for rules.
   if (addressBytes === 0) return { kind: "header", ends: null, bytes: length };
   const body = bytes.subarray(V2_FIXED_BYTES, length);
   if (body.length < addressBytes * 2 + 4) return invalid("the PROXY header is too short");
@@ -111,7 +111,7 @@ function addressOf(bytes: Uint8Array): string {
   return normalizeAddress(text) ?? text;
 }
 
-/** The header that announces `ends` to a target; null: only that the gateway speaks for itself. */
+/** The header that announces `ends` to a target; null: the gateway's own connection. */
 export function writeProxyHeader(version: "v1" | "v2", ends: ProxiedEnds | null): Buffer {
   return version === "v1" ? writeV1(ends) : writeV2(ends);
 }

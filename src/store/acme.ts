@@ -1,4 +1,4 @@
-// How far the ordering of certificates has come, one document each; knows no authority.
+// The state of ACME orders in its table, one document per certificate; knows no CA.
 import { eq, sql } from "drizzle-orm";
 import { acmeStates } from "./schema.ts";
 import type { TableContext } from "./store.ts";
@@ -16,7 +16,7 @@ export class AcmeStateTable {
     return new Map(rows.map(({ certificate_id: id, document }) => [id, document]));
   }
 
-  /** Replaces what is there. One statement, so that it may also run inside a transaction. */
+  /** Upserts the state. One statement, so that it may also run inside a transaction. */
   put(certificateId: string, document: Record<string, unknown>): void {
     this.#context.db
       .insert(acmeStates)

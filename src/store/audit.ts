@@ -12,7 +12,7 @@ import type { AuditEntry } from "../control/audit-entry.ts";
 import { prepareInsert } from "./collection.ts";
 import { audit } from "./schema.ts";
 
-/** A row to add, without the number that it gets. */
+/** A row to add, without its id. */
 export type AuditRow = Omit<typeof audit.$inferInsert, "id">;
 
 export class AuditTable implements AuditStore {
@@ -25,7 +25,7 @@ export class AuditTable implements AuditStore {
     this.#insert = prepareInsert(db, "audit", [...columns, "detail"]);
   }
 
-  /** Several rows are to be added inside a transaction. */
+  /** Add several rows inside a transaction. */
   append(rows: readonly AuditRow[]): void {
     for (const row of rows) {
       const detail = (row.detail ?? null) === null ? null : JSON.stringify(row.detail);
@@ -36,7 +36,7 @@ export class AuditTable implements AuditStore {
   prune(retention: AuditRetention): number {
     const before = this.#count();
     this.#db.delete(audit).where(lt(audit.at, retention.notBefore)).run();
-    // What changed nothing goes first, or it would push out what did.
+    // Deletes entries without a change first, so that they do not displace changes.
     const firstOther = newest(retention.withoutRevision, isNull(audit.revision));
     this.#db
       .delete(audit)
@@ -54,7 +54,7 @@ export class AuditTable implements AuditStore {
       sql`select ${newest(withoutRevision, isNull(audit.revision))} as id`,
     );
     const firstOther = other?.id ?? 0;
-    const kept = isKept({ notBefore, firstOther });
+    const kept = isRetained({ notBefore, firstOther });
     const found = this.#db
       .select({ first: min(audit.id), last: max(audit.id) })
       .from(audit)
@@ -76,7 +76,7 @@ export class AuditTable implements AuditStore {
     { limit, before }: { readonly limit: number; readonly before: number | null },
   ): AuditPage {
     const last = Math.min(range.last, (before ?? Number.MAX_SAFE_INTEGER) - 1);
-    // One more tells whether there are more.
+    // One row more shows whether there are further ones.
     const found = this.#select(filter, { ...range, last })
       .orderBy(desc(audit.id))
       .limit(limit + 1)
@@ -87,7 +87,7 @@ export class AuditTable implements AuditStore {
   }
 
   #select(filter: AuditFilter, range: AuditRange) {
-    const isInside = and(gte(audit.id, range.first), lte(audit.id, range.last), isKept(range));
+    const isInside = and(gte(audit.id, range.first), lte(audit.id, range.last), isRetained(range));
     return this.#db
       .select()
       .from(audit)
@@ -115,8 +115,8 @@ const columns = [
   "revision",
 ] as const;
 
-/** Whether an entry is young enough and, if it changed nothing, among those that are not too many. */
-function isKept({ notBefore, firstOther }: Pick<AuditRange, "notBefore" | "firstOther">): SQL {
+/** Whether an entry is within the retention: young enough and, without a change, among the newest. */
+function isRetained({ notBefore, firstOther }: Pick<AuditRange, "notBefore" | "firstOther">): SQL {
   return sql`(${audit.at} >= ${notBefore} and (${audit.revision} is not null or ${audit.id} >= ${firstOther}))`;
 }
 

@@ -1,4 +1,4 @@
-// A whole and consistent copy of the database of a data directory, also while a gateway serves it; changes nothing in there.
+// A consistent copy of the database of a data directory, also while a gateway serves it; changes nothing in the directory.
 import { Database } from "bun:sqlite";
 import {
   closeSync,
@@ -21,19 +21,19 @@ export interface BackupOptions {
   readonly dataDir: string;
   /** Path of the copy. */
   readonly target: string;
-  /** Whether a file that is there already is replaced. */
+  /** Whether to replace an existing file. */
   readonly overwrite: boolean;
 }
 
 export interface BackupReport {
-  /** The configuration that is in it. */
+  /** Revision of the configuration in it. */
   readonly revision: number;
   readonly bytes: number;
-  /** Ids of the keys that its secrets are encrypted under; empty: it holds none. */
+  /** Ids of the keys that its secrets are encrypted with; empty: it holds none. */
   readonly keyIds: readonly string[];
 }
 
-/** The file is there as a whole or not at all, and only its owner may read it. Throws a StoreError in words. */
+/** Writes the file atomically, readable for its owner only. Throws a StoreError with the reason. */
 export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupReport {
   const source = join(dataDir, DATABASE);
   if (!existsSync(source)) throw new StoreError(`there is no database at ${source}`);
@@ -44,7 +44,7 @@ export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupRep
     closeSync(openSync(unfinished, "wx", 0o600));
     try {
       copy(source, unfinished);
-      const report = judge(unfinished);
+      const report = verify(unfinished);
       sync(unfinished);
       publish(unfinished, target, overwrite);
       return report;
@@ -57,12 +57,12 @@ export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupRep
   }
 }
 
-const existsAlready = (target: string) => `${target} is there already; --force replaces it`;
+const existsAlready = (target: string) => `${target} exists; --force replaces it`;
 
-/** Names in a data directory that a gateway cannot do without. */
+/** Files in a data directory that the gateway requires. */
 const OWN_FILE = /^(?:sluice\.(?:db|lock|pem|pid)(?:-\w+)?|secret\.key|control\.\w+)$/;
 
-/** Whoever mistakes the words must not replace the database that is served by a copy of itself, nor the key of its secrets. */
+/** A mistaken FILE must not overwrite the live database or the key of its secrets. */
 function refuseOwnFiles(source: string, target: string): void {
   const there = statSync(target, { throwIfNoEntry: false });
   if (there === undefined) return;
@@ -81,8 +81,8 @@ function refuseOwnFiles(source: string, target: string): void {
 const ATTEMPTS = 20;
 
 /**
- * A database that somebody has open is read through SQLite, which gives one moment of it while others write. One that
- * nobody has open is read as a file, because opening it would leave files behind.
+ * Reads an open database through SQLite, which returns a consistent state while others write. Reads a closed one as a file,
+ * because opening it would leave files behind.
  */
 function copy(source: string, into: string): void {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -90,23 +90,23 @@ function copy(source: string, into: string): void {
     if (database === null) continue;
     try {
       database.run("PRAGMA busy_timeout = 5000");
-      // Without pages that were given up, in which deleted secrets may stand.
+      // Without free pages, which may hold deleted secrets.
       database.run("VACUUM INTO ?", [into]);
       return;
     } finally {
       database.close();
     }
   }
-  throw new StoreError(`${source} is opened and closed all the time`);
+  throw new StoreError(`${source} is opened and closed too often to copy it`);
 }
 
-/** With a -wal file that holds something, the last changes are in there. */
+/** A non-empty -wal file holds the last changes. */
 function isOpen(source: string): boolean {
   const wal = statSync(`${source}-wal`, { throwIfNoEntry: false });
   return existsSync(`${source}-shm`) || (wal?.size ?? 0) > 0;
 }
 
-/** In memory; null when somebody has opened or written it meanwhile. */
+/** In memory; null when another process has opened or written it meanwhile. */
 function openUnused(source: string): Database | null {
   const before = statSync(source, { bigint: true });
   const bytes = new Uint8Array(readFileSync(source));
@@ -118,8 +118,8 @@ function openUnused(source: string): Database | null {
   return Database.deserialize(bytes);
 }
 
-/** Throws for a copy that could not be restored from. */
-function judge(path: string): BackupReport {
+/** Throws for a copy that could not be restored. */
+function verify(path: string): BackupReport {
   const database = new Database(path, { readonly: true });
   try {
     const problems = database.query<{ quick_check: string }, []>("PRAGMA quick_check").all();
@@ -152,14 +152,14 @@ function publish(unfinished: string, target: string, overwrite: boolean): void {
   sync(dirname(target));
 }
 
-/** A link, unlike renaming, fails when somebody has made the file meanwhile. */
+/** A link, unlike a rename, fails when the file exists meanwhile. */
 function linkOrRefuse(unfinished: string, target: string): void {
   try {
     linkSync(unfinished, target);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") throw new StoreError(existsAlready(target), { cause: error });
-    // There are file systems without links.
+    // Some file systems have no links.
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP") throw error;
     renameSync(unfinished, target);
   }

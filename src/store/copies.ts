@@ -1,11 +1,11 @@
-// Copies of the database that lie in the data directory, by their files; opens none of them.
+// Finds copies of the database in the data directory; opens none of them.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where the installer, and the pages for people, put copies. */
+/** Where the installer and the docs put copies. */
 const FOLDER = "backups";
 
-/** Path of the copy that was written last; null: there is none. */
+/** Path of the newest copy; null: there is none. */
 export function newestCopy(dataDir: string): string | null {
   const folder = join(dataDir, FOLDER);
   try {
@@ -16,7 +16,7 @@ export function newestCopy(dataDir: string): string | null {
       .toSorted((a, b) => b.at - a.at);
     return newest?.path ?? null;
   } catch {
-    // This only helps to say more about a failure, and must be none itself.
+    // Only adds detail to another error, and must not fail itself.
     return null;
   }
 }

@@ -1,16 +1,16 @@
-// The counts of plugins that outlive the gateway, as a file in the data directory; knows not what is counted.
+// Persists the counters of plugins in a file of the data directory; knows nothing of their meaning.
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** How much of the counts a crash can take. */
+/** A crash loses the counts of at most this time. */
 const INTERVAL_MS = 5000;
 
-/** What is kept. */
+/** The counters to persist. */
 interface Counts {
-  /** Null: there is nothing to keep. */
+  /** Null: nothing to persist. */
   snapshot(): Uint8Array | null;
-  /** Takes what `snapshot` gave and ignores other bytes. */
+  /** Restores bytes of `snapshot` and ignores other bytes. */
   restore(bytes: Uint8Array): number;
 }
 
@@ -19,21 +19,21 @@ interface Options {
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
 }
 
-export interface KeptCounts {
-  /** Writes for the last time, unless `resume` follows. */
+export interface PersistedCounters {
+  /** Writes a last time and stops. */
   stop(): void;
-  /** Goes on after `stop`, with the counts as they are in memory. */
+  /** Continues after `stop`, with the counts in memory. */
   resume(): void;
 }
 
 /**
- * Brings back what was kept and writes it down every five seconds; call it before anybody counts. A file that cannot be read or
- * written costs the counts and nothing else: it is told once.
+ * Restores the counters and writes them every five seconds; call it before the first count. An unreadable or unwritable file
+ * loses the counts and nothing else, with one warning.
  */
-export function keepCounts(counts: Counts, { dataDir, log }: Options): KeptCounts {
+export function persistCounters(counts: Counts, { dataDir, log }: Options): PersistedCounters {
   const path = join(dataDir, "counters.bin");
   const next = `${path}.new`;
-  let isTold = false;
+  let hasWarned = false;
   const attempt = (action: () => void) => {
     try {
       action();
@@ -42,8 +42,8 @@ export function keepCounts(counts: Counts, { dataDir, log }: Options): KeptCount
     }
   };
   const failed = (error: unknown) => {
-    if (!isTold) log.warn("counts of plugins cannot be kept", { path, error });
-    isTold = true;
+    if (!hasWarned) log.warn("the counters of plugins cannot be stored", { path, error });
+    hasWarned = true;
   };
   attempt(() => {
     if (existsSync(path)) counts.restore(readFileSync(path));
@@ -54,7 +54,7 @@ export function keepCounts(counts: Counts, { dataDir, log }: Options): KeptCount
     if (bytes === null) return;
     isWriting = true;
     try {
-      // Whole or not at all: never half a file under the name that is read.
+      // Atomically: never a partial file under the final name.
       await writeFile(next, bytes, { mode: 0o600 });
       if (isWriting) await rename(next, path);
     } catch (error) {
@@ -70,7 +70,7 @@ export function keepCounts(counts: Counts, { dataDir, log }: Options): KeptCount
     },
     stop() {
       clearInterval(timer);
-      // One that is under way must not come after this one with older counts.
+      // A pending write must not overwrite this one with older counts.
       isWriting = false;
       const bytes = counts.snapshot();
       if (bytes === null) return;

@@ -9,7 +9,7 @@ interface Use {
   readonly last_used_at: string;
 }
 
-/** SQLite takes this many values in one statement, and more. */
+/** Below SQLite's limit of values in one statement. */
 const BATCH = 500;
 
 export class CredentialUseTable {
@@ -29,7 +29,7 @@ export class CredentialUseTable {
 
   write(rows: readonly Use[]): void {
     const { db, transact } = this.#context;
-    // Prepared once: there may be as many rows as credentials, and the API waits meanwhile.
+    // Prepared once: there may be one row per credential, and the API is blocked meanwhile.
     const put = db
       .insert(credentialUse)
       .values({

@@ -1,4 +1,4 @@
-// The data directory: its modes, and the lock that keeps a second process out; knows nothing of what the files hold.
+// The data directory: its modes, and the lock against a second process; knows nothing of the content of files.
 import { Database } from "bun:sqlite";
 import {
   chmodSync,
@@ -15,11 +15,11 @@ import type { Log } from "../log.ts";
 import { DirectoryInUseError, StoreError, sqliteCode } from "./error.ts";
 
 const OWN_FILE = /^sluice[.-]/;
-/** Ours too, but what is wrong with their modes must not go unseen: they are judged where they are used. */
+/** Own files, but their modes are checked where they are used, so that wrong ones cause an error. */
 const KEY_FILE = /^(?:secret\.key(?:\.new)?|control\.(?:sock|token))$/;
 const isOwn = (name: string) => OWN_FILE.test(name) || KEY_FILE.test(name);
 
-/** Makes the directory if needed, and closes it to other users where that can surprise nobody. */
+/** Creates the directory if needed, and removes the access of other users where that is safe. */
 export function prepareDirectory(dataDir: string, log: Log): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -40,7 +40,7 @@ function tightenDirectory(
   { mode, uid }: { readonly mode: number; readonly uid: number },
   log: Log,
 ): void {
-  // Somebody may have named /tmp or a home directory: closing those would break other programs.
+  // The directory may be /tmp or a home directory: changing its mode would break other programs.
   const shared = (mode & 0o1000) !== 0 || uid !== process.getuid?.();
   if (shared || !readdirSync(path).every(isOwn)) {
     log.warn("other users can read the names in the data directory, which holds foreign files", {
@@ -66,21 +66,21 @@ function tightenFile(path: string, log: Log): void {
   });
 }
 
-/** Creates an empty file that only its owner may read; SQLite gives its -wal and -shm files the same mode. */
+/** Creates an empty file with mode 600; SQLite gives its -wal and -shm files the same mode. */
 export function createPrivateFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }
 
-/** Held for the life of the process, or until another one is to take over. */
+/** Held for the life of the process, or until another one takes over. */
 export interface DirectoryLock {
   release(): void;
-  /** Takes it again after `release`; throws a DirectoryInUseError when another process has it. */
+  /** Locks again after `release`; throws a DirectoryInUseError when another process holds the lock. */
   retake(): void;
 }
 
 /**
- * Refuses a second process on the same directory. The lock is the operating system's, taken through SQLite, so it ends
- * with the process however that ends; the file beside it only names the holder.
+ * Refuses a second process on the same directory. It is a lock of the operating system, through SQLite, so it ends with the
+ * process in any case; the file beside it only names the holder.
  */
 export function lockDirectory(dataDir: string): DirectoryLock {
   let held = take(dataDir);

@@ -1,4 +1,4 @@
-// What a gateway is configured with before anybody said anything; knows no database.
+// The configuration of a first start; knows no database.
 import { decode } from "../model/decode.ts";
 import {
   type CollectionName,
@@ -23,7 +23,7 @@ export function firstConfiguration({ http, https }: FirstListeners, at: string):
   };
 }
 
-/** Nothing at all, with the default settings. */
+/** No objects, and default settings. */
 export function emptyConfiguration(at: string): GatewayConfig {
   return {
     ...(mapCollections(() => new Map()) as Pick<GatewayConfig, CollectionName>),

@@ -1,27 +1,27 @@
 // Reads the SQLite file of another program from memory, table by table; knows none of its tables and writes nothing.
 import { Database } from "bun:sqlite";
 
-/** What the file holds; rows are plain values by column. */
+/** The tables of the file; rows are plain values by column. */
 export interface ForeignTables {
   readonly names: readonly string[];
   /** Empty when there is no such table. */
   rows(table: string): readonly Readonly<Record<string, unknown>>[];
 }
 
-/** The file is none, or is damaged. */
+/** The file is no SQLite database, or is damaged. */
 export class ForeignDatabaseError extends Error {}
 
 const MAGIC = "SQLite format 3\0";
 const MAX_ROWS = 100_000;
-/** Of the names of our own queries: what does not look like one is no table of the program. */
+/** Valid table names of the other program. */
 const NAME = /^[a-z_]{1,64}$/;
 
-/** Nothing of what the file says about itself is run: no views, virtual tables or triggers. */
+/** Runs nothing that the file defines: no views, virtual tables or triggers. */
 export function readForeignTables(bytes: Uint8Array): ForeignTables {
   const copy = new Uint8Array(bytes);
   if (new TextDecoder("latin1").decode(copy.subarray(0, MAGIC.length)) !== MAGIC)
     throw new ForeignDatabaseError("the file is no SQLite database");
-  // Without its log beside it, a file in that mode cannot be opened; what it holds itself is whole.
+  // A file in WAL mode cannot be opened without its log; its own content is consistent.
   copy[18] = 1;
   copy[19] = 1;
   return reading(() => readAll(copy));
@@ -39,7 +39,7 @@ function readAll(bytes: Uint8Array): ForeignTables {
       .all();
     const tables = new Map<string, readonly Readonly<Record<string, unknown>>[]>();
     for (const { name, sql } of listed) {
-      // A column that is computed would run what the file says.
+      // A generated column would run an expression of the file.
       if (!NAME.test(name) || !isPlain(sql)) continue;
       const rows = database
         .query<Record<string, unknown>, [number]>(`SELECT * FROM "${name}" LIMIT ?`)

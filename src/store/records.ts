@@ -1,4 +1,4 @@
-// How an object of each collection is stored, as one decoder each: a document to one with every field that this program knows.
+// One decoder per collection for stored objects: fills in every field that this program knows.
 import type { TSchema } from "@sinclair/typebox";
 import { certificateRecord } from "../model/certificate.ts";
 import { acmeAccountRecord } from "../model/acme-account.ts";
@@ -27,7 +27,7 @@ import { targetInput } from "../model/target.ts";
 import { tokenRecord } from "../model/token.ts";
 import { userRecord } from "../model/user.ts";
 
-/** What documents are checked against: the same for rows and for what is imported. */
+/** The schemas of stored and imported objects. */
 export const recordSchemas = {
   services: serviceInput,
   targets: targetInput,
@@ -49,7 +49,7 @@ export const recordSchemas = {
   sso: ssoRecord,
 } as const satisfies Readonly<Record<CollectionName | SingletonName, TSchema>>;
 
-/** Each throws the 400 of the first thing that is wrong with a document, `path: message`. */
+/** Each throws a 400 with the first error of a document, `path: message`. */
 export type RecordDecoders = {
   readonly [K in CollectionName]: (document: unknown) => Omit<ResourceOf[K], keyof Identity>;
 } & {

@@ -1,4 +1,4 @@
-// What was counted in minutes and hours, in its table; knows nothing of what is counted.
+// Traffic statistics by minute and hour in their table; knows nothing of the counters.
 import { and, asc, eq, gt, gte, lt, lte, or, sql } from "drizzle-orm";
 import type {
   RollupDocument,
@@ -49,7 +49,7 @@ export class RollupTable implements RollupStore {
 
 type Insert = ReturnType<typeof prepareInsert>;
 
-/** Prepared once, because it runs for each object in each minute. */
+/** Prepared once, because it runs for each object every minute. */
 function prepareInsert(db: TableContext["db"]) {
   const { span, at, kind, object_id } = trafficRollups;
   return db

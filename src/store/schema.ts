@@ -1,7 +1,7 @@
 // The tables: columns for what is unique or referred to, one JSON document for the rest; knows nothing of who reads them.
 import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** Columns of every collection. `position` keeps the order of creation, which lists and ties are decided by. */
+/** Columns of every collection. `position` is the order of creation, which orders lists and breaks ties. */
 const object = () => ({
   position: integer("position").primaryKey(),
   id: text("id").notNull().unique(),
@@ -62,13 +62,13 @@ export const alerts = sqliteTable("alerts", {
   name: text("name").notNull().unique(),
 });
 
-/** How far the issuing of a certificate has come: attempts, the next one, the open order. */
+/** The ACME state of a certificate: attempts, the next one, the open order. */
 export const acmeStates = sqliteTable("acme_states", {
   certificate_id: text("certificate_id").primaryKey(),
   document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
 });
 
-/** What was counted in a minute or an hour. */
+/** Traffic statistics of a minute or an hour. */
 export const trafficRollups = sqliteTable(
   "traffic_rollups",
   {
@@ -101,13 +101,13 @@ export const credentials = sqliteTable(
     consumer_id: text("consumer_id")
       .notNull()
       .references(() => consumers.id),
-    /** What it is found by: its type with the hash of a key, or with its identifier. */
+    /** Lookup key: its type with the hash of a key, or with its identifier. */
     lookup: text("lookup").notNull().unique(),
   },
   (table) => [index("credentials_consumer").on(table.consumer_id)],
 );
 
-/** When credentials were last used, written now and then. */
+/** Last use of credentials, written periodically. */
 export const credentialUse = sqliteTable("credential_use", {
   credential_id: text("credential_id").primaryKey(),
   last_used_at: text("last_used_at").notNull(),
@@ -117,7 +117,7 @@ export const plugins = sqliteTable("plugins", { ...object(), label: text("label"
 
 export const users = sqliteTable("users", {
   ...object(),
-  /** With A to Z in lower case, because their case does not tell two users apart. */
+  /** With A to Z in lower case, because addresses are case-insensitive for A to Z. */
   email: text("email").notNull().unique(),
 });
 
@@ -139,7 +139,7 @@ export const sso = sqliteTable("sso", {
   document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
 });
 
-/** Who is signed in. The cookie itself is not stored, only its SHA-256. */
+/** Sessions. The table holds the SHA-256 of the cookie only. */
 export const sessions = sqliteTable(
   "sessions",
   {
@@ -160,15 +160,15 @@ export const sessions = sqliteTable(
 export const totp = sqliteTable("totp", {
   user_id: text("user_id").primaryKey(),
   sealed_key: text("sealed_key").notNull(),
-  /** Whether the user has shown a code once; until then it is not asked for. */
+  /** Whether the user has confirmed it with a code; until then it is not required. */
   confirmed: integer("confirmed", { mode: "boolean" }).notNull(),
-  /** The last time step whose code was used: it and earlier ones are refused. */
+  /** The last time step whose code was used: that code and earlier ones are invalid. */
   last_step: integer("last_step").notNull(),
-  /** SHA-256 of the recovery codes that are left. */
+  /** SHA-256 of the unused recovery codes. */
   recovery_hashes: text("recovery_hashes", { mode: "json" }).$type<readonly string[]>().notNull(),
 });
 
-/** When tokens were last used, written now and then; `admin` is the admin token, the others go by id. */
+/** Last use of tokens, written periodically; `admin` is the admin token, others have their id. */
 export const tokenUse = sqliteTable("token_use", {
   token_id: text("token_id").primaryKey(),
   last_used_at: text("last_used_at").notNull(),
@@ -181,7 +181,7 @@ export const adminToken = sqliteTable("admin_token", {
   created_at: text("created_at").notNull(),
 });
 
-/** Who did what; rows are added and, when they are too old, deleted, never changed. */
+/** The audit log; rows are added and deleted when they are too old, never changed. */
 export const audit = sqliteTable(
   "audit",
   {

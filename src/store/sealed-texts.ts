@@ -1,13 +1,13 @@
-// Finds encrypted values in every table, whatever kind of object they belong to; knows no key.
+// Finds encrypted values in every table, independent of the kind of object; knows no key.
 import type { Database } from "bun:sqlite";
 
-/** In a JSON document: the quotation marks keep out what somebody wrote into a text. */
+/** In a JSON document: the quotation marks exclude lookalikes inside of user texts. */
 const SEALED_MEMBER = /"sealed(?:_[a-z]+)*":"sealed:1:([0-9a-f]{8}):/g;
 /** As the whole of a column. */
 const SEALED_COLUMN = /^sealed:1:([0-9a-f]{8}):/;
-/** Nothing is decrypted from it at the start, and it may be long. */
+/** The start decrypts nothing of it, and it may be long. */
 const HISTORY = "revisions";
-/** Keeps no secret in any form, and its rows cannot be changed. */
+/** Holds no secret in any form, and its rows cannot be changed. */
 const AUDIT = "audit";
 
 interface TextColumn {
@@ -15,7 +15,7 @@ interface TextColumn {
   readonly column: string;
 }
 
-/** Ids of the keys that stored values are encrypted under: one, unless something is wrong. */
+/** Ids of the keys that stored values are encrypted with: one, unless something is wrong. */
 export function sealedKeyIds(database: Database): ReadonlySet<string> {
   const ids = new Set<string>();
   for (const { table, column } of textColumns(database)) {
@@ -29,7 +29,7 @@ export function sealedKeyIds(database: Database): ReadonlySet<string> {
   return ids;
 }
 
-/** Gives every text that holds an encrypted value to `replace`, history included. To be called inside a transaction. */
+/** Passes every text with an encrypted value to `replace`, history included. Call it inside a transaction. */
 export function replaceSealed(database: Database, replace: (text: string) => string): void {
   for (const { table, column } of textColumns(database)) {
     const update = database.prepare(`UPDATE "${table}" SET "${column}" = ? WHERE rowid = ?`);
@@ -40,7 +40,7 @@ export function replaceSealed(database: Database, replace: (text: string) => str
   }
 }
 
-/** Read as a whole, because rows are written while they are walked over. */
+/** Reads all rows first, because the caller writes rows while it iterates. */
 function rowsWithSealed(database: Database, { table, column }: TextColumn) {
   return database
     .query<{ id: number; text: string }, []>(

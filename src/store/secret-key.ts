@@ -1,4 +1,4 @@
-// The key that stored secrets are encrypted under: a file in the data directory or a variable; knows nothing of what it encrypts.
+// The encryption key of stored secrets: a file in the data directory or a variable; knows nothing of what it encrypts.
 import {
   closeSync,
   constants,
@@ -24,12 +24,12 @@ export interface SecretKey {
 export interface SecretKeyOptions {
   readonly dataDir: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What the stored values say about the key; absent: nothing is stored yet. */
+  /** Facts about stored values; absent: nothing is stored yet. */
   readonly stored?: StoredKeys;
 }
 
 export interface StoredKeys {
-  /** Ids of the keys that values are encrypted under. */
+  /** Ids of the keys that values are encrypted with. */
   readonly ids: ReadonlySet<string>;
   readonly idOf: (key: Uint8Array) => string;
 }
@@ -38,14 +38,14 @@ export const KEY_VARIABLE = "SLUICE_SECRET_KEY";
 export const NEW_KEY_VARIABLE = "SLUICE_NEW_SECRET_KEY";
 const KEY_BYTES = 32;
 
-/** Where the key is kept when no variable gives it. */
+/** Path of the key file, used when no variable is set. */
 export const secretKeyPath = (dataDir: string) => join(dataDir, "secret.key");
 
 const newPath = (dataDir: string) => `${secretKeyPath(dataDir)}.new`;
 
 /**
- * The key, made when there is none yet. To be called by the holder of the directory's lock. Throws a StoreError, which
- * never holds any part of a key, when the key is there but cannot be trusted.
+ * The key, generated when there is none yet. The caller must hold the directory's lock. Throws a StoreError, which never
+ * holds any part of a key, when the key exists but cannot be trusted.
  */
 export function loadSecretKey({ dataDir, env, stored }: SecretKeyOptions): SecretKey {
   const given = keyFromVariable(env, KEY_VARIABLE);
@@ -64,14 +64,14 @@ export function loadSecretKey({ dataDir, env, stored }: SecretKeyOptions): Secre
   return { key, source: "file" };
 }
 
-/** A new key must never be made or taken while stored values need another one: they could not be read again. */
-function requireStored(key: Uint8Array | null, place: string, stored?: StoredKeys): void {
+/** Rejects a new key while stored values need another one: they could not be decrypted. */
+function requireStored(key: Uint8Array | null, source: string, stored?: StoredKeys): void {
   if (stored === undefined) return;
   const found = key === null ? null : stored.idOf(key);
   const [missing] = [...stored.ids].filter((id) => id !== found);
   if (missing === undefined) return;
   throw new StoreError(
-    `stored secrets are encrypted under the key ${missing}, which was expected in ${place}, ` +
+    `stored secrets are encrypted with the key ${missing}, which was expected in ${source}, ` +
       `but ${found === null ? "there is none" : `the key there is ${found}`}; without the right key they cannot be read`,
   );
 }
@@ -86,7 +86,7 @@ export function keyFromVariable(env: SecretKeyOptions["env"], name: string): Uin
   return new Uint8Array(Buffer.from(text, isHex ? "hex" : "base64url"));
 }
 
-/** First step of a change of keys: the new key is on disk, beside the old one. */
+/** First step of a rotation: the new key is on disk, beside the old one. */
 export function prepareNewKey(dataDir: string): Uint8Array {
   const path = newPath(dataDir);
   remove(path);
@@ -94,7 +94,7 @@ export function prepareNewKey(dataDir: string): Uint8Array {
   const file = openSync(path, "wx", 0o600);
   try {
     writeSync(file, key);
-    // Root may do this for a gateway that runs as the owner of the directory, and must not lock it out.
+    // Root may run this for a gateway of the directory's owner, who must be able to read the file.
     const { uid, gid } = statSync(dataDir);
     if (process.getuid?.() === 0 && uid !== 0) fchownSync(file, uid, gid);
     fsyncSync(file);
@@ -105,20 +105,20 @@ export function prepareNewKey(dataDir: string): Uint8Array {
   return key;
 }
 
-/** Last step: everything is encrypted under the new key, so it takes the place of the old one. */
+/** Last step: everything is encrypted with the new key, so it replaces the old one. */
 export function finishRotation(dataDir: string): void {
   renameSync(newPath(dataDir), secretKeyPath(dataDir));
   syncDirectory(dataDir);
 }
 
-/** A change of keys that died leaves both files: which one holds is what the stored values say. */
+/** An interrupted rotation leaves both files: the stored values decide which one is valid. */
 function settleRotation(dataDir: string, stored?: StoredKeys): void {
   const left = readKeyFile(newPath(dataDir), { orIncomplete: true });
   if (left === null) return;
   const old = readKeyFile(secretKeyPath(dataDir));
   const isComplete = left.byteLength === KEY_BYTES;
   const isUsed = (key: Uint8Array) => stored?.ids.has(stored.idOf(key)) ?? false;
-  // Without an old key it is the first start that died; an incomplete key has never encrypted anything.
+  // Without an old key a first start was interrupted; an incomplete key has never encrypted anything.
   if (isComplete && (old === null || (isUsed(left) && !isUsed(old)))) finishRotation(dataDir);
   else remove(newPath(dataDir));
 }
@@ -140,7 +140,7 @@ function readKeyFile(path: string, { orIncomplete = false } = {}): Uint8Array | 
     if ((status.mode & 0o077) !== 0)
       throw new StoreError(
         `secret key ${path}: mode ${(status.mode & 0o777).toString(8)} lets other users read or change it; ` +
-          "close it with chmod 600, and if somebody may have read it, change the key with sluice rotate-key",
+          "run chmod 600, and if another user may have read it, rotate the key with sluice rotate-key",
       );
     const bytes = new Uint8Array(KEY_BYTES + 1);
     const length = readSync(file, bytes);

@@ -1,4 +1,4 @@
-// Sessions in their table: read whole at the start, written one by one; knows nothing of cookies or of when one ends.
+// Sessions in their table: read at the start, written one by one; knows nothing of cookies or expiry.
 import { asc, inArray } from "drizzle-orm";
 import { sessions } from "./schema.ts";
 import type { TableContext } from "./store.ts";
@@ -33,7 +33,7 @@ export class SessionTable {
     });
   }
 
-  /** For when nobody serves the data directory: ends every session of a user. */
+  /** Ends every session of a user, without a running gateway. */
   removeOfUser(userId: string): void {
     this.#context.transact(() => {
       this.#context.db

@@ -1,4 +1,4 @@
-// Tells the type checker what `import … with { type: "text" }` gives for a migration.
+// The type of `import … with { type: "text" }` for a migration.
 declare module "*.sql" {
   const text: string;
   export default text;

@@ -254,7 +254,7 @@ export class Store {
    * Takes the data directory back. What the other process left may be more than this one knows: the answer says what, and then
    * nothing may be written any more; null: everything is as it was. Throws a DirectoryInUseError while the other one has it.
    */
-  takeBack(revision: number): string | null {
+  reclaim(revision: number): string | null {
     this.#lock.retake();
     if (schemaVersion(this.#database) !== migrations.length)
       return "the database was brought to a newer schema, which this version does not know";

@@ -1,4 +1,4 @@
-// The admin token and the last use of all tokens in their tables; knows nothing of who may use one.
+// The admin token and the last use of all tokens in their tables; knows nothing of access.
 import { inArray, sql } from "drizzle-orm";
 import { adminToken, tokenUse } from "./schema.ts";
 import type { TableContext } from "./store.ts";

@@ -1,4 +1,4 @@
-// Second factors in their table: at most one for each user; knows nothing of codes or of when one is asked for.
+// Second factors in their table: at most one per user; knows nothing of codes or sign-ins.
 import { eq } from "drizzle-orm";
 import { totp } from "./schema.ts";
 import type { TableContext } from "./store.ts";
@@ -18,12 +18,12 @@ export class TotpTable {
     return this.#context.db.select().from(totp).where(eq(totp.user_id, userId)).get() ?? null;
   }
 
-  /** Of everybody, in no order. */
+  /** Of all users, in no order. */
   all(): TotpRow[] {
     return this.#context.db.select().from(totp).all();
   }
 
-  /** Replaces what the user has. */
+  /** Replaces the user's second factor. */
   put(row: TotpRow): void {
     const { user_id: _, ...set } = row;
     this.#context.transact(() =>

@@ -91,7 +91,7 @@ describe("without an ACME account", () => {
     });
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({
-      error: 'https.mode: "acme" needs an ACME account that is enabled',
+      error: 'https.mode: "acme" requires an enabled ACME account',
     });
   });
 });

@@ -196,7 +196,7 @@ describe("memory", () => {
       expect(await opened(url)).toBeNull();
       expect(await sendRaw(question, { port: tcp })).toBe("");
       const { warnings } = await gateway.ok("GET", "/api/v1/admin/status");
-      expect(warnings.join()).toContain("memory is short (9 MiB are the mark)");
+      expect(warnings.join()).toContain("memory is short (the limit is 9 MiB)");
       expect(await shedFor(gateway, "memory")).toBeGreaterThanOrEqual(2);
       const metrics = readMetrics(
         await (await gateway.api("GET", "/metrics")).text(),

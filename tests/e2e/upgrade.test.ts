@@ -290,7 +290,7 @@ describe("a gateway that is killed while another process takes over is followed 
       if (code !== 0)
         expect({ code, stderr }).toEqual({
           code: 1,
-          stderr: `sluice: the gateway that serves ${gateway.dataDir} ended before it answered\n`,
+          stderr: `sluice: the gateway that serves ${gateway.dataDir} ended before it responded\n`,
         });
       const page = async () =>
         (await fetch(`http://127.0.0.1:${gateway.httpPort}/`, { keepalive: false })).text();
@@ -323,7 +323,7 @@ test("one replacement at a time; one that hangs is in nobody's way but another's
   const { code, stderr } = await upgrade();
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: "sluice: the gateway is being replaced already\n",
+    stderr: "sluice: an upgrade is already in progress\n",
   });
   const revision = await revisionAfter("meanwhile");
   expect(revision).toBeGreaterThan(1);
@@ -337,7 +337,7 @@ test("a directory that nobody serves, and a program that is not there", async ()
   expect(nobody).toMatchObject({ code: 3, stderr: `sluice: no gateway serves ${scratch}\n` });
   const missing = await upgrade("--executable", join(scratch, "none"));
   expect(missing.code).toBe(2);
-  expect(missing.stderr).toContain("cannot be run");
+  expect(missing.stderr).toContain("is not executable");
 });
 
 function isRunning(pid: number): boolean {

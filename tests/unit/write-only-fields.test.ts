@@ -69,7 +69,7 @@ describe("write-only fields", () => {
   test.each(writeOnly.map(({ path, schema }) => [path, String(schema["description"])]))(
     "%s says that it stays when it is left out",
     (_, description) => {
-      expect(description).toContain("Write-only: left out of a later write, it stays");
+      expect(description).toContain("Write-only: a later write without it leaves it unchanged");
     },
   );
 
@@ -88,7 +88,7 @@ describe("write-only fields", () => {
       const found = fields.find(({ path }) => path === `${name}.config`);
       const description = String(found?.schema["description"]);
       expect(description).toContain("write-only");
-      expect(description).toContain("left out, they stay unless their destination changes");
+      expect(description).toContain("leaves them unchanged unless their destination changes");
     },
   );
 });

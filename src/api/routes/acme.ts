@@ -1,4 +1,4 @@
-// Endpoints of accounts at certificate authorities; decodes nothing itself.
+// Endpoints of ACME accounts; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { pathParameter, plainResponses } from "../description.ts";
@@ -23,11 +23,11 @@ export function acmeEndpoints({ acmeAccounts, acme }: ControlPlane): Endpoint[] 
       path: `${at.path}/:id/rotate-key`,
       takesBody: false,
       description: {
-        summary: "Change the key of an ACME account",
+        summary: "Roll over the key of an ACME account",
         description:
-          "The authority knows the account by a new key when this answers, and by the present one no more. Its certificates stay as they are. 409 while something is ordered with it.",
+          "Replaces the account key at the CA (RFC 8555 section 7.3.5) before it responds. Certificates stay valid. 409 while an order with the account is in progress.",
         tags: [at.tag],
-        parameters: [pathParameter("Id or name of the ACME account")],
+        parameters: [pathParameter("ID or name of the ACME account")],
         responses: plainResponses(at.schema, "The account", [400, 403, 404, 409, 500]),
       },
       answer: async (call) => {

@@ -1,4 +1,4 @@
-// Endpoints of alerts, of the ways to send them, and of the test of one; decodes nothing itself.
+// Endpoints of alerts, their types and their tests; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { listResponses, pathParameter, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -33,7 +33,7 @@ function typesEndpoint(alerts: Alerts): Endpoint {
     path: `${at.path}/types`,
     takesBody: false,
     description: {
-      summary: "List the ways to send alerts",
+      summary: "List the types of alerts",
       description: "Each with the schema and an example of its `config`.",
       tags: [at.tag],
       responses: listResponses("AlertType", [400, 403, 500]),
@@ -51,12 +51,12 @@ function messagesEndpoint(alerts: Alerts): Endpoint {
     path: `${at.path}/:id/messages`,
     takesBody: false,
     description: {
-      summary: "List what an alert has told",
+      summary: "List the notifications of an alert",
       description:
-        "The last 100 messages, the newest first, and what became of them. They are kept in memory, as long as the gateway runs" +
-        " and the alert is enabled. Tests are not among them.",
+        "The last 100 notifications, newest first, with their delivery state. The gateway stores them in memory while it runs" +
+        " and the alert is enabled. Tests are not included.",
       tags: [at.tag],
-      parameters: [pathParameter("Id or name of the alert")],
+      parameters: [pathParameter("ID or name of the alert")],
       responses: listResponses("AlertMessage", [400, 403, 404, 500]),
     },
     answer: (call) => {
@@ -74,10 +74,10 @@ function testEndpoint(alerts: Alerts): Endpoint {
     description: {
       summary: "Test an alert",
       description:
-        "Sends one message that says it is a test, also of an alert that is disabled, and answers 200 with what came of it.",
+        "Sends one test notification, even if the alert is disabled, and returns 200 with the result.",
       tags: [at.tag],
-      parameters: [pathParameter("Id or name of the alert")],
-      responses: plainResponses("AlertTest", "What happened", [400, 403, 404, 409, 500]),
+      parameters: [pathParameter("ID or name of the alert")],
+      responses: plainResponses("AlertTest", "Result of the test", [400, 403, 404, 409, 500]),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);

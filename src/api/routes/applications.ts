@@ -17,11 +17,11 @@ const at = {
 
 const adopt = queryParameter(
   "adopt",
-  "1: take over objects that exist already, and accept what was changed by hand; try it with dry_run, the answer tells what would change",
+  "1: adopt existing objects and accept manual changes; with dry_run the response shows the changes",
 );
 const force = queryParameter(
   "force",
-  "1: bring back everything that was changed or deleted by hand; on PUT `reset_drift` is the same",
+  "1: revert manual changes and deletions; on PUT `reset_drift` is the same",
 );
 const resetDrift = queryParameter("reset_drift", "1: the same as force");
 
@@ -60,12 +60,12 @@ function checkEndpoint(managementAddresses: ControlPlane["managementAddresses"])
     path: `${at.path}/check-upstream`,
     takesBody: true,
     description: {
-      summary: "Check whether an application answers",
+      summary: "Check whether an application responds",
       description:
-        "Asks the address for its first page, as a target would be asked; what no target may be is refused. Redirects are not followed. Answers 200 whatever is found, and changes nothing.",
+        "Requests the URL as the gateway would request a target; addresses that no target may have are rejected. Does not follow redirects. Returns 200 with the result, and changes nothing.",
       tags: [at.tag],
       requestBody: bodyOf("UpstreamCheckInput"),
-      responses: plainResponses("CheckReport", "What was found", [400, 403, 413, 415, 500]),
+      responses: plainResponses("CheckReport", "Result of the check", [400, 403, 413, 415, 500]),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);

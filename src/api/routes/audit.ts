@@ -1,4 +1,4 @@
-// The endpoint of the audit log: checks the filter and writes the list out piece by piece; knows no table.
+// The endpoint of the audit log: decodes the filter and streams the list; knows no table.
 import type { AuditFilter, AuditLog } from "../../control/audit.ts";
 import type { AuditEntry } from "../../control/audit-entry.ts";
 import { ApiError } from "../../model/error.ts";
@@ -35,7 +35,7 @@ export function auditEndpoints(audit: AuditLog): Endpoint[] {
 
 const MAX_PAGE = 1000;
 
-/** Null: everything is asked for. */
+/** Null: all entries. */
 function pageOf({
   query,
 }: Call): { readonly limit: number; readonly before: number | null } | null {
@@ -43,7 +43,7 @@ function pageOf({
   const limit = numberOf(query.get("newest"), { name: "newest", max: MAX_PAGE });
   if (limit !== null) return { limit, before };
   if (before === null) return null;
-  throw new ApiError(400, "before: is of use with newest only");
+  throw new ApiError(400, "before: is only valid with newest");
 }
 
 function numberOf(
@@ -75,13 +75,13 @@ function filterOf(call: Call): AuditFilter {
 
 const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i;
 
-/** As it is stored, so that times compare as texts. */
+/** In the stored form, so that times compare as texts. */
 function decodeTime(name: string, text: string): string {
-  // In a query `+` stands for a space, and few remember to escape it in an offset.
+  // In a query `+` is a space; offsets often come unescaped.
   const time = text.replace(/ (\d{2}:\d{2})$/, "+$1");
   const day = time.slice(0, 10);
   const at = TIME.test(time) ? Date.parse(time.toUpperCase()) : Number.NaN;
-  // 30 February would be taken for 2 March.
+  // `Date` reads February 30 as March 2.
   if (Number.isNaN(at) || new Date(Date.parse(day)).toISOString().slice(0, 10) !== day)
     throw new ApiError(
       400,
@@ -90,7 +90,7 @@ function decodeTime(name: string, text: string): string {
   return new Date(at).toISOString();
 }
 
-/** A long list is never in memory as a whole. */
+/** Streams the list, so that a long one is never in memory as a whole. */
 function listOf(pages: Iterable<readonly AuditEntry[]>): ReadableStream<Uint8Array> {
   const iterator = pages[Symbol.iterator]();
   let isFirst = true;
@@ -108,26 +108,26 @@ function listOf(pages: Iterable<readonly AuditEntry[]>): ReadableStream<Uint8Arr
 
 const responses = readResponses("AuditEntry", { list: true });
 const nextHeader = {
-  description: "With newest: `before` of the next page; absent: this was the last",
+  description: "With newest: `before` of the next page; absent: this is the last page",
   schema: { type: "string" },
 };
 
 const description = {
   summary: "List the audit log",
   description:
-    "Who changed what, who signed in and who was refused, oldest first, for as long as settings.retention says. Secrets are" +
-    " masked; `*** (changed)` stands for one that is not what it was before.",
+    "Changes, sign-ins and rejected requests, oldest first, within settings.retention. Secrets are" +
+    " masked; `*** (changed)` marks a changed secret.",
   tags: ["Audit log"],
   parameters: [
     queryParameter("since", "RFC 3339: only entries from this time on"),
     queryParameter("until", "RFC 3339: only entries before this time"),
-    queryParameter("actor", "Only what this user or token did: e-mail address or name"),
+    queryParameter("actor", "Only entries of this user or token: e-mail address or name"),
     queryParameter("kind", "Only this kind of object: `user`, `route` and so on"),
     queryParameter("action", "Only this action: `create`, `update`, `delete`, `login` and so on"),
-    queryParameter("object_id", "Only what was done to the object with this id"),
+    queryParameter("object_id", "Only entries about the object with this ID"),
     queryParameter("result", "Only `ok`, `refused` or `failed`"),
-    queryParameter("newest", "1 to 1000: only so many, and the newest first"),
-    queryParameter("before", "With newest: what X-Next of the page before said"),
+    queryParameter("newest", "1 to 1000: only this many entries, newest first"),
+    queryParameter("before", "With newest: X-Next of the previous page"),
     queryParameter("q", "Only entries whose actor, object or address contains this text"),
   ],
   responses: {

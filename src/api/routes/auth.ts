@@ -1,4 +1,4 @@
-// Endpoints of signing in with a password, signing out and sessions; decodes nothing itself.
+// Endpoints of sign-in with a password, sign-out and sessions; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import {
   bodyOf,
@@ -36,13 +36,13 @@ function loginEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
     description: {
       summary: "Sign in with a password",
       description:
-        "Sets the cookie of a session, which lasts 7 days: `sluice_session_` and eight digits of the installation's id, with " +
-        "`__Host-` before it over HTTPS. A 401 with `X-Totp-Required: true` says that the password was " +
-        "right and a code is needed as well. After 10 failures within 5 minutes, from one address or for one account, " +
-        "the answer is 429.",
+        "Sets a session cookie that lasts 7 days: `sluice_session_` and eight digits of the installation's ID, with the prefix " +
+        "`__Host-` over HTTPS. A 401 with `X-Totp-Required: true` means that the password is " +
+        "correct and a code is required as well. After 10 failures within 5 minutes, from one address or for one account, " +
+        "the response is 429.",
       tags,
       requestBody: bodyOf("SignIn"),
-      responses: plainResponses("Me", "Who is signed in now", signInErrors),
+      responses: plainResponses("Me", "The signed-in user", signInErrors),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);
@@ -67,14 +67,14 @@ function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
     takesBody: false,
     description: {
       summary: "Sign out",
-      description: "Ends the session of the cookie and takes the cookie back.",
+      description: "Ends the session of the cookie and deletes the cookie.",
       tags,
       responses: plainResponses("SignedOut", "The session has ended", [403, 500]),
     },
     answer: (call) => {
       requireKnownQuery(call, []);
       const sent = call.headers.get("cookie");
-      const cookies = control.auth.cookies.takeBackAll(hasSecureCookies(), sent);
+      const cookies = control.auth.cookies.clearAll(hasSecureCookies(), sent);
       control.auth.signIn.signOut(call.principal);
       return { body: { logged_out: true }, cookies };
     },
@@ -87,10 +87,10 @@ function meEndpoint({ control }: SignInSource): Endpoint {
     path: "/api/v1/auth/me",
     takesBody: false,
     description: {
-      summary: "Who the caller is",
-      description: "While there are no users, everybody is an admin.",
+      summary: "Get the client's identity",
+      description: "Before the first user exists, every client is an admin.",
       tags,
-      responses: plainResponses("Me", "The caller", [403, 500]),
+      responses: plainResponses("Me", "Identity of the client", [403, 500]),
     },
     answer: (call) => {
       requireKnownQuery(call, []);
@@ -108,10 +108,10 @@ function sessionEndpoints({ control }: SignInSource): Endpoint[] {
       takesBody: false,
       description: {
         summary: "List sessions",
-        description: "One's own; admins may name a user, or nobody with an empty value for all.",
+        description: "Sessions of the user; admins may select a user, or all with an empty value.",
         tags,
         parameters: [
-          queryParameter("user_id", "Id or e-mail address of a user; empty: all. Admins only"),
+          queryParameter("user_id", "ID or e-mail address of a user; empty: all. Admins only"),
         ],
         responses: listResponses("Session", [403, 500]),
       },
@@ -126,9 +126,9 @@ function sessionEndpoints({ control }: SignInSource): Endpoint[] {
       takesBody: false,
       description: {
         summary: "End a session",
-        description: "One's own, for admins any.",
+        description: "An own session; admins may end any.",
         tags,
-        parameters: [pathParameter("Id of the session")],
+        parameters: [pathParameter("ID of the session")],
         responses: plainResponses("Deleted", "The session has ended", [403, 404, 500]),
       },
       answer: (call: Call) => {

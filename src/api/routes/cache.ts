@@ -1,4 +1,4 @@
-// The endpoint that forgets stored answers; decodes nothing itself.
+// The endpoint that purges cached responses; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { bodyOf, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -11,13 +11,17 @@ export function cacheEndpoints({ cachePurge }: ControlPlane): Endpoint[] {
       path: "/api/v1/cache/purge",
       takesBody: "optional",
       description: {
-        summary: "Forget answers that response-cache has stored",
+        summary: "Purge responses from the cache",
         description:
-          "Answers when no worker gives any of them any more. Answers that are on their way from a service at that moment are " +
-          "not stored either.",
+          "Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are " +
+          "not cached.",
         tags: ["Plugins"],
         requestBody: { ...bodyOf("CachePurge"), required: false },
-        responses: plainResponses("CachePurged", "They are gone", [400, 403, 413, 415, 500]),
+        responses: plainResponses(
+          "CachePurged",
+          "The responses are purged",
+          [400, 403, 413, 415, 500],
+        ),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

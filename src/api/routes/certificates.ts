@@ -16,14 +16,14 @@ const at = {
 
 const wordsOf = {
   renew: {
-    summary: "Have a certificate issued anew",
+    summary: "Renew a certificate",
     description:
-      "Orders a new one now, however long the present one lasts, which stays in use until then. Answers at once: `status` and `last_error` tell how it goes.",
+      "Requests a new certificate from the CA now; the present one stays in use until then. Returns at once: `status` and `last_error` show the progress.",
   },
   revoke: {
     summary: "Revoke a certificate",
     description:
-      "Tells its authority that it holds no more and takes it out of service; another one is ordered at once, unless it is switched off.",
+      "Revokes the certificate at its CA and takes it out of service; the gateway requests a new one at once, unless it is disabled.",
   },
 } as const;
 
@@ -55,9 +55,9 @@ export function certificateEndpoints({ certificates, acme }: ControlPlane): Endp
       takesBody: false,
       description: {
         summary: "Download the chain of a certificate",
-        description: "The certificate and those that lead to its issuer, as PEM, without the key.",
+        description: "The certificate and its intermediates as PEM, without the key.",
         tags: [at.tag],
-        parameters: [pathParameter("Id or name of the certificate")],
+        parameters: [pathParameter("ID or name of the certificate")],
         responses: {
           "200": {
             description: "PEM",
@@ -87,7 +87,7 @@ function actionOf(
     description: {
       ...wordsOf[action],
       tags: [at.tag],
-      parameters: [pathParameter("Id or name of the certificate")],
+      parameters: [pathParameter("ID or name of the certificate")],
       ...(takesBody === false ? {} : { requestBody: { ...bodyOf("Revocation"), required: false } }),
       responses: plainResponses(at.schema, "The certificate", [400, 403, 404, 409, 500]),
     },

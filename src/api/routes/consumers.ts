@@ -20,7 +20,7 @@ const consumersAt = {
   tag: "Consumers",
   schema: "Consumer",
   inputSchema: "ConsumerInput",
-  filters: [queryParameter("limit", "Only so many, the oldest ones of those that fit")],
+  filters: [queryParameter("limit", "Maximum number of consumers, the oldest first")],
   isNamed: true,
   nameWord: "username",
 };
@@ -50,7 +50,7 @@ export function consumerEndpoints({ consumers, credentials }: ControlPlane): End
 function credentialsOfConsumer(credentials: ControlPlane["credentials"]): Endpoint[] {
   const path = `${consumersAt.path}/:id/credentials`;
   const tags = [credentialsAt.tag];
-  const consumer = pathParameter("Id or username of the consumer");
+  const consumer = pathParameter("ID or username of the consumer");
   return [
     {
       method: "GET",
@@ -70,7 +70,7 @@ function credentialsOfConsumer(credentials: ControlPlane["credentials"]): Endpoi
       takesBody: true,
       description: {
         summary: "Create a credential of a consumer",
-        description: "A secret that is made by the gateway is in this answer only.",
+        description: "Only this response shows a secret that the gateway generates.",
         tags,
         parameters: [consumer, dryRunParameter],
         requestBody: bodyOf("ConsumerCredentialInput"),
@@ -90,12 +90,12 @@ function rotateEndpoint(credentials: ControlPlane["credentials"]): Endpoint {
     path: `${credentialsAt.path}/:id/rotate`,
     takesBody: "optional",
     description: {
-      summary: "Make a new secret for a credential",
+      summary: "Rotate the secret of a credential",
       description:
-        "The new secret is in this answer only. The present one is accepted for `overlap_seconds` more; without a body it is " +
-        "worth nothing at once. A credential with a key pair has no secret: write a new `public_key` instead.",
+        "Only this response shows the new secret. The present one stays valid for `overlap_seconds`; without a body it becomes " +
+        "invalid at once. A credential with a key pair has no secret: write a new `public_key` instead.",
       tags: [credentialsAt.tag],
-      parameters: [pathParameter("Id of the credential"), dryRunParameter, ifMatchParameter],
+      parameters: [pathParameter("ID of the credential"), dryRunParameter, ifMatchParameter],
       requestBody: { ...bodyOf("Rotation"), required: false },
       responses: writeResponses("Credential"),
     },

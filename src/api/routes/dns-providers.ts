@@ -1,4 +1,4 @@
-// Endpoints of DNS providers, of the types that there are, and of the trial of one; decodes nothing itself.
+// Endpoints of DNS providers, their types and their tests; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { bodyOf, listResponses, pathParameter, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -49,13 +49,17 @@ function testEndpoint(dnsProviders: DnsProviders): Endpoint {
     path: `${at.path}/:id/test`,
     takesBody: "optional",
     description: {
-      summary: "Try a DNS provider out",
+      summary: "Test a DNS provider",
       description:
-        "Writes a TXT record in the zone, looks for it and takes it away again; without a zone the zones are listed. Answers 200 whatever is found. One that runs a program needs an admin.",
+        "Writes a TXT record to the zone, queries it and deletes it; without a zone, lists the zones. Returns 200 with the result. Providers that run a program require an admin.",
       tags: [at.tag],
-      parameters: [pathParameter("Id or name of the DNS provider")],
+      parameters: [pathParameter("ID or name of the DNS provider")],
       requestBody: { ...bodyOf("DnsProviderTest"), required: false },
-      responses: plainResponses("CheckReport", "What was found", [400, 403, 404, 413, 415, 500]),
+      responses: plainResponses(
+        "CheckReport",
+        "Result of the test",
+        [400, 403, 404, 413, 415, 500],
+      ),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);

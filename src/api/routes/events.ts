@@ -1,4 +1,4 @@
-// The endpoint of the event stream: which kinds, from where on; knows no event's content.
+// The endpoint of the event stream: decodes kinds and start position; knows no event's content.
 import {
   type EventKind,
   eventKindNames,
@@ -21,15 +21,15 @@ export function eventEndpoints(streams: EventStreams): Endpoint[] {
       description,
       answer: (call) => {
         requireKnownQuery(call, ["kinds", "last_event_id", "access_token"]);
-        return streams.open(call.principal, wantedOf(call));
+        return streams.open(call.principal, subscriptionOf(call));
       },
     },
   ];
 }
 
-function wantedOf(call: Call): Omit<SubscribeOptions, "role"> {
+function subscriptionOf(call: Call): Omit<SubscribeOptions, "role"> {
   const last = call.headers.get("last-event-id") ?? call.query.get("last_event_id");
-  // A browser that has seen no id yet sends an empty one, or none.
+  // A browser without a last event id sends an empty one, or none.
   return { kinds: kindsOf(call), lastEventId: last === "" ? null : last };
 }
 
@@ -54,12 +54,12 @@ function decodeKind(word: string, { role }: Principal): EventKind {
 }
 
 const description = {
-  summary: "Follow what happens, as server-sent events",
+  summary: "Stream events as server-sent events",
   description:
     "A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit" +
-    " log. The data of an event is JSON. A client that comes back with `Last-Event-ID` is sent what it missed; when that is" +
-    " gone it is sent `reset`, and `dropped` when it read too slowly: then it has to read everything again. A comment every" +
-    " 15 seconds keeps a silent stream open. The stream ends with the session or token that it was opened with.",
+    " log. The data of an event is JSON. A client that reconnects with `Last-Event-ID` receives what it missed; when that is" +
+    " gone it receives `reset`, and `dropped` when it read too slowly: then it must reload its state. A comment every" +
+    " 15 seconds holds an idle stream open. The stream ends with its session or token.",
   tags: ["Events"],
   parameters: [
     queryParameter("kinds", `Kinds of event, separated by commas: ${eventKindNames.join(", ")}`),
@@ -69,7 +69,7 @@ const description = {
       name: "Last-Event-ID",
       in: "header",
       required: false,
-      description: "Id of the last event that the client has seen",
+      description: "ID of the last event that the client received",
       schema: { type: "string" },
     },
   ],

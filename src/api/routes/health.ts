@@ -12,11 +12,11 @@ export function healthEndpoints({ health, targets }: ControlPlane): Endpoint[] {
       path: "/api/v1/services/:id/health",
       takesBody: false,
       description: {
-        summary: "Health of a service and its targets",
+        summary: "Get the health of a service and its targets",
         tags: ["Services"],
-        parameters: [pathParameter("Id or name of the service")],
+        parameters: [pathParameter("ID or name of the service")],
         responses: {
-          ...plainResponses("ServiceHealth", "What is known at this moment"),
+          ...plainResponses("ServiceHealth", "Present health"),
           ...errorResponses([404]),
         },
       },
@@ -30,15 +30,15 @@ export function healthEndpoints({ health, targets }: ControlPlane): Endpoint[] {
       path: "/api/v1/targets/:id/health",
       takesBody: true,
       description: {
-        summary: "Say whether a target is healthy",
+        summary: "Override the health of a target",
         description:
-          "It holds at once on every worker, whatever checks and traffic say, until `ttl` seconds have passed, `auto` is " +
-          "sent, or the gateway ends. It is no part of the configuration: no revision, no export, no ETag knows of it.",
+          "Applies at once on every worker and overrides checks and traffic until `ttl` seconds have passed, `auto` is " +
+          "sent, or the gateway stops. It is no part of the configuration, revisions, exports or ETags.",
         tags: ["Targets"],
-        parameters: [pathParameter("Id of the target")],
+        parameters: [pathParameter("ID of the target")],
         requestBody: bodyOf("TargetHealthInput"),
         responses: {
-          ...plainResponses("Target", "Every worker knows it"),
+          ...plainResponses("Target", "Every worker applies it"),
           ...errorResponses([400, 404, 409, 413, 415]),
         },
       },

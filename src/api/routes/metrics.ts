@@ -1,4 +1,4 @@
-// The endpoint that is scraped: chooses the format; knows no metric.
+// The endpoint for metrics scrapes: selects the format; knows no metric.
 import { acceptedFormat } from "../../control/metrics/accepted-format.ts";
 import { metricsTypes } from "../../control/metrics/text-format.ts";
 import type { Metrics } from "../../control/metrics/metrics.ts";
@@ -25,7 +25,7 @@ export function metricsEndpoints(metrics: Metrics): Endpoint[] {
 const text = { schema: { type: "string" } };
 
 const description = {
-  summary: "Metrics for Prometheus",
+  summary: "Get metrics for Prometheus",
   description:
     "In the text format of Prometheus, or as OpenMetrics if Accept asks for `application/openmetrics-text`. Names begin with" +
     " `sluice_`. A scrape costs the workers nothing.",

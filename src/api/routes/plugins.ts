@@ -31,7 +31,7 @@ function schemaEndpoints(plugins: ControlPlane["plugins"]): Endpoint[] {
       path: `${at.path}/schemas`,
       takesBody: false,
       description: {
-        summary: "List the plugins that there are",
+        summary: "List the available plugins",
         description: "Each with the schema, the defaults and an example of its configuration.",
         tags: [at.tag],
         responses: listResponses("PluginSchema", [400, 403, 500]),
@@ -57,7 +57,7 @@ function schemaEndpoints(plugins: ControlPlane["plugins"]): Endpoint[] {
             schema: { type: "string" },
           },
         ],
-        responses: plainResponses("PluginSchema", "What can be configured", [400, 403, 404, 500]),
+        responses: plainResponses("PluginSchema", "Schema of the plugin", [400, 403, 404, 500]),
       },
       answer: (call) => {
         requireKnownQuery(call, []);

@@ -1,4 +1,4 @@
-// The endpoint that looks at names before a certificate is ordered for them; decodes nothing itself.
+// The endpoint that checks names before a certificate is issued; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { bodyOf, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -13,10 +13,14 @@ export function preflightEndpoints({ preflight }: ControlPlane): Endpoint[] {
       description: {
         summary: "Check whether a certificate could be issued",
         description:
-          "For each name: whether it leads here, whether port 80 reaches this gateway, whether CAA records allow the authorities of the accounts, whether the DNS zone can be written. Answers 200 whatever is found; nothing is ordered.",
+          "Checks for each name: whether it resolves to this gateway, whether port 80 reaches it, whether CAA records permit the CAs of the accounts, whether the DNS zone is writable. Returns 200 with the result; requests no certificate.",
         tags: ["Certificates"],
         requestBody: bodyOf("PreflightInput"),
-        responses: plainResponses("PreflightReport", "What was found", [400, 403, 413, 415, 500]),
+        responses: plainResponses(
+          "PreflightReport",
+          "Result of the checks",
+          [400, 403, 413, 415, 500],
+        ),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

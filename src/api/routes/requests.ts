@@ -1,4 +1,4 @@
-// Endpoints of recent requests: filters and limits of a call in the words of the use-cases; knows no ring.
+// Endpoints of recent requests: decodes filters and limits; knows no ring.
 import type { Changes } from "../../control/change.ts";
 import type { Observation } from "../../control/observation.ts";
 import {
@@ -61,7 +61,7 @@ export function requestEndpoints(source: RequestSource, streams: EventStreams): 
       description: {
         summary: "Get a recent request",
         tags,
-        parameters: [pathParameter("Id of the request")],
+        parameters: [pathParameter("ID of the request")],
         responses: readResponses("Request"),
       },
       answer: async (call) => {
@@ -95,18 +95,21 @@ const tags = ["Requests"];
 
 const filterParameters = [
   queryParameter("status", "Only these statuses: `200`, `5xx`, `400-499`, or several with commas"),
-  queryParameter("host", "Only this host, or with `*.` in front all hosts below it"),
-  queryParameter("route", "Only what this route or stream route took: id or name"),
-  queryParameter("service", "Only what led to this service: id or name"),
+  queryParameter("host", "Only this host, or all its subdomains with a leading `*.`"),
+  queryParameter("route", "Only requests of this route or stream route: ID or name"),
+  queryParameter("service", "Only requests of this service: ID or name"),
   queryParameter("address", "Only clients with this address or in this network (CIDR)"),
-  queryParameter("q", "Only where the path, host, method, user agent or another text holds this"),
+  queryParameter(
+    "q",
+    "Only requests whose path, host, method, user agent or another text contains this",
+  ),
   queryParameter("kind", "Only `http` or only `stream`"),
 ];
 
 const listDescription = {
   summary: "List recent requests",
   description:
-    "The newest first: the last ones that ended on this gateway, as many as settings.retention.requests says, and connections" +
+    "Newest first: the last completed requests of this gateway, up to settings.retention.requests, and connections" +
     " of stream routes. Values of query parameters with names such as `token` are masked, see settings.requests.",
   tags,
   parameters: [
@@ -114,7 +117,7 @@ const listDescription = {
       name: "limit",
       in: "query",
       required: false,
-      description: "How many at most",
+      description: "Maximum number of requests",
       schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
     },
     ...filterParameters,
@@ -123,10 +126,10 @@ const listDescription = {
 };
 
 const streamDescription = {
-  summary: "Follow requests as they end, as server-sent events",
+  summary: "Stream completed requests as server-sent events",
   description:
-    "Each `request` event is a request as the list shows it. A `dropped` event tells how many were left out, because there were" +
-    " too many of them or because they were read too slowly. The stream ends with the session or token that it was opened with.",
+    "Each `request` event is a request as in the list. A `dropped` event holds the number of skipped requests, because there were" +
+    " too many of them or because the client read too slowly. The stream ends with its session or token.",
   tags,
   parameters: [
     ...filterParameters,

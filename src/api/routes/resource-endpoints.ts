@@ -1,4 +1,4 @@
-// The endpoints that every collection has: list, create, get, replace, patch, delete; what differs is given by name.
+// The endpoints of every collection: list, create, get, replace, patch, delete; a description holds the differences.
 import type { CollectionName } from "../../model/gateway-config.ts";
 import type { Resource } from "../../control/resource.ts";
 import {
@@ -29,7 +29,7 @@ import {
 export interface CollectionDescription {
   /** `/api/v1/services` */
   readonly path: string;
-  /** In sentences: `service`. */
+  /** Noun in sentences: `service`. */
   readonly word: string;
   /** Heading in the API reference. */
   readonly tag: string;
@@ -38,13 +38,13 @@ export interface CollectionDescription {
   readonly inputSchema: string;
   /** Query parameters of the list beside tag, name and q. */
   readonly parents?: readonly string[];
-  /** Parameters that filter by something else. */
+  /** Further filter parameters. */
   readonly filters?: readonly unknown[];
-  /** Whether objects have names that stand in for ids. */
+  /** Whether names can replace ids in paths. */
   readonly isNamed: boolean;
-  /** What those are called; default: name. */
+  /** Word for such a name; default: name. */
   readonly nameWord?: string;
-  /** What is special about replacing one, a sentence. */
+  /** A sentence about replacing one. */
   readonly replaceNote?: string;
 }
 
@@ -57,7 +57,7 @@ export function readEndpoints(at: CollectionDescription, resource: AnyResource):
   const parents = (at.parents ?? []).map((name) =>
     queryParameter(
       name,
-      `Only objects of this ${name.replace("_id", "").replace("_", " ")}: its id or name`,
+      `Only objects of this ${name.replace("_id", "").replace("_", " ")}: ID or name`,
     ),
   );
   return [
@@ -119,7 +119,7 @@ function createEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
   };
 }
 
-const CREATES = "An id that is not taken creates one.";
+const CREATES = "An unused ID creates the object.";
 
 function replaceEndpoint(at: CollectionDescription, resource: AnyResource): Endpoint {
   return {
@@ -177,7 +177,7 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
   };
 }
 
-/** Keeps the head of the response below what clients accept. */
+/** Limits the response head to what clients accept. */
 const MAX_DELETED_LENGTH = 4000;
 
 async function remove(call: Call, resource: AnyResource): Promise<Reply> {
@@ -196,7 +196,7 @@ async function remove(call: Call, resource: AnyResource): Promise<Reply> {
 }
 
 function idParameter({ word, isNamed, nameWord = "name" }: CollectionDescription) {
-  return pathParameter(isNamed ? `Id or ${nameWord} of the ${word}` : `Id of the ${word}`);
+  return pathParameter(isNamed ? `ID or ${nameWord} of the ${word}` : `ID of the ${word}`);
 }
 
 export function idOf(call: Call): string {

@@ -22,8 +22,8 @@ export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
       path,
       takesBody: false,
       description: {
-        summary: "List the revisions",
-        description: "Every change of the configuration that settings.retention keeps.",
+        summary: "List revisions",
+        description: "Every change of the configuration within settings.retention.",
         tags,
         responses: listResponses("Revision", [400, 403, 500]),
       },
@@ -37,7 +37,7 @@ export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
       path: `${path}/:id`,
       takesBody: false,
       description: {
-        summary: "Get a revision and what it changed",
+        summary: "Get a revision and its changes",
         tags,
         parameters: [pathParameter("Number of the revision")],
         responses: plainResponses("RevisionDetail", "The revision", [400, 403, 404, 500]),
@@ -52,9 +52,9 @@ export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
       path: `${path}/:id/restore`,
       takesBody: false,
       description: {
-        summary: "Bring back the state after a revision",
+        summary: "Restore the configuration of a revision",
         description:
-          "As a new revision. Users, tokens and single sign-on stay as they are, and so do secrets that it refers to.",
+          "Creates a new revision. Users, tokens, single sign-on and referenced secrets stay unchanged.",
         tags,
         parameters: [pathParameter("Number of the revision"), dryRunParameter, forceParameter],
         responses: writeResponses("Changes"),

@@ -24,13 +24,17 @@ export function routeEndpoints({ routes, explain }: ControlPlane): Endpoint[] {
       path: "/api/v1/routes/explain",
       takesBody: true,
       description: {
-        summary: "Explain which route takes a request",
+        summary: "Explain which route matches a request",
         description:
-          "The request is not made and nothing is changed: a worker decides as it would for a real one. `candidates` are the " +
-          "routes that came closest, at most 100, in the order in which they are tried.",
+          "Sends no request and changes nothing: a worker routes it like a real one. `candidates` are the " +
+          "closest routes, at most 100, in matching order.",
         tags: ["Routes"],
         requestBody: bodyOf("ExplainedRequest"),
-        responses: plainResponses("Explanation", "What would become of it", [400, 403, 500]),
+        responses: plainResponses(
+          "Explanation",
+          "What the gateway would do with the request",
+          [400, 403, 500],
+        ),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

@@ -20,11 +20,11 @@ const at = {
   inputSchema: "ServiceInput",
   isNamed: true,
   replaceNote:
-    "So does `targets`: without it, the targets are removed, and `X-Warning` says how many.",
+    "So does `targets`: without it, the gateway removes all targets, and `X-Warning` says how many.",
 };
 
 export function serviceEndpoints({ services, targets }: ControlPlane): Endpoint[] {
-  const service = pathParameter("Id or name of the service");
+  const service = pathParameter("ID or name of the service");
   return [
     ...readEndpoints(at, services),
     ...writeEndpoints(at, services),

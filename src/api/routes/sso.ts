@@ -1,4 +1,4 @@
-// Endpoints of single sign-on: the two ends of a sign-in, which browsers call, its settings, and the test of them.
+// Endpoints of single sign-on: start and callback of a sign-in, its settings and their test.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { type SsoErrorCode, ssoErrors } from "../../control/auth/sso/failure.ts";
 import { CALLBACK_PATH } from "../../control/auth/sso/sign-in.ts";
@@ -36,20 +36,20 @@ function startEndpoint(sso: SingleSignOn): Endpoint {
     path: "/api/v1/auth/sso/start",
     takesBody: false,
     description: {
-      summary: "Begin to sign in at the identity provider",
-      description: `A page to go to, not to fetch. ${errorsInWords}`,
+      summary: "Start a sign-in at the identity provider",
+      description: `A page to navigate to, not to fetch. ${errorsInWords}`,
       tags,
       parameters: [
-        queryParameter("redirect", "Path of this gateway to go to afterwards; default: `/`"),
+        queryParameter("redirect", "Path of this gateway to redirect to afterwards; default: `/`"),
       ],
       responses: redirectResponses("To the identity provider, or to `/?sso_error=` and a code", {
-        "400": "Single sign-on is off, or redirect is no path of this gateway",
+        "400": "Single sign-on is disabled, or redirect is not a path of this gateway",
       }),
     },
     answer: async (call) => {
       requireKnownQuery(call, ["redirect"]);
       const redirect = call.query.get("redirect");
-      const started = await sso.start({ ...visitorOf(call), redirect });
+      const started = await sso.start({ ...browserOf(call), redirect });
       if ("error" in started) return toErrorPage(started.error, []);
       return redirectTo(started.url, [started.cookie]);
     },
@@ -62,22 +62,22 @@ function callbackEndpoint({ sso, auth }: ControlPlane): Endpoint {
     path: CALLBACK_PATH,
     takesBody: false,
     description: {
-      summary: "Come back from the identity provider",
+      summary: "Complete a sign-in from the identity provider",
       description: `The redirect URI to register at the provider. ${errorsInWords}`,
       tags,
       parameters: [
-        queryParameter("state", "As the gateway sent it"),
-        queryParameter("code", "To be exchanged for tokens"),
-        queryParameter("error", "Why there is no code"),
+        queryParameter("state", "State that the gateway sent"),
+        queryParameter("code", "Authorization code"),
+        queryParameter("error", "Error code of the provider"),
       ],
       responses: redirectResponses(
-        "To the page asked for, with the session cookie, or to `/?sso_error=` and a code",
+        "To the requested page, with the session cookie, or to `/?sso_error=` and a code",
       ),
     },
     answer: async (call) => {
       const cookies = call.headers.get("cookie");
       const parameters = call.query;
-      const finished = await sso.finish({ ...visitorOf(call), parameters, cookies });
+      const finished = await sso.finish({ ...browserOf(call), parameters, cookies });
       const spent = sso.expiredCookie(call.origin);
       if ("error" in finished) return toErrorPage(finished.error, [spent]);
       const isSecure = sso.hasSecureCookies(call.origin);
@@ -95,7 +95,7 @@ function settingsEndpoints({ settings }: SingleSignOn): Endpoint[] {
       takesBody: false,
       description: {
         summary: "Get the settings of single sign-on",
-        description: "Without the client secret: `client_secret_set` tells whether there is one.",
+        description: "Without the client secret: `client_secret_set` says whether one is set.",
         tags,
         responses: readResponses("Sso"),
       },
@@ -110,7 +110,7 @@ function settingsEndpoints({ settings }: SingleSignOn): Endpoint[] {
       takesBody: true,
       description: {
         summary: "Replace the settings of single sign-on",
-        description: "Absent fields return to their defaults, but the client secret stays.",
+        description: "Absent fields return to their defaults, except the client secret.",
         tags,
         parameters: [dryRunParameter, ifMatchParameter],
         requestBody: bodyOf("SsoInput"),
@@ -148,9 +148,9 @@ function testEndpoint(sso: SingleSignOn): Endpoint {
     description: {
       summary: "Test the settings of single sign-on",
       description:
-        "Asks the provider with the stored settings, enabled or not, and says in words what is wrong. Nobody is signed in.",
+        "Checks the stored settings with the provider, enabled or not, and reports what is wrong. Signs no user in.",
       tags,
-      responses: plainResponses("SsoTest", "What was found"),
+      responses: plainResponses("SsoTest", "Result of the test"),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);
@@ -159,7 +159,7 @@ function testEndpoint(sso: SingleSignOn): Endpoint {
   };
 }
 
-const visitorOf = ({ principal, headers, origin }: Call) => ({
+const browserOf = ({ principal, headers, origin }: Call) => ({
   origin,
   address: principal.address,
   userAgent: headers.get("user-agent") ?? "",
@@ -174,19 +174,19 @@ function redirectTo(location: string, cookies: readonly string[]): Response {
   return new Response(null, { status: 302, headers });
 }
 
-const errorsInWords = `A sign-in that fails ends at \`/?sso_error=\` and one of these codes: ${Object.entries(
+const errorsInWords = `A failed sign-in ends at \`/?sso_error=\` and one of these codes: ${Object.entries(
   ssoErrors,
 )
   .map(([code, meaning]) => `\`${code}\` (${meaning})`)
   .join(", ")}.`;
 
 function redirectResponses(found: string, others: Readonly<Record<string, string>> = {}) {
-  const location = { description: "Where to go", schema: { type: "string" } };
+  const location = { description: "Target of the redirect", schema: { type: "string" } };
   const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   const refusals = Object.entries({
     ...others,
-    "403": "The address may not use the management API",
-    "500": "The gateway failed",
+    "403": "The address is not allowed to use the management API",
+    "500": "Internal error",
   });
   return {
     "302": { description: found, headers: { Location: location } },

@@ -1,4 +1,4 @@
-// The endpoint of the dashboard: what is asked for, in the words of the use-case; knows no counter.
+// The endpoint of traffic statistics: decodes the query; knows no counter.
 import type { Changes } from "../../control/change.ts";
 import type { Observation } from "../../control/observation.ts";
 import { ranges, type StatsRange, type StatsSubject } from "../../control/stats/stats.ts";
@@ -67,30 +67,30 @@ function subjectOf(call: Call, { config }: Changes): StatsSubject | null {
   const named: ReadonlyMap<string, { readonly id: string; readonly name?: string | null }> =
     kind === "route" ? config.routes : kind === "service" ? config.services : config.targets;
   const found = [...named.values()].find(({ id, name }) => id === text || name === text);
-  // What is gone still has a past.
+  // Deleted objects still have a history.
   return { kind, id: found?.id ?? text };
 }
 
 const description = {
-  summary: "Figures of the traffic, now and in the past",
+  summary: "Get traffic statistics, present and past",
   description:
-    "`now` is the last minute, `history` the time that `range` names: the last hour by minutes, the last day by five minutes, the" +
-    " last 30 days by hours. Percentiles are those of all requests of the time, at most 6.2 % off. Of routes, services and targets" +
-    " those with the most requests are listed, the rest is `_other`; `_none` are requests that no route took.",
+    "`now` is the last minute, `history` covers `range`: the last hour by minutes, the last day by five minutes, the" +
+    " last 30 days by hours. Percentiles cover all requests of the range, with an error of at most 6.2 %. Of routes, services and targets" +
+    " it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched.",
   tags: ["Statistics"],
   parameters: [
     queryParameter("range", "`1h` (default), `24h` or `30d`"),
     queryParameter(
       "top",
-      `How many routes, services and targets are listed; 1 to ${MAX_TOP}, default ${DEFAULT_TOP}`,
+      `Number of routes, services and targets; 1 to ${MAX_TOP}, default ${DEFAULT_TOP}`,
     ),
-    queryParameter("route", "Points of this route only: id or name"),
-    queryParameter("service", "Points of this service only: id or name"),
-    queryParameter("target", "Points of this target only: id"),
+    queryParameter("route", "Only this route: ID or name"),
+    queryParameter("service", "Only this service: ID or name"),
+    queryParameter("target", "Only this target: ID"),
   ],
   responses: {
     "200": {
-      description: "The figures",
+      description: "The statistics",
       content: { "application/json": { schema: { $ref: "#/components/schemas/Stats" } } },
     },
     ...errorResponses([400, 401, 403, 500]),

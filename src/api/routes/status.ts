@@ -1,4 +1,4 @@
-// Endpoints about the gateway itself, open to everybody: no secrets and no addresses in what they answer.
+// Public endpoints about the gateway itself: no secrets and no addresses in their responses.
 import type { Clock } from "../../clock.ts";
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { hostWarnings } from "../../control/host-warnings.ts";
@@ -23,9 +23,9 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       path: "/healthz",
       takesBody: false,
       description: {
-        summary: "Whether the gateway runs",
+        summary: "Check whether the gateway runs",
         tags,
-        responses: plainResponses("Health", "It runs"),
+        responses: plainResponses("Health", "The gateway runs"),
       },
       answer: () => ({ body: { status: "ok" } }),
     },
@@ -34,7 +34,7 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       path: "/readyz",
       takesBody: false,
       description: {
-        summary: "Whether every worker serves the current configuration",
+        summary: "Check whether every worker serves the current configuration",
         tags,
         responses: plainResponses("Ready", "All workers serve the current configuration"),
       },
@@ -45,7 +45,7 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       path: "/api/v1/admin/status",
       takesBody: false,
       description: {
-        summary: "Status of the gateway",
+        summary: "Get the status of the gateway",
         tags,
         responses: plainResponses("Status", "The status"),
       },

@@ -26,9 +26,9 @@ export function streamRouteEndpoints(control: ControlPlane): Endpoint[] {
       takesBody: false,
       description: {
         summary: "List the connections of a stream route",
-        description: "As they are now, on all workers, oldest first.",
+        description: "Open connections on all workers, oldest first.",
         tags: [at.tag],
-        parameters: [pathParameter("Id or name of the stream route")],
+        parameters: [pathParameter("ID or name of the stream route")],
         responses: readResponses("Connection", { list: true }),
       },
       answer: async (call) => {
@@ -41,9 +41,9 @@ export function streamRouteEndpoints(control: ControlPlane): Endpoint[] {
       path: "/api/v1/connections/:id",
       takesBody: false,
       description: {
-        summary: "Cut a connection",
+        summary: "Close a connection",
         tags: [at.tag],
-        parameters: [pathParameter("Id of the connection")],
+        parameters: [pathParameter("ID of the connection")],
         responses: deleteResponses(),
       },
       answer: async (call) => {

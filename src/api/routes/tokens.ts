@@ -32,9 +32,9 @@ function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
       path,
       takesBody: false,
       description: {
-        summary: "Whether there is an admin token",
+        summary: "Get the status of the admin token",
         tags,
-        responses: plainResponses("AdminTokenStatus", "What is known of it", [403, 500]),
+        responses: plainResponses("AdminTokenStatus", "Status of the admin token", [403, 500]),
       },
       answer: (call) => {
         requireKnownQuery(call, []);
@@ -46,9 +46,8 @@ function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
       path,
       takesBody: false,
       description: {
-        summary: "Make the admin token, or a new one in its place",
-        description:
-          "The token is shown in this answer only; the one before is worth nothing from here on.",
+        summary: "Create or replace the admin token",
+        description: "Only this response shows the token; the previous one becomes invalid.",
         tags,
         responses: plainResponses("AdminToken", "The token", [403, 500]),
       },
@@ -64,7 +63,7 @@ function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
       description: {
         summary: "Delete the admin token",
         tags,
-        responses: plainResponses("Deleted", "It is worth nothing any more", [403, 404, 500]),
+        responses: plainResponses("Deleted", "The token is invalid", [403, 404, 500]),
       },
       answer: (call) => {
         requireKnownQuery(call, []);

@@ -1,4 +1,4 @@
-// Endpoints of export and import: which form a document has on the wire; knows nothing of what is in it.
+// Endpoints of export and import: the format of the configuration file; knows nothing of its content.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { importSources, MAX_SOURCE_BYTES } from "../../control/import/convert.ts";
 import type { DocumentForm, ReadTask } from "../../control/transfer/reading.ts";
@@ -23,7 +23,7 @@ export const MAX_IMPORT_BYTES = 67_108_864;
 /** Twice what 64 MiB take over 10 Mbit/s. */
 const IMPORT_DEADLINE_MS = 120_000;
 
-/** `program` is what documents are said to be written by. */
+/** `program` is the name of the writer in exports. */
 export function transferEndpoints({ transfer }: ControlPlane, program: string): Endpoint[] {
   return [
     {
@@ -67,7 +67,7 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
   ];
 }
 
-/** A document of ours, or what another program is configured with. */
+/** A configuration file of Sluice, or another program's configuration. */
 function taskOf(call: Call): ReadTask {
   const { bytes, type } = call.body as ReceivedDocument;
   const form: DocumentForm =
@@ -88,7 +88,7 @@ function toResponse(document: object, type: DocumentType): Response {
 
 interface ReceivedDocument {
   readonly bytes: Uint8Array;
-  /** Null: it is another program's configuration, whatever it is said to be. */
+  /** Null: another program's configuration, whatever its content type. */
   readonly type: DocumentType | null;
 }
 
@@ -106,7 +106,7 @@ function typeOf(contentType: string | null): DocumentType {
   throw new ApiError(415, "the body must be application/json or application/yaml");
 }
 
-/** One of the words; the first when the caller says nothing. */
+/** One of the words; default: the first. */
 function wordOf<T extends string>(call: Call, name: string, words: readonly [T, ...T[]]): T {
   const value = call.query.get(name);
   if (value === null) return words[0];
@@ -119,7 +119,7 @@ const passphraseHeader = {
   name: "X-Passphrase",
   in: "header",
   required: false,
-  description: "12 to 1024 printable ASCII characters that the document is encrypted under",
+  description: "12 to 1024 printable ASCII characters that encrypt the export",
   schema: { type: "string" },
 };
 
@@ -132,8 +132,8 @@ const documentContent = {
 const exportDescription = {
   summary: "Export the configuration",
   description:
-    "Plain: users and tokens are left out, secrets are `***`; those below admin get nothing that only admins may read." +
-    " With `secrets=1`, for admins: everything that makes this gateway, encrypted under X-Passphrase.",
+    "A plain export has no users and tokens, and `***` for secrets; roles below admin get nothing that only admins may read." +
+    " With `secrets=1`, for admins: the complete gateway, encrypted with X-Passphrase.",
   tags,
   parameters: [
     queryParameter("format", "`json` (default) or `yaml`"),
@@ -141,7 +141,7 @@ const exportDescription = {
     passphraseHeader,
   ],
   responses: {
-    "200": { description: "The document", content: documentContent },
+    "200": { description: "The configuration file", content: documentContent },
     ...errorResponses([400, 403, 500]),
   },
 };
@@ -149,13 +149,13 @@ const exportDescription = {
 const importDescription = {
   summary: "Import a configuration",
   description:
-    "All of it or nothing, as one change. What the document does not name stays as it is: `merge` adds and updates," +
-    " `replace` also deletes what the lists in the document do not hold. `***` stands for the secret that the gateway has. Up to 64 MiB." +
-    " With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` tells what became of it.",
+    "Applies the whole file as one atomic change. Objects that the file does not name stay unchanged: `merge` adds and updates," +
+    " `replace` also deletes objects that the lists in the file do not hold. `***` preserves the stored secret. Up to 64 MiB." +
+    " With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` holds the results.",
   tags,
   parameters: [
     queryParameter("mode", "`merge` (default) or `replace`"),
-    queryParameter("from", "`kong`, `caddy` or `npm`: the program that the body is from"),
+    queryParameter("from", "`kong`, `caddy` or `npm`: the program whose configuration the body is"),
     dryRunParameter,
     forceParameter,
     passphraseHeader,

@@ -25,7 +25,7 @@ const at = {
 };
 
 const tags = [at.tag];
-const user = pathParameter("Id or e-mail address of the user");
+const user = pathParameter("ID or e-mail address of the user");
 
 export function userEndpoints(control: ControlPlane): Endpoint[] {
   const { users } = control;
@@ -51,7 +51,7 @@ function passwordEndpoint({ account }: ControlPlane): Endpoint {
     description: {
       summary: "Change the password of a user",
       description:
-        "Everybody may change their own password and gives the old one with it; admins need none for other users. " +
+        "Users may change their own password and must send the old one; admins need none for other users. " +
         "All other sessions of the user end.",
       tags,
       parameters: [user, dryRunParameter, ifMatchParameter],
@@ -73,11 +73,11 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
       path,
       takesBody: false,
       description: {
-        summary: "What a user signs in with",
-        description: "Everybody may ask for themselves, admins for everybody.",
+        summary: "Get the sign-in methods of a user",
+        description: "Users may read their own, admins those of all users.",
         tags,
         parameters: [user],
-        responses: plainResponses("SignInMeans", "What there is", [403, 404, 500]),
+        responses: plainResponses("SignInMeans", "Sign-in methods of the user", [403, 404, 500]),
       },
       answer: (call) => {
         requireKnownQuery(call, []);
@@ -89,13 +89,13 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
       path,
       takesBody: true,
       description: {
-        summary: "Begin the use of a second factor",
+        summary: "Set up the second factor",
         description:
-          "Only for oneself. The key is shown once, for an authenticator app; codes are asked for from the moment one is confirmed.",
+          "Only for the user's own account. The key for the authenticator app is shown once; sign-in requires codes after the confirmation.",
         tags,
         parameters: [user],
         requestBody: bodyOf("OwnPassword"),
-        responses: plainResponses("TotpSetup", "What the authenticator app needs", changeErrors),
+        responses: plainResponses("TotpSetup", "Key for the authenticator app", changeErrors),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
@@ -109,11 +109,11 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
       description: {
         summary: "Confirm the second factor with a code",
         description:
-          "Only for oneself. From here on a code is needed to sign in. The recovery codes are shown once; each of them works once in the place of a code.",
+          "Only for the user's own account. From then on sign-in requires a code. The recovery codes are shown once; each works once instead of a code.",
         tags,
         parameters: [user],
         requestBody: bodyOf("TotpCode"),
-        responses: plainResponses("RecoveryCodes", "The second factor is in use", changeErrors),
+        responses: plainResponses("RecoveryCodes", "The second factor is enabled", changeErrors),
       },
       answer: (call) => {
         requireKnownQuery(call, []);
@@ -125,9 +125,9 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
       path,
       takesBody: "optional",
       description: {
-        summary: "Turn the second factor off",
+        summary: "Disable the second factor",
         description:
-          "Everybody may do so for themselves and gives the password with it; admins may for others and send no body.",
+          "Users may disable their own and must send the password; admins may disable that of others without a body.",
         tags,
         parameters: [user],
         requestBody: { ...bodyOf("OwnPassword"), required: false },

@@ -1,15 +1,15 @@
-// Gives accounts new keys at their authorities, so that a broken-off change locks nobody out; knows no certificate and no HTTP.
+// Rolls over account keys at the CA; an interrupted rollover loses no account. Knows no certificate and no HTTP.
 import type { AcmeAccount } from "../../model/acme-account.ts";
 import type { Changes } from "../change.ts";
 import type { Draft } from "../draft.ts";
 import type { Actor } from "../principal.ts";
 import { newAccountKey } from "./accounts.ts";
 import { AcmeFailure } from "./failure.ts";
-import { openAuthority, openWithNextKey, type OpenParts } from "./issue.ts";
+import { openCa, openWithNextKey, type OpenParts } from "./issue.ts";
 
 /**
- * Resolves when the authority knows the account by a new key. The key is stored before the authority hears of it: whoever
- * lost it in between could do nothing with the account any more. Throws an AcmeFailure.
+ * Resolves when the CA has accepted the new key. Stores the key before the request: without it the account would be lost.
+ * Throws an AcmeFailure.
  */
 export async function changeAccountKey(
   account: AcmeAccount,
@@ -29,35 +29,35 @@ export async function changeAccountKey(
         draft.summary = `${what} ACME account "${now.name}"`;
       },
     });
-  await write("begin to change the key of", ({ sealed_next_key: next }) => ({
+  await write("start the key rollover of", ({ sealed_next_key: next }) => ({
     sealed_next_key: next ?? box.seal(newAccountKey()),
   }));
   const begun = changes.config.acme_accounts.get(account.id);
   const next = begun?.sealed_next_key ?? null;
   if (begun === undefined || next === null) return;
   try {
-    // One that was broken off may have reached the authority.
+    // An interrupted rollover may have reached the CA.
     if ((await openWithNextKey(begun, parts)) === null)
       await changeAt(begun, box.open(next), parts);
   } catch (error) {
-    // Where nobody knows whether it was heard, both keys are kept.
+    // Retains both keys while it is unknown which one the CA accepts.
     if (error instanceof AcmeFailure && !error.isOutage)
-      await write("give up changing the key of", () => ({ sealed_next_key: null }));
+      await write("cancel the key rollover of", () => ({ sealed_next_key: null }));
     throw error;
   }
-  await write("change the key of", (now) =>
+  await write("roll over the key of", (now) =>
     now.sealed_next_key === next ? { sealed_key: next, sealed_next_key: null } : {},
   );
 }
 
-/** An authority that has lost the account gets it once more. */
+/** Registers the account again when the CA has lost it. */
 async function changeAt(account: AcmeAccount, key: string, parts: OpenParts): Promise<void> {
-  const authority = await openAuthority(account, parts);
+  const ca = await openCa(account, parts);
   try {
-    await authority.changeKey(key);
+    await ca.changeKey(key);
   } catch (error) {
     if (!(error instanceof AcmeFailure) || error.type !== "accountDoesNotExist") throw error;
-    authority.forget();
-    await (await openAuthority(account, parts)).changeKey(key);
+    ca.forget();
+    await (await openCa(account, parts)).changeKey(key);
   }
 }

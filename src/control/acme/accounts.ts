@@ -1,4 +1,4 @@
-// Accounts at certificate authorities: their keys are made here and never shown; registering them is somebody else's work.
+// Accounts at CAs: generates their keys and never shows them; does not register them.
 import { generateKeyPairSync } from "node:crypto";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { certificatesProblem } from "../../crypto/certificate-chain.ts";
@@ -9,7 +9,7 @@ import type { Changes } from "../change.ts";
 import type { Draft } from "../draft.ts";
 import { Resource, type ResourceKind } from "../resource.ts";
 
-/** What clients see of an account: none of its keys. */
+/** An account in responses: none of its keys. */
 export type AcmeAccountView = Omit<
   AcmeAccount,
   "sealed_key" | "sealed_next_key" | "sealed_eab_key"
@@ -35,12 +35,12 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
     if (!fields.terms_agreed)
       throw invalid(
         "terms_agreed",
-        "must be true: certificates are issued only to those who agree to the authority's terms of service",
+        "must be true: the CA only issues certificates after you agree to its terms of service",
       );
     if (directoryOf(fields) === null)
       throw invalid(
         "staging_directory_url",
-        "is required: of this authority no directory for trials is known",
+        "is required: no staging directory of this CA is known",
       );
     const wrong =
       fields.ca_certificates === "" ? null : certificatesProblem(fields.ca_certificates);
@@ -76,7 +76,7 @@ function sealEabKey(
     if (sealed === null) throw invalid("eab_hmac_key", "is required with eab_key_id");
     return sealed;
   }
-  // Sealing gives something new each time, and writing what is there already must change nothing.
+  // Sealing returns a new text each time, but writing the stored value again must change nothing.
   if (draft.isByAdmin && sealed !== null && box.open(sealed) === eabKey) return sealed;
   const next = box.seal(eabKey);
   draft.markSent(next);

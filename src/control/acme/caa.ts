@@ -1,4 +1,4 @@
-// What CAA records (RFC 8659) allow an authority to issue, and what authorities call themselves in them; reads no record itself.
+// Evaluates CAA records (RFC 8659) for a CA, and finds the identities of CAs in them; reads no record itself.
 import type { CaaRecord } from "node:dns";
 import { isDocument } from "../body.ts";
 import { readText } from "../auth/sso/provider-request.ts";
@@ -9,11 +9,11 @@ export interface CaaQuestion {
   readonly records: readonly CaaRecord[];
   readonly isWildcard: boolean;
   readonly challenge: ChallengeType;
-  /** Names by which the authority calls itself in these records. */
+  /** Identities of the CA in these records. */
   readonly identities: readonly string[];
 }
 
-/** Null: it may issue; otherwise who may, or what is in the way, in words. */
+/** Null: it may issue; otherwise the reason. */
 export function caaRefusal({
   records,
   isWildcard,
@@ -22,17 +22,17 @@ export function caaRefusal({
 }: CaaQuestion): string | null {
   const plain = records.flatMap(({ issue }) => (issue === undefined ? [] : [issue]));
   const wild = records.flatMap(({ issuewild }) => (issuewild === undefined ? [] : [issuewild]));
-  // RFC 8659 section 4.3: only where there are none for wildcards do the others hold for them.
+  // RFC 8659 section 4.3: issue applies to wildcards only without issuewild.
   const values = isWildcard && wild.length > 0 ? wild : plain;
   if (values.length === 0) return null;
   const allowed = values.map(parse);
   const ours = allowed.filter(({ issuer }) => identities.includes(issuer));
   if (ours.length === 0) {
     const names = [...new Set(allowed.map(({ issuer }) => issuer))].filter((name) => name !== "");
-    return names.length === 0 ? "they allow no authority" : `they only allow ${names.join(", ")}`;
+    return names.length === 0 ? "they permit no CA" : `they only permit ${names.join(", ")}`;
   }
   const fits = ours.some(({ methods }) => methods === null || methods.includes(challenge));
-  return fits ? null : `they do not allow the challenge ${challenge}`;
+  return fits ? null : `they do not permit the challenge ${challenge}`;
 }
 
 /** RFC 8659 section 4.2, RFC 8657 section 4. */
@@ -44,7 +44,7 @@ function parse(value: string) {
   return { issuer, methods: methods?.split(",").map((method) => method.trim()) ?? null };
 }
 
-/** Of directories that do not say so themselves, by a part of their host. */
+/** Identities for directories without caaIdentities, by a part of their host. */
 const knownIdentities: readonly (readonly [string, readonly string[]])[] = [
   ["letsencrypt.org", ["letsencrypt.org"]],
   ["zerossl.com", ["sectigo.com"]],
@@ -56,7 +56,7 @@ const knownIdentities: readonly (readonly [string, readonly string[]])[] = [
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 65_536;
 
-/** RFC 8555 section 7.1.1: the directory says so. Empty when neither it nor anybody else does. */
+/** From the directory (RFC 8555 section 7.1.1), else the known ones; empty: unknown. */
 export async function identitiesOf(account: AcmeAccount): Promise<readonly string[]> {
   const { directory_url: url, ca_certificates: ca } = account;
   try {
@@ -67,11 +67,11 @@ export async function identitiesOf(account: AcmeAccount): Promise<readonly strin
     });
     const directory: unknown = JSON.parse((await readText(response, MAX_BYTES)) ?? "");
     const meta = isDocument(directory) ? directory["meta"] : undefined;
-    const told = isDocument(meta) ? meta["caaIdentities"] : undefined;
-    if (Array.isArray(told) && told.length > 0)
-      return told.map((name) => String(name).toLowerCase());
+    const declared = isDocument(meta) ? meta["caaIdentities"] : undefined;
+    if (Array.isArray(declared) && declared.length > 0)
+      return declared.map((name) => String(name).toLowerCase());
   } catch {
-    // What is well known holds while it cannot be asked.
+    // Known identities apply while the directory is unreachable.
   }
   const host = URL.parse(url)?.hostname ?? "";
   const known = knownIdentities.find(([name]) => host === name || host.endsWith(`.${name}`));

@@ -1,4 +1,4 @@
-// What a certificate that is to be ordered has to say, and what it keeps while that goes on; talks to no authority.
+// Fields of an ACME certificate: their validation, and the present material during an order; sends no request to a CA.
 import { isIP } from "node:net";
 import type { Certificate, CertificateInput } from "../../model/certificate.ts";
 import { invalid } from "../../model/error.ts";
@@ -7,7 +7,7 @@ import { resolveKey } from "../key.ts";
 
 type IssuingFields = Pick<Certificate, "domains" | "acme_account_ids" | "dns_provider_id">;
 
-/** Names of accounts and of the provider become ids; throws a 400 that names the field. */
+/** Resolves names of accounts and the provider to ids; throws a 400 with the field. */
 export function issuingFields(input: CertificateInput, config: GatewayConfig): IssuingFields {
   const { dns_provider_id: provider } = input;
   const ids = input.acme_account_ids.map((key, index) =>
@@ -27,9 +27,12 @@ export function issuingFields(input: CertificateInput, config: GatewayConfig): I
 function namesToOrder(domains: readonly string[]): string[] {
   for (const [index, name] of domains.entries()) {
     if (!name.includes("."))
-      throw invalid(`domains[${index}]`, "must be a name with a dot: no authority knows others");
+      throw invalid(`domains[${index}]`, "must be a name with a dot: CAs issue for no others");
     if (isIP(name) !== 0)
-      throw invalid(`domains[${index}]`, "must be a name: none is ordered for addresses");
+      throw invalid(
+        `domains[${index}]`,
+        "must be a name: certificates for addresses are not supported",
+      );
   }
   return [...new Set(domains.map((name) => name.toLowerCase()))];
 }
@@ -39,7 +42,7 @@ type Material = Pick<
   "certificate" | "sealed_key" | "not_before" | "not_after" | "issuer" | "fingerprint"
 >;
 
-/** As long as nothing has been issued. */
+/** Before the first issue. */
 export const materialOfNone: Material = {
   certificate: null,
   sealed_key: null,
@@ -49,7 +52,7 @@ export const materialOfNone: Material = {
   fingerprint: null,
 };
 
-/** What is there stays in use until the authority has issued another; one that was made here is worth no more than the default. */
+/** The present certificate stays in use until the CA has issued a new one; a self-signed one is dropped for the default. */
 export function materialWhileOrdered(old: Certificate | null): Material {
   if (old === null || old.source === "self_signed") return materialOfNone;
   const { certificate, sealed_key, not_before, not_after, issuer, fingerprint } = old;

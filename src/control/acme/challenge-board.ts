@@ -1,7 +1,7 @@
-// What all workers show authorities at the moment: proofs are put up before the authority is told, and taken down afterwards.
+// The challenge responses that all workers serve: published before the CA checks them, removed afterwards.
 import type { Challenges } from "../../snapshot/message.ts";
 
-/** Brings it to every worker; resolves when each of them shows it. */
+/** Publishes them to every worker; resolves when each of them serves them. */
 export type ShowChallenges = (challenges: Challenges) => Promise<void>;
 
 export type HttpProof = Challenges["http"][number];
@@ -15,13 +15,13 @@ export class ChallengeBoard {
   #wanted: readonly string[] = [];
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `failed`: proofs that are over could not be taken down everywhere. */
+  /** `failed`: a worker did not remove old responses. */
   constructor(show: ShowChallenges, failed: (error: unknown) => void) {
     this.#show = show;
     this.#failed = failed;
   }
 
-  /** Resolves when every worker shows the proofs; the function takes them down again. */
+  /** Resolves when every worker serves the responses; the function removes them. */
   async putUp(proofs: {
     readonly http: readonly HttpProof[];
     readonly tls: readonly TlsProof[];
@@ -42,14 +42,14 @@ export class ChallengeBoard {
     return takeDown;
   }
 
-  /** From now on handshakes for these names are reported when no certificate is there. */
+  /** Workers report handshakes for these names without a certificate from now on. */
   watch(names: readonly string[]): void {
     if (Bun.deepEquals(names, this.#wanted)) return;
     this.#wanted = names;
     this.#publish().catch(this.#failed);
   }
 
-  /** One after the other, so that no worker is left with an older state than it was told last. */
+  /** Serialized, so that every worker ends with the latest state. */
   #publish(): Promise<void> {
     const next = this.#last.then(() =>
       this.#show({ http: [...this.#http], tls: [...this.#tls], wanted: this.#wanted }),

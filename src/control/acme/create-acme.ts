@@ -1,4 +1,4 @@
-// Puts the issuing of certificates together and gives it to those who ask for it; decides nothing.
+// Assembles the ACME client and offers its operations; decides nothing.
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
@@ -20,9 +20,9 @@ import type { DnsParts } from "./dns-proof.ts";
 import { AcmeEngine } from "./engine.ts";
 import { AcmeFailure } from "./failure.ts";
 import type { AcmeStore } from "./state.ts";
-import { Told } from "./told.ts";
+import { AcmeEvents } from "./acme-events.ts";
 
-/** What issuing needs from outside. */
+/** External parts of the ACME client. */
 export interface AcmeParts {
   readonly store: AcmeStore;
   readonly show: ShowChallenges;
@@ -30,7 +30,7 @@ export interface AcmeParts {
 
 export interface AcmeOptions {
   readonly acme?: AcmeParts;
-  /** Absent: no name can be proved by DNS. */
+  /** Absent: no dns-01. */
   readonly dns?: DnsParts;
   readonly changes: Changes;
   readonly audit: AuditLog;
@@ -40,14 +40,14 @@ export interface AcmeOptions {
   readonly log: Log;
 }
 
-/** Where nothing is served, nothing is issued. */
+/** Without workers, no certificates are issued. */
 const idleParts: AcmeParts = {
   store: { load: () => new Map(), put() {}, remove() {} },
   show: () => Promise.resolve(),
 };
 
 const unavailable = () => {
-  throw new AcmeFailure("no name can be proved by DNS here");
+  throw new AcmeFailure("dns-01 is not available here");
 };
 
 const noDns: DnsParts = {
@@ -63,30 +63,30 @@ export class Acme {
 
   constructor(options: AcmeOptions) {
     this.#options = options;
-    const told = new Told(options.events, options.clock);
+    const events = new AcmeEvents(options.events, options.clock);
     const { acme = idleParts, dns = noDns } = options;
-    this.engine = new AcmeEngine({ ...options, ...acme, dns, told });
+    this.engine = new AcmeEngine({ ...options, ...acme, dns, events });
   }
 
-  /** Has a new one issued now; throws a 409 for one that no authority has to do with. */
+  /** Requests a new certificate now; throws a 409 for one without ACME. */
   renew(certificate: Certificate, by: Actor): void {
     requireAcme(certificate, "renewed");
     if (!certificate.enabled)
-      throw new ApiError(409, `certificate "${certificate.name}" is switched off`);
+      throw new ApiError(409, `certificate "${certificate.name}" is disabled`);
     if (certificate.domains.length === 0)
       throw new ApiError(
         409,
-        `certificate "${certificate.name}" has no names of its own: it is ordered for those that clients ask for`,
+        `certificate "${certificate.name}" has no names of its own: it is an on-demand template`,
       );
     this.engine.askFor(certificate);
     this.#record("renew", certificate, by);
   }
 
-  /** Takes it back at its authority; from then on nobody is shown it. Another one is ordered at once. */
+  /** Revokes it at its CA and takes it out of service. Requests a new one at once. */
   async revoke(certificate: Certificate, body: unknown, by: Actor): Promise<void> {
     const { reason } = decode(revocationInput, body ?? {});
     requireAcme(certificate, "revoked");
-    // Once the authority has heard of it nothing can be taken back.
+    // A revocation cannot be undone: check first.
     this.#options.changes.requireOpen(by);
     if (!isIssued(certificate))
       throw new ApiError(409, `certificate "${certificate.name}" has not been issued yet`);
@@ -109,12 +109,12 @@ export class Acme {
     });
   }
 
-  /** Has the authority know the account by a new key; throws a 409 when it will not, or while something is ordered with it. */
+  /** Rolls over the account key; throws a 409 when the CA refuses it, or during an order. */
   async rotateKey(accountId: string, by: Actor): Promise<void> {
     const account = this.#options.changes.config.acme_accounts.get(accountId);
     if (account === undefined) return;
     if (!account.enabled || !account.terms_agreed)
-      throw new ApiError(409, `ACME account "${account.name}" is not in use`);
+      throw new ApiError(409, `ACME account "${account.name}" is disabled`);
     try {
       await this.engine.changeKey(account, by);
     } catch (error) {

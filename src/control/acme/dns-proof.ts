@@ -1,4 +1,4 @@
-// Proves names with TXT records: finds where the record belongs and who may write it; knows no provider's API.
+// dns-01 challenges: finds the record's name and the provider that may write it; knows no provider's API.
 import type { DnsProvider } from "../../model/dns-provider.ts";
 import type {
   CreateDnsClient,
@@ -14,30 +14,30 @@ export interface DnsParts {
   readonly waitForPropagation: WaitForPropagation;
   /** A provider with readable secrets. */
   readonly open: (provider: DnsProvider) => OpenedDnsProvider;
-  /** Where a name is delegated to; null: it is no alias. */
+  /** Target of a CNAME; null: the name is no alias. */
   readonly aliasOf: (name: string) => Promise<string | null>;
 }
 
 const MAX_ALIASES = 8;
-/** How long a stop may wait for records to be taken down. */
+/** How long a stop may wait for the removal of records. */
 const LAST_REQUEST_MS = 3000;
 
-/** A record that the provider has taken. */
+/** A record that the provider has accepted. */
 export interface DnsProof {
-  /** Resolves when the name servers have it. */
+  /** Resolves when the name servers return it. */
   appears(): Promise<void>;
   takeDown(): Promise<void>;
 }
 
 export interface DnsProofOptions {
-  /** Providers that may be used. */
+  /** Candidate providers. */
   readonly providers: readonly DnsProvider[];
-  /** Whether the only one was named: it is not asked for its zones, but those that somebody has set hold. */
+  /** Whether the certificate names the provider: its zones are not discovered, but configured ones apply. */
   readonly isChosen: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the provider has taken the record. `name`: without `*.`. */
+/** Resolves when the provider has accepted the record. `name`: without `*.`. */
 export async function putUpRecord(
   proof: { readonly name: string; readonly text: string },
   options: DnsProofOptions,
@@ -57,13 +57,13 @@ export async function putUpRecord(
       await client.cleanUp(record);
     } catch (error) {
       if (!options.signal.aborted) throw error;
-      // The gateway stops, or the certificate is gone: all of the client's requests are called off, and the record would stay.
+      // The gateway stops, or the certificate was deleted: this cancels all requests of the client, and the record would stay.
       const signal = AbortSignal.timeout(LAST_REQUEST_MS);
       await parts.createClient(parts.open(provider), { signal }).cleanUp(record);
     }
   };
   await client.present(record).catch(async (error: unknown) => {
-    // Called off half-way, or without an answer in time, it may be there.
+    // After a cancellation or timeout the record may exist.
     await takeDown().catch(() => undefined);
     throw failed(error);
   });
@@ -81,7 +81,7 @@ export async function putUpRecord(
   };
 }
 
-/** RFC 8555 section 8.4 lets authorities follow aliases, so that the zone of a name need not be written. */
+/** RFC 8555 section 8.4: CAs follow aliases, so that the record can be in another zone. */
 async function followAliases(name: string, { aliasOf }: DnsParts): Promise<string> {
   let at = name;
   for (let hop = 0; hop < MAX_ALIASES; hop++) {
@@ -89,7 +89,7 @@ async function followAliases(name: string, { aliasOf }: DnsParts): Promise<strin
     if (next === null) return at;
     at = next.toLowerCase().replace(/\.$/, "");
   }
-  throw new AcmeFailure(`${name}: more than ${MAX_ALIASES} aliases lead on from here`);
+  throw new AcmeFailure(`${name}: has a chain of more than ${MAX_ALIASES} aliases`);
 }
 
 interface Chosen {
@@ -97,7 +97,7 @@ interface Chosen {
   readonly client: DnsProviderClient;
 }
 
-/** The one whose zone is the longest that the name ends in. */
+/** The provider with the longest matching zone. */
 async function chooseProvider(
   fqdn: string,
   { providers, isChosen, signal }: DnsProofOptions,
@@ -134,8 +134,8 @@ async function chooseProvider(
     return { provider: only, client: createClient(open(only), { signal }) };
   throw new AcmeFailure(
     providers.length === 0
-      ? "there is no DNS provider that is enabled"
-      : `no DNS provider may write a zone that ${fqdn} is in`,
+      ? "no DNS provider is enabled"
+      : `no DNS provider may write the zone of ${fqdn}`,
     { cause: unasked },
   );
 }

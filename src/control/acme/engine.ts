@@ -1,4 +1,4 @@
-// Has certificates issued and renewed in time: decides what is due, runs it, remembers how it went; knows no HTTP.
+// Issues and renews certificates in time: schedules orders, runs them, stores their state; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
@@ -7,21 +7,21 @@ import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { ChangeEvent, Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
 import { changeAccountKey } from "./account-keys.ts";
-import type { KnownAccounts } from "./authority.ts";
+import type { KnownAccounts } from "./ca-client.ts";
 import { ChallengeBoard, type HttpProof, type ShowChallenges } from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
 import { describeExpiry, describeTroubles, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
-import { accountsFor, accountToRevokeWith, issue, openAuthority } from "./issue.ts";
+import { accountsFor, accountToRevokeWith, issue, openCa } from "./issue.ts";
 import type { Progress } from "./progress.ts";
-import { Quiet } from "./quiet.ts";
+import { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
 import { askRenewal, settled } from "./renewal-info.ts";
 import { OnDemand, wantedNames } from "./on-demand.ts";
 import { dueAt, isOrderedAlike, retryAt, timeOf, toTime } from "./schedule.ts";
 import { type AcmeState, type AcmeStore, afresh, emptyState, toState } from "./state.ts";
 import { Tally } from "./tally.ts";
-import type { Told } from "./told.ts";
+import type { AcmeEvents } from "./acme-events.ts";
 
 export interface AcmeEngineOptions {
   readonly changes: Changes;
@@ -31,13 +31,13 @@ export interface AcmeEngineOptions {
   readonly store: AcmeStore;
   readonly show: ShowChallenges;
   readonly dns: DnsParts;
-  /** Hears what happens to certificates. */
-  readonly told: Told;
+  /** Subscribers to events of certificates. */
+  readonly events: AcmeEvents;
   /** From 0 to 1; default: Math.random. */
   readonly random?: () => number;
 }
 
-/** Authorities limit how much is asked at once. */
+/** CAs limit concurrent orders. */
 const MOST_AT_ONCE = 5;
 const LONGEST_SLEEP_MS = 60_000;
 
@@ -45,7 +45,7 @@ interface Run {
   readonly abort: AbortController;
   readonly domains: readonly string[];
   readonly done: Promise<void>;
-  /** Somebody has changed an account or a DNS provider since: its failure says nothing about the present. */
+  /** An account or DNS provider has changed since the start: ignore its failure. */
   isOutdated: boolean;
 }
 
@@ -55,11 +55,11 @@ export class AcmeEngine {
   readonly #states: Map<string, AcmeState>;
   readonly #runs = new Map<string, Run>();
   readonly #asking = new Set<string>();
-  /** Accounts whose key is being changed. */
+  /** Accounts with a key rollover in progress. */
   readonly #changing = new Set<string>();
   readonly tally = new Tally();
   readonly #known: KnownAccounts = new Map();
-  readonly #quiet = new Quiet();
+  readonly #listenerGate = new SharedExclusiveGate();
   readonly #board: ChallengeBoard;
   readonly #installation: Installation;
   readonly #onDemand: OnDemand;
@@ -73,14 +73,14 @@ export class AcmeEngine {
     this.#random = options.random ?? Math.random;
     this.#states = new Map([...store.load()].map(([id, document]) => [id, toState(document)]));
     this.#board = new ChallengeBoard(show, (error) =>
-      log.warn("proofs for an authority could not be taken down", { error }),
+      log.warn("challenge responses could not be removed", { error }),
     );
-    this.#installation = new Installation(changes, this.#quiet);
+    this.#installation = new Installation(changes, this.#listenerGate);
     this.#onDemand = new OnDemand(options);
     changes.onServed((event) => this.#follow(event));
   }
 
-  /** Goes on with what was begun and begins what is due; before that nothing is asked of anybody. */
+  /** Resumes open orders and starts due ones; sends no request before that. */
   start(): void {
     this.#isStarted = true;
     if (this.#end.signal.aborted) this.#end = new AbortController();
@@ -90,7 +90,7 @@ export class AcmeEngine {
     this.tick();
   }
 
-  /** Breaks off what is running; it is gone on with at the next start. */
+  /** Aborts running orders; the next start resumes them. */
   async stop(): Promise<void> {
     this.#isStarted = false;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -98,7 +98,7 @@ export class AcmeEngine {
     await Promise.allSettled([...this.#runs.values()].map(({ done }) => done));
   }
 
-  /** Begins what is due now, and sleeps until the next is. */
+  /** Starts due orders, and sleeps until the next one. */
   tick(): void {
     if (!this.#isStarted) return;
     const now = this.#options.clock.now();
@@ -116,12 +116,12 @@ export class AcmeEngine {
     this.#timer.unref();
   }
 
-  /** Has all workers answer for a token of one's own; the function takes it down again. */
+  /** Makes all workers serve a probe token; the function removes it. */
   showProof(proof: HttpProof): Promise<() => void> {
     return this.#board.putUp({ http: [proof], tls: [] });
   }
 
-  /** What is shown of a certificate. */
+  /** The progress of a certificate. */
   progressOf(certificate: Certificate): Progress {
     const state = this.stateOf(certificate.id);
     const due = dueAt(certificate, state);
@@ -145,29 +145,29 @@ export class AcmeEngine {
     return this.#states.get(certificateId) ?? emptyState;
   }
 
-  /** Has a new certificate issued now, however long the present one lasts. */
+  /** Requests a new certificate now, independent of the present one. */
   askFor(certificate: Certificate): void {
     this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null });
     this.tick();
   }
 
-  /** A client has asked for a name that no certificate is there for. */
+  /** A client has requested a name without a certificate. */
   wanted(name: string): void {
     if (this.#isStarted) void this.#onDemand.wanted(name);
   }
 
-  /** Takes it back at the authority that has issued it, and has another one issued. Throws an AcmeFailure. */
+  /** Revokes it at its CA, and requests a new one. Throws an AcmeFailure. */
   async revoke(certificate: Certificate, reason: number): Promise<void> {
     const { changes, box, clock } = this.#options;
     const account = accountToRevokeWith(certificate, this.stateOf(certificate.id), changes.config);
     if (!isIssued(certificate)) return;
     const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
-    const authority = await openAuthority(account, parts);
-    await authority.revoke(certificate.certificate, reason);
-    this.#options.told.certificate("revoked", certificate);
+    const ca = await openCa(account, parts);
+    await ca.revoke(certificate.certificate, reason);
+    this.#options.events.certificate("revoked", certificate);
   }
 
-  /** Has the authority know the account by a new key. Throws an AcmeFailure, of the type `busy` while it is at work. */
+  /** Rolls over the account key. Throws an AcmeFailure, of the type `busy` during an order. */
   async changeKey(account: AcmeAccount, by: Actor): Promise<void> {
     const { changes, box, clock } = this.#options;
     const isBusy = [...this.#runs.keys()].some((id) => {
@@ -176,7 +176,7 @@ export class AcmeEngine {
       return used.some((each) => each.id === account.id);
     });
     if (isBusy || this.#changing.has(account.id))
-      throw new AcmeFailure("something is being ordered with it at the moment", { type: "busy" });
+      throw new AcmeFailure("an order with it is in progress", { type: "busy" });
     this.#changing.add(account.id);
     try {
       const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
@@ -187,7 +187,7 @@ export class AcmeEngine {
     }
   }
 
-  /** What people should know, one sentence each. */
+  /** Warnings, one sentence each. */
   warnings(): readonly string[] {
     const { changes, clock } = this.#options;
     const now = clock.now();
@@ -196,11 +196,11 @@ export class AcmeEngine {
     );
   }
 
-  /** Two orders for one name would stand in each other's way at the front. */
+  /** Two orders for one name would conflict on tls-alpn-01. */
   #mayRun(certificate: Certificate): boolean {
     const { domains } = certificate;
     if (this.#runs.size >= MOST_AT_ONCE) return false;
-    // An order that begins with one key cannot go on with another.
+    // An order must finish with the key that started it.
     const accounts = accountsFor(certificate, this.#options.changes.config);
     if (accounts.some(({ id }) => this.#changing.has(id))) return false;
     return ![...this.#runs.values()].some((run) =>
@@ -214,7 +214,7 @@ export class AcmeEngine {
     const signal = AbortSignal.any([abort.signal, this.#end.signal]);
     const done = Promise.resolve().then(() => this.#run(certificate, signal));
     this.#runs.set(id, { abort, domains, done, isOutdated: false });
-    this.#options.told.acme("ordering", certificate, this.stateOf(id));
+    this.#options.events.acme("ordering", certificate, this.stateOf(id));
     void done.finally(() => {
       this.#runs.delete(id);
       this.tick();
@@ -242,7 +242,7 @@ export class AcmeEngine {
       if (isUsed) this.#issued(certificate);
     } catch (error) {
       if (signal.aborted) return;
-      // The order stays: what was issued is fetched again at the next attempt.
+      // The order stays: the next attempt downloads the certificate again.
       const { message } = error as Error;
       this.#failed(certificate, [new AcmeFailure(message, { type: "unreachable", cause: error })]);
     }
@@ -252,30 +252,30 @@ export class AcmeEngine {
     const { changes, box, clock, dns, log } = this.#options;
     return {
       ...{ config: changes.config, box, dns, signal, board: this.#board, known: this.#known },
-      quiet: this.#quiet,
+      listenerGate: this.#listenerGate,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => {
         if (this.#runs.get(id)?.abort.signal.aborted !== true) this.#save(id, { order });
       },
       failed: (account: AcmeAccount, { message: reason }: AcmeFailure) => {
         this.tally.add(account.id, "failed");
-        log.warn("an order of a certificate failed", { account: account.name, reason });
+        log.warn("an ACME order failed", { account: account.name, reason });
       },
-      left: (error: unknown) => log.warn("a DNS record could not be taken down", { error }),
+      left: (error: unknown) => log.warn("a DNS record could not be deleted", { error }),
     };
   }
 
   #issued(before: Certificate): void {
-    const { changes, log, told } = this.#options;
+    const { changes, log, events } = this.#options;
     const certificate = changes.config.certificates.get(before.id) ?? before;
     const { name, domains, not_after } = certificate;
     log.info("a certificate was issued", { certificate: name, domains, not_after });
-    told.acme("valid", certificate, this.stateOf(before.id));
-    told.certificate(isIssued(before) ? "renewed" : "issued", certificate);
+    events.acme("valid", certificate, this.stateOf(before.id));
+    events.certificate(isIssued(before) ? "renewed" : "issued", certificate);
   }
 
   #failed(certificate: Certificate, failures: readonly AcmeFailure[]): void {
-    const { clock, log, told } = this.#options;
+    const { clock, log, events } = this.#options;
     const { id, name } = certificate;
     if (this.#runs.get(id)?.isOutdated === true) return this.#save(id, afresh);
     const attempts = this.stateOf(id).attempts + 1;
@@ -287,7 +287,7 @@ export class AcmeEngine {
     log.warn("a certificate could not be issued", {
       ...{ certificate: name, attempts, reason: last_error, next_attempt_at: toTime(at) },
     });
-    told.acme("failed", certificate, this.stateOf(id));
+    events.acme("failed", certificate, this.stateOf(id));
   }
 
   #askRenewalIfDue(certificate: Certificate, now: number): void {
@@ -303,10 +303,10 @@ export class AcmeEngine {
     if (this.#asking.has(id) || this.#asking.size >= MOST_AT_ONCE) return;
     this.#asking.add(id);
     const { signal } = this.#end;
-    openAuthority(account, { box, known: this.#known, now: () => clock.now(), signal })
-      .then((authority) => askRenewal(certificate, authority, { now, random: this.#random() }))
+    openCa(account, { box, known: this.#known, now: () => clock.now(), signal })
+      .then((ca) => askRenewal(certificate, ca, { now, random: this.#random() }))
       .catch((error: Error) => {
-        log.debug("an authority could not say when to renew", { error });
+        log.debug("a CA did not return renewal information", { error });
         const ask_again_at = toTime(now + 60 * LONGEST_SLEEP_MS);
         const kept = isKnown ? renewal : { start: null, end: null, at: null };
         return { ...kept, fingerprint: certificate.fingerprint ?? "", ask_again_at };
@@ -320,7 +320,7 @@ export class AcmeEngine {
       });
   }
 
-  /** Tells once for each threshold. */
+  /** Notifies once per threshold. */
   #warn(certificate: Certificate, now: number): void {
     const expiry = expiryOf(certificate, now);
     if (expiry === null) return;
@@ -329,9 +329,9 @@ export class AcmeEngine {
     const { warned } = this.stateOf(id);
     if (warned?.fingerprint === fingerprint && warned.days <= expiry.days) return;
     this.#save(id, { warned: { fingerprint, days: expiry.days } });
-    const { log, told } = this.#options;
+    const { log, events } = this.#options;
     log.warn(describeExpiry(expiry, now), { certificate: certificate.name });
-    told.certificate(expiry.days === 0 ? "expired" : "expiring", certificate);
+    events.certificate(expiry.days === 0 ? "expired" : "expiring", certificate);
   }
 
   #follow({ change, by, before, after }: ChangeEvent): void {
@@ -339,9 +339,9 @@ export class AcmeEngine {
     for (const id of certificates.removals) this.#forget(id);
     const isTouched = certificates.upserts.length + certificates.removals.length > 0;
     if (isTouched && this.#isStarted) this.#board.watch(wantedNames(after));
-    // What was put in to be ordered on demand begins at once.
+    // On-demand certificates start at once.
     if (by === issuer) return this.tick();
-    // Somebody has done something about it: what has failed is tried again at once.
+    // A changed account or provider may fix failures: retry at once.
     const isForAll = accounts.upserts.length + providers.upserts.length > 0;
     const touched = isForAll
       ? [...this.#states].filter(([, state]) => state.last_error !== null).map(([id]) => id)
@@ -349,7 +349,7 @@ export class AcmeEngine {
     for (const id of touched) {
       const isLimited = timeOf(this.stateOf(id).limited_until) > this.#options.clock.now();
       const [old, now] = [before.certificates.get(id), after.certificates.get(id)];
-      // At its limit an authority would refuse the same once more.
+      // A CA at its rate limit would refuse the same order again.
       const isMoot = isLimited && accounts.upserts.length === 0 && isOrderedAlike(old, now);
       if (this.#states.has(id) && !isMoot) this.#save(id, afresh);
     }
@@ -360,7 +360,7 @@ export class AcmeEngine {
     if (certificates.upserts.length > 0 || isForAll) this.tick();
   }
 
-  /** What is being ordered, but in another way than it is wanted now, is of no use. */
+  /** Aborts orders whose certificate now requires a different order. */
   #breakOff(certificate: Certificate, before: Certificate | undefined): void {
     if (isOrderedAlike(before, certificate)) return;
     const { id } = certificate;
@@ -368,7 +368,7 @@ export class AcmeEngine {
     this.#runs.get(id)?.abort.abort(new Error("the certificate was changed"));
   }
 
-  /** Nobody trusts what was issued for trials. */
+  /** Clients do not trust certificates of a staging directory. */
   #orderAnew(account: AcmeAccount): void {
     const trial = directoryOf({ ...account, staging: true });
     if (account.staging || trial === null) return;
@@ -383,7 +383,7 @@ export class AcmeEngine {
     this.#options.store.remove(id);
   }
 
-  /** `isInTransaction`: a failure to write takes the whole change back. */
+  /** `isInTransaction`: a write error rolls the whole change back. */
   #save(id: string, part: Partial<AcmeState>, isInTransaction = false): void {
     const { changes, store, log } = this.#options;
     if (!changes.config.certificates.has(id)) return;
@@ -392,7 +392,7 @@ export class AcmeEngine {
       store.put(id, state);
     } catch (error) {
       if (isInTransaction) throw error;
-      log.error("the progress of a certificate could not be stored", { error });
+      log.error("the ACME state of a certificate could not be stored", { error });
     }
     this.#states.set(id, state);
   }

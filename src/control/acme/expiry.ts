@@ -1,27 +1,27 @@
-// Which certificates run out soon, and whether people have been told; knows no event and no renewal.
+// Expiry thresholds of certificates, and their warnings; knows no event and no renewal.
 import type { Certificate, IssuedCertificate } from "../../model/certificate.ts";
 import { isIssued } from "../../model/certificate.ts";
 import { holdsAllNames } from "./schedule.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Days before the end at which people are told, once each; 0: it has run out. */
+/** Days before the expiry with one notification each; 0: expired. */
 const THRESHOLDS = [0, 1, 3, 7, 14, 30] as const;
 
 export interface Expiry {
   readonly certificate: IssuedCertificate;
-  /** The threshold that has been reached. */
+  /** The reached threshold. */
   readonly days: number;
 }
 
-/** Null while there is nothing to say. `now`: milliseconds since the Unix epoch. */
+/** Null before the first threshold. `now`: milliseconds since the Unix epoch. */
 export function expiryOf(certificate: Certificate, now: number): Expiry | null {
   if (!certificate.enabled || !isIssued(certificate)) return null;
   const end = Date.parse(certificate.not_after);
   const leftMs = end - now;
   const days = THRESHOLDS.find((threshold) => leftMs <= threshold * DAY_MS);
   if (days === undefined) return null;
-  // One that renews itself is expected to do so in the last third of its life.
+  // Automatic renewal is expected in the last third of the lifetime.
   const lifeMs = end - Date.parse(certificate.not_before);
   const isExpected = certificate.source === "acme" && days > 0 && days * DAY_MS >= lifeMs / 3;
   return isExpected ? null : { certificate, days };
@@ -38,7 +38,7 @@ export function describeExpiry({ certificate }: Expiry, now: number): string {
   return `certificate "${name}" expires ${left}, on ${day}`;
 }
 
-/** One sentence for each thing that is wrong with a certificate. `attempts`: failures since it was last issued. */
+/** One sentence per problem of a certificate. `attempts`: failures since the last success. */
 export function describeTroubles(
   certificate: Certificate,
   attempts: number,

@@ -1,4 +1,4 @@
-// What can go wrong with an authority, in words that a person can act on; talks to nobody.
+// Errors of ACME requests, worded for the operator; sends no request.
 
 /** A problem document (RFC 7807) as far as ACME uses it, RFC 8555 section 6.7. */
 export interface AcmeProblem {
@@ -12,14 +12,14 @@ export interface AcmeProblem {
 export interface AcmeFailureOptions {
   /** Of the problem, without `urn:ietf:params:acme:error:`; empty when there was none. */
   readonly type?: string;
-  /** Of the answer; 0 when there was none. */
+  /** Of the response; 0 when there was none. */
   readonly status?: number;
-  /** How long the authority wants to be left alone; null: it does not say. */
+  /** Retry-After of the CA; null: none. */
   readonly retryAfterMs?: number | null;
   readonly cause?: unknown;
 }
 
-/** An order, or a part of it, that failed; the message is for people. */
+/** A failed order or a failed step; the message is for the operator. */
 export class AcmeFailure extends Error {
   readonly type: string;
   readonly status: number;
@@ -33,7 +33,7 @@ export class AcmeFailure extends Error {
     this.retryAfterMs = options.retryAfterMs ?? null;
   }
 
-  /** Whether nobody has judged anything: the authority could not be asked, or is broken itself. */
+  /** Whether the CA was unreachable or failed itself, so that the order was not judged. */
   get isOutage(): boolean {
     return this.type !== "rateLimited" && (this.type === "unreachable" || this.status >= 500);
   }
@@ -41,30 +41,30 @@ export class AcmeFailure extends Error {
 
 const URN = "urn:ietf:params:acme:error:";
 
-/** What each type means to the person who has set up the certificate. */
+/** What each type means to the operator. */
 const meanings: Readonly<Record<string, string>> = {
-  accountDoesNotExist: "the authority does not know the account",
-  alreadyReplaced: "the certificate has been replaced already",
-  badCSR: "the authority does not take the request",
-  badNonce: "the authority refused several nonces in a row",
-  caa: "a CAA record forbids this authority to issue",
-  connection: "the authority could not connect",
-  dns: "the authority could not look the name up",
+  accountDoesNotExist: "the CA has no such account",
+  alreadyReplaced: "the certificate was replaced already",
+  badCSR: "the CA rejects the certificate signing request",
+  badNonce: "the CA rejected several nonces in a row",
+  caa: "a CAA record forbids this CA to issue",
+  connection: "the CA could not connect",
+  dns: "the CA could not resolve the name",
   externalAccountRequired:
-    "the authority asks for an external account binding: set eab_key_id and eab_hmac_key",
-  incorrectResponse: "the authority got a wrong answer",
-  invalidContact: "the authority does not take the e-mail address",
-  invalidProfile: "the authority has no such profile",
-  malformed: "the authority does not take the request",
-  orderNotReady: "the authority is not ready yet",
-  rateLimited: "the authority's limit is reached",
-  rejectedIdentifier: "the authority does not issue for this name",
-  serverInternal: "the authority has an error of its own",
-  tls: "the authority could not make a TLS connection",
-  unauthorized: "the authority got a wrong answer, or the account may not do this",
-  unsupportedContact: "the authority does not take the e-mail address",
-  unsupportedIdentifier: "the authority does not issue for names of this kind",
-  userActionRequired: "the authority's terms of service have to be agreed to anew",
+    "the CA requires an external account binding: set eab_key_id and eab_hmac_key",
+  incorrectResponse: "the CA received a wrong challenge response",
+  invalidContact: "the CA rejects the e-mail address",
+  invalidProfile: "the CA has no such profile",
+  malformed: "the CA rejects the request as malformed",
+  orderNotReady: "the CA is not ready yet",
+  rateLimited: "the CA's rate limit is reached",
+  rejectedIdentifier: "the CA does not issue for this name",
+  serverInternal: "the CA has an internal error",
+  tls: "the CA could not make a TLS connection",
+  unauthorized: "the CA received a wrong challenge response, or the account lacks permission",
+  unsupportedContact: "the CA rejects the e-mail address",
+  unsupportedIdentifier: "the CA does not issue for names of this kind",
+  userActionRequired: "the CA's terms of service require a new agreement",
 };
 
 /** The last part of a problem's type. */
@@ -73,7 +73,7 @@ export const typeOf = ({ type = "" }: AcmeProblem): string =>
 
 const MAX_DETAIL = 500;
 
-/** One sentence: what it means, then what the authority itself says. */
+/** One sentence: the meaning, then the CA's own detail. */
 export function describeAcmeProblem(problem: AcmeProblem): string {
   const meaning = meanings[typeOf(problem)];
   const own = [problem.detail, ...(problem.subproblems ?? []).map(describePart)]
@@ -81,7 +81,8 @@ export function describeAcmeProblem(problem: AcmeProblem): string {
     .join("; ")
     .replace(/[\p{Cc}\s]+/gu, " ")
     .slice(0, MAX_DETAIL);
-  if (meaning === undefined) return own === "" ? "the authority refused without a reason" : own;
+  if (meaning === undefined)
+    return own === "" ? "the CA rejected the request without a reason" : own;
   return own === "" ? meaning : `${meaning}: ${own}`;
 }
 

@@ -1,11 +1,11 @@
-// Puts certificates that were issued into service, as one change for all that are ready at a time; knows no authority.
+// Puts issued certificates into service, in one change for all that are ready; knows no CA.
 import type { CertificateChain } from "../../crypto/certificate-chain.ts";
 import type { Certificate } from "../../model/certificate.ts";
 import type { Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
-import type { Quiet } from "./quiet.ts";
+import type { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
 
-/** Who issues certificates, in the history. */
+/** The actor of issued certificates in the history. */
 export const issuer: Actor = { actor: "acme", method: "local", address: "", sessionId: null };
 
 export interface Issued {
@@ -13,7 +13,7 @@ export interface Issued {
   readonly domains: readonly string[];
   readonly chain: CertificateChain;
   readonly sealedKey: string;
-  /** Runs in the transaction in which it is stored. */
+  /** Runs in the transaction that stores it. */
   readonly alongside: () => void;
 }
 
@@ -25,16 +25,16 @@ interface Waiting {
 
 export class Installation {
   readonly #changes: Changes;
-  readonly #quiet: Quiet;
+  readonly #listenerGate: SharedExclusiveGate;
   #waiting: Waiting[] = [];
   #isBusy = false;
 
-  constructor(changes: Changes, quiet: Quiet) {
+  constructor(changes: Changes, listenerGate: SharedExclusiveGate) {
     this.#changes = changes;
-    this.#quiet = quiet;
+    this.#listenerGate = listenerGate;
   }
 
-  /** Resolves when every worker presents it; false when nobody wants it any more. */
+  /** Resolves when every worker presents it; false when the certificate no longer matches. */
   install(issued: Issued): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     this.#waiting.push({ issued, resolve, reject });
@@ -42,12 +42,12 @@ export class Installation {
     return promise;
   }
 
-  /** Listeners are bound anew for each change: those that come meanwhile go together. */
+  /** Each change rebinds listeners, so certificates that arrive meanwhile share one. */
   async #work(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
     while (this.#waiting.length > 0)
-      await this.#quiet.change(async () => {
+      await this.#listenerGate.change(async () => {
         const batch = this.#waiting;
         this.#waiting = [];
         await this.#apply(batch);

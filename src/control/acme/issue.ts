@@ -1,14 +1,14 @@
-// One attempt to have a certificate issued: one account after the other, until one of them succeeds; knows no schedule.
+// One attempt to issue a certificate: tries accounts in order until one succeeds; knows no schedule.
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import { Authority, type KnownAccounts, type OpenedAccount } from "./authority.ts";
+import { CaClient, type KnownAccounts, type OpenedAccount } from "./ca-client.ts";
 import type { ChallengeBoard } from "./challenge-board.ts";
 import { type DnsParts, putUpRecord } from "./dns-proof.ts";
 import { AcmeFailure } from "./failure.ts";
 import { obtain } from "./order.ts";
-import type { Quiet } from "./quiet.ts";
+import type { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
 import { certificateIdOf } from "./renewal-info.ts";
 import type { AcmeState, OpenOrder } from "./state.ts";
 import type { CertificateChain } from "../../crypto/certificate-chain.ts";
@@ -17,16 +17,16 @@ export interface IssueParts {
   readonly config: GatewayConfig;
   readonly box: SecretBox;
   readonly board: ChallengeBoard;
-  readonly quiet: Quiet;
+  readonly listenerGate: SharedExclusiveGate;
   readonly dns: DnsParts;
   readonly known: KnownAccounts;
   readonly now: () => number;
   readonly signal: AbortSignal;
-  /** Remembers an order that was begun, or that there is none any more. */
+  /** Stores the open order; null: none. */
   readonly saveOrder: (order: OpenOrder | null) => void;
-  /** An account has failed, and the next one is tried. */
+  /** An account has failed; the next one follows. */
   readonly failed: (account: AcmeAccount, failure: AcmeFailure) => void;
-  /** A proof could not be taken down. */
+  /** A challenge response could not be removed. */
   readonly left: (error: unknown) => void;
 }
 
@@ -35,7 +35,7 @@ export interface IssueResult {
   readonly account: AcmeAccount;
 }
 
-/** Throws the failures of all accounts; throws the signal's reason when it was called off. */
+/** Throws the failures of all accounts, or the signal's reason after an abort. */
 export async function issue(
   certificate: Certificate,
   state: AcmeState,
@@ -43,7 +43,7 @@ export async function issue(
 ): Promise<IssueResult | readonly AcmeFailure[]> {
   const failures: AcmeFailure[] = [];
   const accounts = accountsFor(certificate, parts.config);
-  // What was begun is gone on with first.
+  // Resumes an open order first.
   const begunWith = accounts.find(({ id }) => id === state.order?.account_id);
   const order = begunWith === undefined ? accounts : [...new Set([begunWith, ...accounts])];
   if (order.length === 0) return [noAccount(certificate, parts.config)];
@@ -65,7 +65,7 @@ interface Subject {
   readonly state: AcmeState;
 }
 
-/** An authority that has lost the account, as one for tests does at every start, gets it once more. */
+/** Registers the account again when the CA has lost it, as test CAs do at every start. */
 async function issueWith(
   account: AcmeAccount,
   subject: Subject,
@@ -85,7 +85,7 @@ async function orderWith(
   parts: IssueParts,
 ): Promise<CertificateChain> {
   const { box, config, signal, left } = parts;
-  const authority = await openAuthority(account, parts);
+  const ca = await openCa(account, parts);
   const begun =
     state.order?.account_id === account.id && Bun.deepEquals(state.order.names, certificate.domains)
       ? state.order
@@ -94,7 +94,7 @@ async function orderWith(
   const job = {
     certificate,
     begun,
-    replaces: await replacedBy(authority, certificate, state),
+    replaces: await replacedBy(ca, certificate, state),
     key: isReused ? box.open(certificate.sealed_key ?? "") : null,
   };
   const providers = [...config.dns_providers.values()].filter(
@@ -103,7 +103,14 @@ async function orderWith(
   );
   try {
     return await obtain(job, {
-      ...{ authority, board: parts.board, quiet: parts.quiet, save: parts.saveOrder, signal, left },
+      ...{
+        ca,
+        board: parts.board,
+        listenerGate: parts.listenerGate,
+        save: parts.saveOrder,
+        signal,
+        left,
+      },
       seal: (text) => box.seal(text),
       unseal: (sealed) => box.open(sealed),
       putUpRecord: (proof) =>
@@ -114,50 +121,50 @@ async function orderWith(
         ),
     });
   } catch (error) {
-    if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") authority.forget();
+    if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") ca.forget();
     throw error;
   }
 }
 
 export type OpenParts = Pick<IssueParts, "box" | "known" | "now" | "signal">;
 
-/** With the key by which the authority knows the account: a change of it may have been broken off half-way. */
-export async function openAuthority(account: AcmeAccount, parts: OpenParts): Promise<Authority> {
+/** With the key that the CA accepts: a key rollover may have been interrupted. */
+export async function openCa(account: AcmeAccount, parts: OpenParts): Promise<CaClient> {
   return (await openWithNextKey(account, parts)) ?? (await openWithKey(account, parts));
 }
 
-/** Null: no change of the key was begun, or the authority has heard nothing of it. */
+/** Null: no rollover is open, or it has not reached the CA. */
 export async function openWithNextKey(
   account: AcmeAccount,
   parts: OpenParts,
-): Promise<Authority | null> {
+): Promise<CaClient | null> {
   const { sealed_next_key: next } = account;
   if (next === null) return null;
-  return await Authority.openExisting(openedWith(account, next, parts), parts);
+  return await CaClient.openExisting(openedWith(account, next, parts), parts);
 }
 
 const openWithKey = (account: AcmeAccount, parts: OpenParts) =>
-  Authority.open(openedWith(account, account.sealed_key, parts), parts);
+  CaClient.open(openedWith(account, account.sealed_key, parts), parts);
 
 function openedWith(account: AcmeAccount, key: string, { box }: OpenParts): OpenedAccount {
   const { sealed_eab_key: eab } = account;
   return { account, key: box.open(key), eabKey: eab === null ? null : box.open(eab) };
 }
 
-/** RFC 9773 section 5: only the authority that has issued it can know what is replaced. */
+/** RFC 9773 section 5: only the issuing CA knows the replaced certificate. */
 async function replacedBy(
-  authority: Authority,
+  ca: CaClient,
   certificate: Certificate,
   { issued }: AcmeState,
 ): Promise<string | null> {
   if (!isIssued(certificate) || issued?.fingerprint !== certificate.fingerprint) return null;
-  if (issued.account_id !== authority.account.id) return null;
-  if ((issued.directory_url ?? authority.directoryUrl) !== authority.directoryUrl) return null;
-  if ((await authority.renewalInfoUrl()) === null) return null;
+  if (issued.account_id !== ca.account.id) return null;
+  if ((issued.directory_url ?? ca.directoryUrl) !== ca.directoryUrl) return null;
+  if ((await ca.renewalInfoUrl()) === null) return null;
   return certificateIdOf(certificate.certificate);
 }
 
-/** In the order in which they are tried. */
+/** In order of attempts. */
 export function accountsFor(
   { acme_account_ids: ids }: Certificate,
   { acme_accounts: all }: GatewayConfig,
@@ -169,7 +176,7 @@ export function accountsFor(
   });
 }
 
-/** One at the authority that has issued it: no other one knows the certificate. Throws an AcmeFailure. */
+/** An account at the issuing CA, which alone knows the certificate. Throws an AcmeFailure. */
 export function accountToRevokeWith(
   certificate: Certificate,
   { issued }: AcmeState,
@@ -184,12 +191,12 @@ export function accountToRevokeWith(
   const where = URL.parse(url ?? "")?.host;
   throw new AcmeFailure(
     where === undefined
-      ? "there is no ACME account that could take it back"
-      : `there is no ACME account at ${where}, which has issued it`,
+      ? "there is no ACME account that could revoke it"
+      : `there is no ACME account at its issuer ${where}`,
   );
 }
 
-/** One that came with an import may still wait for somebody to agree. */
+/** An imported account may still lack terms_agreed. */
 const isUsable = ({ enabled, terms_agreed }: AcmeAccount) => enabled && terms_agreed;
 
 function noAccount({ acme_account_ids: ids }: Certificate, { acme_accounts: all }: GatewayConfig) {
@@ -197,14 +204,14 @@ function noAccount({ acme_account_ids: ids }: Certificate, { acme_accounts: all 
   const waiting = named.find((account) => account?.enabled === true && !account.terms_agreed);
   const why =
     waiting !== undefined
-      ? `ACME account "${waiting.name}" waits for terms_agreed`
+      ? `ACME account "${waiting.name}" requires terms_agreed`
       : named.length > 0
-        ? "all ACME accounts that it could be ordered with are switched off"
+        ? "all ACME accounts for it are disabled"
         : "there is no ACME account: create one";
   return new AcmeFailure(why, { status: 403 });
 }
 
-/** What is no failure of an authority is one of ours, and must not stop the others. */
+/** Other errors are bugs, which must not stop other orders. */
 function toFailure(error: unknown): AcmeFailure {
   if (error instanceof AcmeFailure) return error;
   const { message } = error as Error;

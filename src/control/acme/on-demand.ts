@@ -1,4 +1,4 @@
-// Certificates for names that clients ask for: whether one may be ordered, and for whom; knows no authority.
+// On-demand certificates: decides which requested names get one; knows no CA.
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { Certificate } from "../../model/certificate.ts";
@@ -15,18 +15,18 @@ export interface OnDemandOptions {
 }
 
 const TAG = "on-demand";
-/** Certificates that may come of one template. */
+/** Maximum number of certificates per template. */
 const MOST_OF_ONE = 500;
-/** New ones in ten minutes, of all templates together. */
+/** New ones in ten minutes, for all templates together. */
 const MOST_AT_ONCE = 20;
 const WINDOW_MS = 600_000;
-/** Time in which a name that was refused is not asked about again. */
+/** How long a refused name is cached. */
 const REFUSED_MS = 300_000;
 const MOST_REMEMBERED = 10_000;
 const ASK_TIMEOUT_MS = 5000;
 const MOST_ASKED_AT_ONCE = 10;
 
-/** Names that handshakes are reported for when no certificate is there: the patterns of all templates. */
+/** Names whose handshakes workers report: the patterns of all templates. */
 export const wantedNames = ({ certificates }: GatewayConfig): readonly string[] => [
   ...new Set([...certificates.values()].filter(isTemplate).flatMap(hostsOf)),
 ];
@@ -40,7 +40,7 @@ const hostsOf = ({ on_demand }: Certificate) =>
 export class OnDemand {
   readonly #options: OnDemandOptions;
   readonly #asking = new Set<string>();
-  /** Until when nobody asks about a name again. */
+  /** Refused names, with the end of their cache time. */
   readonly #refused = new Map<string, number>();
   #begun: number[] = [];
 
@@ -48,12 +48,12 @@ export class OnDemand {
     this.#options = options;
   }
 
-  /** A client has asked for this name. Never throws. */
+  /** A client has requested this name. Never throws. */
   async wanted(name: string): Promise<void> {
     const { changes, clock, log } = this.#options;
     if (!isHostName(name)) return;
     const all = [...changes.config.certificates.values()];
-    // A handshake from before it was there may be told of after it was made.
+    // A report of an earlier handshake may arrive after its creation.
     if (all.some(({ domains }) => domains.includes(name))) return;
     const template = all.find(
       (certificate) =>
@@ -68,11 +68,11 @@ export class OnDemand {
       if (why === null) await this.#create(template, name);
       else {
         this.#remember(name);
-        log.info("a certificate that a client asked for is not ordered", { name, why });
+        log.info("no on-demand certificate is issued for a name", { name, why });
       }
     } catch (error) {
       this.#remember(name);
-      log.warn("a certificate that a client asked for could not be ordered", { name, error });
+      log.warn("an on-demand certificate could not be created", { name, error });
     } finally {
       this.#asking.delete(name);
     }
@@ -82,9 +82,12 @@ export class OnDemand {
     const { changes, clock } = this.#options;
     const since = clock.now() - WINDOW_MS;
     this.#begun = this.#begun.filter((at) => at > since);
-    if (this.#begun.length >= MOST_AT_ONCE) return `${MOST_AT_ONCE} were ordered in ten minutes`;
+    if (this.#begun.length >= MOST_AT_ONCE)
+      return `the limit of ${MOST_AT_ONCE} in ten minutes is reached`;
     const own = [...changes.config.certificates.values()].filter((one) => isMadeOf(template, one));
-    return own.length >= MOST_OF_ONE ? `there are ${MOST_OF_ONE} of "${template.name}"` : null;
+    return own.length >= MOST_OF_ONE
+      ? `the limit of ${MOST_OF_ONE} for "${template.name}" is reached`
+      : null;
   }
 
   async #create(template: Certificate, host: string): Promise<void> {
@@ -119,24 +122,24 @@ export class OnDemand {
 
 const tagOf = ({ id }: Certificate) => `on-demand ${id}`;
 
-/** Whether it was created because a client asked for a name of the template. */
+/** Whether it was created on demand from the template. */
 export const isMadeOf = (template: Certificate, { tags }: Certificate): boolean =>
   tags.includes(tagOf(template));
 
-/** Clients may send anything; authorities issue for nothing else, and underscores are not theirs (RFC 5280 section 4.2.1.6). */
+/** Clients may send anything; CAs issue for nothing else, and not for underscores (RFC 5280 section 4.2.1.6). */
 const isHostName = (name: string) =>
   name.length <= 253 && /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.(?!$)|$)){2,}$/.test(name);
 
-/** A pattern stands for exactly one label. */
+/** The wildcard matches exactly one label. */
 const fits = (pattern: string, name: string) =>
   pattern === name || (pattern.startsWith("*.") && name.replace(/^[^.]+/, "*") === pattern);
 
-/** Asks whoever has to allow it; null: it is allowed. */
+/** Requests ask_url; null: the name is allowed. */
 async function refusal({ on_demand }: Certificate, name: string): Promise<string | null> {
   if (on_demand === null || on_demand.ask_url === "") return null;
   const url = new URL(on_demand.ask_url);
   url.searchParams.set("domain", name);
   const signal = AbortSignal.timeout(ASK_TIMEOUT_MS);
   const { status } = await fetch(url, { redirect: "manual", signal });
-  return status === 200 ? null : `ask_url answered with the status ${status}`;
+  return status === 200 ? null : `ask_url returned status ${status}`;
 }

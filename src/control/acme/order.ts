@@ -1,9 +1,9 @@
-// One order from its beginning, or from where it was left, to the certificate; knows no schedule and keeps nothing itself.
+// One order from its start, or its stored state, to the certificate; knows no schedule and stores nothing itself.
 import { generateKeyPair } from "node:crypto";
 import { promisify } from "node:util";
 import { type CertificateChain, readChain } from "../../crypto/certificate-chain.ts";
 import type { Certificate } from "../../model/certificate.ts";
-import type { Authority, AuthorityOrder } from "./authority.ts";
+import type { CaClient, AcmeOrder } from "./ca-client.ts";
 import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 import { poll } from "./poll.ts";
 import { proveNames, type ProofParts } from "./proofs.ts";
@@ -12,17 +12,17 @@ import type { OpenOrder } from "./state.ts";
 
 export interface OrderJob {
   readonly certificate: Certificate;
-  /** An order of the same account for the same names that was begun before. */
+  /** An open order of the same account for the same names. */
   readonly begun: OpenOrder | null;
-  /** Id of the certificate that this one takes the place of, as RFC 9773 section 4.1 forms it. */
+  /** Id of the replaced certificate (RFC 9773 section 4.1). */
   readonly replaces: string | null;
-  /** PEM; null: a new one is made. */
+  /** PEM; null: generate one. */
   readonly key: string | null;
 }
 
 export interface OrderParts extends ProofParts {
-  readonly authority: Authority;
-  /** Remembers the order, so that it can be gone on with after a restart. */
+  readonly ca: CaClient;
+  /** Stores the order, so that a restart can resume it. */
   readonly save: (order: OpenOrder | null) => void;
   readonly seal: (text: string) => string;
   readonly unseal: (sealed: string) => string;
@@ -34,14 +34,14 @@ export async function obtain(job: OrderJob, parts: OrderParts): Promise<Certific
   try {
     const valid = await bringToEnd(order, { job, key }, parts);
     const { preferred_chain: own } = job.certificate;
-    const preferred = own ?? parts.authority.account.preferred_chain;
-    const chain = readChain(await parts.authority.download(valid, preferred), key);
+    const preferred = own ?? parts.ca.account.preferred_chain;
+    const chain = readChain(await parts.ca.download(valid, preferred), key);
     const missing = nameMissingIn(chain.certificate, job.certificate.domains);
     if (missing === undefined) return chain;
-    const { host } = parts.authority;
-    throw new AcmeFailure(`${host}: the certificate that was issued is not for ${missing}`);
+    const { host } = parts.ca;
+    throw new AcmeFailure(`${host}: the issued certificate lacks the name ${missing}`);
   } catch (error) {
-    // An order that was judged is over: the next attempt begins another one.
+    // A finished order is closed: the next attempt creates a new one.
     const isJudged = !(error instanceof AcmeFailure) || !error.isOutage;
     if (isJudged && !parts.signal.aborted) parts.save(null);
     throw error;
@@ -49,30 +49,30 @@ export async function obtain(job: OrderJob, parts: OrderParts): Promise<Certific
 }
 
 interface Begun {
-  readonly order: AuthorityOrder;
+  readonly order: AcmeOrder;
   /** PEM. */
   readonly key: string;
 }
 
 async function begin({ certificate, replaces, key: old }: OrderJob, parts: OrderParts) {
-  const { authority } = parts;
+  const { ca } = parts;
   const key = old ?? (await newKey(certificate.key_type));
-  const profile = certificate.profile ?? authority.account.profile;
-  const order = await authority.newOrder(certificate.domains, { profile, replaces });
+  const profile = certificate.profile ?? ca.account.profile;
+  const order = await ca.newOrder(certificate.domains, { profile, replaces });
   parts.save({
     url: order.url,
-    account_id: authority.account.id,
+    account_id: ca.account.id,
     names: [...certificate.domains],
     sealed_key: parts.seal(key),
   });
   return { order, key };
 }
 
-/** Null when it is over, or the authority does not know it any more. */
+/** Null when it is finished, or unknown to the CA. */
 async function resume({ begun }: OrderJob, parts: OrderParts): Promise<Begun | null> {
   if (begun === null) return null;
   try {
-    const order = await parts.authority.order(begun.url);
+    const order = await parts.ca.order(begun.url);
     const isOver = order.status === "invalid";
     return isOver ? null : { order, key: parts.unseal(begun.sealed_key) };
   } catch (error) {
@@ -84,30 +84,30 @@ async function resume({ begun }: OrderJob, parts: OrderParts): Promise<Begun | n
 
 /** RFC 8555 section 7.1.6: pending, ready, processing, valid. */
 async function bringToEnd(
-  begun: AuthorityOrder,
+  begun: AcmeOrder,
   { job, key }: { readonly job: OrderJob; readonly key: string },
   parts: OrderParts,
-): Promise<AuthorityOrder> {
-  const { authority, signal } = parts;
-  const next = (isDone: (order: AuthorityOrder) => boolean, what: string) =>
-    poll(() => authority.order(begun.url), { isDone, what, authority, signal });
+): Promise<AcmeOrder> {
+  const { ca, signal } = parts;
+  const next = (isDone: (order: AcmeOrder) => boolean, what: string) =>
+    poll(() => ca.order(begun.url), { isDone, what, ca, signal });
   let order = begun;
   if (order.status === "pending") {
     await proveNames(order, job.certificate, parts);
-    order = await next(({ status }) => status !== "pending", "the names to be accepted");
+    order = await next(({ status }) => status !== "pending", "the validation of the names");
   }
   if (order.status === "ready") {
-    await authority.finalize(order, await requestFor(job.certificate, key));
+    await ca.finalize(order, await requestFor(job.certificate, key));
     order = await next(
       ({ status }) => status === "valid" || status === "invalid",
-      "the certificate to be issued",
+      "the certificate",
     );
   }
   if (order.status === "processing")
-    order = await next(({ status }) => status !== "processing", "the certificate to be issued");
+    order = await next(({ status }) => status !== "processing", "the certificate");
   if (order.status === "valid") return order;
   const { error = {} } = order;
-  throw new AcmeFailure(`${authority.host}: the order failed: ${describeAcmeProblem(error)}`, {
+  throw new AcmeFailure(`${ca.host}: the order failed: ${describeAcmeProblem(error)}`, {
     type: typeOf(error),
     status: 403,
   });

@@ -1,12 +1,12 @@
-// Asks an authority again and again until something has happened, at the pace that it wants; knows no order.
-import type { Authority } from "./authority.ts";
+// Polls a CA until a condition holds, at the pace of its Retry-After; knows no order.
+import type { CaClient } from "./ca-client.ts";
 import { AcmeFailure } from "./failure.ts";
 
 export interface PollOptions<T> {
   readonly isDone: (value: T) => boolean;
-  /** What is waited for, in words. */
+  /** The awaited condition, for errors. */
   readonly what: string;
-  readonly authority: Pick<Authority, "retryAfterMs" | "host">;
+  readonly ca: Pick<CaClient, "retryAfterMs" | "host">;
   readonly signal: AbortSignal;
 }
 
@@ -15,17 +15,17 @@ const LONGEST_PAUSE_MS = 5000;
 const DEADLINE_MS = 300_000;
 const LONGEST_WISH_MS = 60_000;
 
-/** Throws an AcmeFailure after five minutes: the order stays, and is gone on with at the next attempt. */
+/** Throws an AcmeFailure after five minutes: the order stays open for the next attempt. */
 export async function poll<T>(read: () => Promise<T>, options: PollOptions<T>): Promise<T> {
-  const { isDone, what, authority, signal } = options;
+  const { isDone, what, ca, signal } = options;
   const end = performance.now() + DEADLINE_MS;
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     const value = await read();
     if (isDone(value)) return value;
-    const wishMs = Math.min(authority.retryAfterMs ?? 0, LONGEST_WISH_MS);
+    const wishMs = Math.min(ca.retryAfterMs ?? 0, LONGEST_WISH_MS);
     if (performance.now() > end)
-      throw new AcmeFailure(`${authority.host}: waited too long for ${what}`, {
+      throw new AcmeFailure(`${ca.host}: waited too long for ${what}`, {
         type: "unreachable",
       });
     await pause(Math.max(pauseMs, wishMs), signal);
@@ -33,13 +33,13 @@ export async function poll<T>(read: () => Promise<T>, options: PollOptions<T>): 
   }
 }
 
-/** Rejects with the signal's reason when that comes first. */
+/** Rejects with the signal's reason after an abort. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const abort = () => reject(signal.reason);
   const timer = setTimeout(resolve, ms);
-  // What waits for an authority must not keep the program from ending.
+  // A pending poll must not delay the exit.
   timer.unref();
   signal.addEventListener("abort", abort, { once: true });
   return promise.finally(() => {

@@ -1,4 +1,4 @@
-// Looks at what an order would need before one is made: addresses, port 80, CAA, the DNS zone; says in words what it found.
+// Checks the requirements of an order beforehand: addresses, port 80, CAA, the DNS zone; reports the results as texts.
 import { connect, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type Static, Type as t } from "@sinclair/typebox";
@@ -29,13 +29,13 @@ const domain = t.String({
   description: "Host name",
 });
 
-/** What is asked. */
+/** The body of a preflight. */
 export const preflightInput = t.Object(
   {
     domains: t.Array(domain, {
       minItems: 1,
       maxItems: 20,
-      description: "Names that a certificate is wanted for",
+      description: "Names of the planned certificate",
     }),
     challenge: t.Optional(
       t.Unsafe<ChallengeType>({
@@ -48,7 +48,8 @@ export const preflightInput = t.Object(
       t.String({
         minLength: 1,
         maxLength: 128,
-        description: "Id or name of the DNS provider; default: the one with the longest zone",
+        description:
+          "ID or name of the DNS provider; default: the one with the longest matching zone",
       }),
     ),
   },
@@ -60,7 +61,7 @@ export interface DomainCheck extends Check {
 }
 
 export interface PreflightReport {
-  /** Whether no check failed. */
+  /** Whether all checks passed. */
   readonly ok: boolean;
   readonly challenge: ChallengeType;
   readonly checks: readonly DomainCheck[];
@@ -70,17 +71,17 @@ export interface PreflightOptions {
   readonly config: () => GatewayConfig;
   readonly lookup: DnsLookup;
   readonly dns: DnsParts;
-  /** Names by which the authority of a directory calls itself in CAA records; empty: not known. */
+  /** Identities of a directory's CA in CAA records; empty: unknown. */
   readonly identitiesOf: (account: AcmeAccount) => Promise<readonly string[]>;
-  /** Null: nothing is served here. */
+  /** Null: no workers serve. */
   readonly show: ShowProbe | null;
-  /** Where authorities connect to; default: 80 and 443. */
+  /** Ports that CAs connect to; default: 80 and 443. */
   readonly ports?: { readonly http: number; readonly tls: number };
   /** Default: those of the machine's interfaces. */
   readonly ownAddresses?: () => readonly string[];
 }
 
-/** Somebody waits for the answer. */
+/** A client waits for the response. */
 const TIMEOUT_MS = 60_000;
 const LONGEST_WAIT_MS = 20_000;
 const CONNECT_MS = 5000;
@@ -104,7 +105,7 @@ export class Preflight {
     this.#options = options;
   }
 
-  /** Never throws for what is wrong with the names: that is what the report is for. */
+  /** Never throws for problems with the names: the report holds them. */
   async check(body: unknown, by: Actor): Promise<PreflightReport> {
     const input = decode(preflightInput, body);
     const challenge = challengeOf(input);
@@ -157,43 +158,44 @@ export class Preflight {
     );
   }
 
-  /** In words when nobody can tell. */
+  /** A text for unknown results. */
   async #addressesOf({ name }: Asked): Promise<readonly string[] | string> {
     return await this.#options.lookup.addresses(name).catch(failureText);
   }
 
   #checkAddress({ name, challenge }: Asked, addresses: readonly string[] | string): Promise<Found> {
-    // With dns-01 a certificate is issued all the same.
+    // dns-01 does not need an address.
     const bad = challenge === "dns-01" ? "warning" : "failed";
     if (typeof addresses === "string") return Promise.resolve([bad, addresses]);
     if (addresses.length === 0)
       return Promise.resolve([
         bad,
-        `${name} has no address: make an A or AAAA record that leads here`,
+        `${name} has no address: create an A or AAAA record for this gateway`,
       ]);
     const own = (this.#options.ownAddresses ?? interfaceAddresses)();
     const foreign = addresses.filter((address) => !own.includes(address));
     const list = addresses.join(", ");
-    // A name that only looks public in this network, where its own name server answers for it.
+    // A public name that a local name server resolves to a private address.
     const isAsked = challenge !== "dns-01" && isPublicName(name);
     const inner = isAsked ? addresses.filter(isUnreachable) : [];
     if (foreign.length === 0 && inner.length > 0)
       return Promise.resolve([
         "warning",
-        `${name} leads here: ${list}. An authority on the Internet cannot connect to ${inner.join(", ")}; with the challenge dns-01 it need not`,
+        `${name} resolves to this gateway: ${list}. A CA on the Internet cannot connect to ${inner.join(", ")}; use the challenge dns-01`,
       ]);
-    if (foreign.length === 0) return Promise.resolve(["ok", `${name} leads here: ${list}`]);
+    if (foreign.length === 0)
+      return Promise.resolve(["ok", `${name} resolves to this gateway: ${list}`]);
     return Promise.resolve([
       "warning",
-      `${name} leads to ${list}, and ${foreign.join(", ")} is no address of this machine: that is right only behind a router or load balancer that passes connections on to it`,
+      `${name} resolves to ${list}, and ${foreign.join(", ")} is no address of this machine: that only works behind a router or load balancer that forwards connections to it`,
     ]);
   }
 
-  /** Reaching ourselves there proves more than any comparison of addresses. */
+  /** A self-probe proves more than a comparison of addresses. */
   async #checkPort80({ name }: Asked, addresses: readonly string[]): Promise<Found> {
     const { show, ports } = this.#options;
     if (addresses.length === 0) return ["failed", "There is no address to connect to"];
-    if (show === null) return ["warning", "Not tried: nothing is served here"];
+    if (show === null) return ["warning", "Not tested: no worker serves"];
     const port = ports?.http ?? 80;
     const proof = { token: `preflight-${crypto.randomUUID()}`, answer: crypto.randomUUID() };
     const takeDown = await show(proof);
@@ -207,7 +209,7 @@ export class Preflight {
       if (unclear === undefined) return ["ok", `Port ${port} of ${name} reaches this gateway`];
       return [
         "warning",
-        `${unclear.message}; from here this proves little if a router does not lead its own address back`,
+        `${unclear.message}; this proves little behind a router without hairpin NAT`,
       ];
     } finally {
       takeDown();
@@ -220,8 +222,8 @@ export class Preflight {
     const open = await Promise.all(addresses.slice(0, 4).map((address) => accepts(address, port)));
     const closed = addresses.filter((_, index) => open[index] === false);
     return closed.length === 0
-      ? ["ok", `Port ${port} takes connections; whether they reach this gateway is not known`]
-      : ["warning", `${closed.join(", ")}, port ${port}, takes no connection from here`];
+      ? ["ok", `Port ${port} accepts connections; whether they reach this gateway is unknown`]
+      : ["warning", `${closed.join(", ")}, port ${port}, accepts no connection from here`];
   }
 
   async #checkCaa({ name, isWildcard, challenge }: Asked): Promise<Found> {
@@ -240,11 +242,11 @@ export class Preflight {
       const identities = await identitiesOf(account);
       const host = URL.parse(account.directory_url)?.host ?? "";
       const refusal = caaRefusal({ records, isWildcard, challenge, identities });
-      if (refusal === null) return ["ok", `The CAA records at ${at} allow ${host} to issue`];
+      if (refusal === null) return ["ok", `The CAA records at ${at} permit ${host} to issue`];
       if (identities.length === 0)
         return [
           "warning",
-          `There are CAA records at ${at}, and what ${host} calls itself in them is not known: ${refusal}`,
+          `There are CAA records at ${at}, but the identity of ${host} in them is unknown: ${refusal}`,
         ];
       refusals.push(`${host} may not issue, since ${refusal}`);
     }
@@ -255,7 +257,7 @@ export class Preflight {
     const { config, dns } = this.#options;
     const isAdmin = roleOf(by) === "admin";
     if (provider !== null && needsAdmin(provider) && !isAdmin)
-      return ["warning", `Not tried: only an admin may run the program of "${provider.name}"`];
+      return ["warning", `Not tested: only an admin may run the program of "${provider.name}"`];
     const all = [...config().dns_providers.values()].filter(
       (each) => each.enabled && (isAdmin || !needsAdmin(each)),
     );
@@ -279,17 +281,14 @@ export class Preflight {
       );
       await proof.takeDown();
       if (seen !== null) return ["warning", `The record was written, but: ${seen}`];
-      return [
-        "ok",
-        `A TXT record for ${name} was written, seen at the name servers and taken away again`,
-      ];
+      return ["ok", `A TXT record for ${name} was written, found at the name servers and deleted`];
     } catch (error) {
       return ["failed", wordsOf(error)];
     }
   }
 }
 
-/** What goes wrong at providers says so itself. */
+/** Errors of providers have readable messages. */
 const wordsOf = (error: unknown) => (error instanceof Error ? error.message : "unexpected");
 
 function challengeOf({
@@ -298,13 +297,13 @@ function challengeOf({
   dns_provider_id,
 }: Static<typeof preflightInput>): ChallengeType {
   if (challenge !== undefined && challenge !== "dns-01" && dns_provider_id !== undefined)
-    throw invalid("dns_provider_id", "is only used with the challenge dns-01");
+    throw invalid("dns_provider_id", "is only valid with the challenge dns-01");
   if (challenge !== undefined) return challenge;
   const isDns = dns_provider_id !== undefined || domains.some((each) => each.startsWith("*."));
   return isDns ? "dns-01" : "http-01";
 }
 
-/** With the network that providers share among their customers (RFC 6598). */
+/** With the shared address space of carriers (RFC 6598). */
 const isUnreachable = compileCidrs([...PRIVATE_NETWORKS, "100.64.0.0/10"]);
 
 const interfaceAddresses = () =>

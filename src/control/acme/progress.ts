@@ -1,9 +1,9 @@
-// How far a certificate is, in the words that people see; knows no authority and no timer.
+// The status of a certificate for users; knows no CA and no timer.
 import { type Certificate, type CertificateStatus, isIssued } from "../../model/certificate.ts";
 
-/** What is known of the ordering of one certificate. */
+/** The ACME progress of one certificate. */
 export interface Progress {
-  /** Whether an order is being worked on. */
+  /** Whether an order is in progress. */
   readonly isRunning: boolean;
   readonly last_error: string | null;
   readonly attempts: number;

@@ -1,25 +1,25 @@
-// Shows an authority that the names of an order are ours: proofs up, authority told, its judgement awaited, proofs down.
+// Completes the challenges of an order: publishes responses, notifies the CA, awaits the validation, removes responses.
 import { createHash } from "node:crypto";
 import { createSelfSigned } from "../../crypto/x509.ts";
 import type { Certificate, ChallengeType } from "../../model/certificate.ts";
-import type { Authority, AuthorityChallenge, AuthorityOrder, Authorization } from "./authority.ts";
+import type { CaClient, AcmeChallenge, AcmeOrder, Authorization } from "./ca-client.ts";
 import type { ChallengeBoard, HttpProof, TlsProof } from "./challenge-board.ts";
 import type { DnsProof } from "./dns-proof.ts";
 import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 import { poll } from "./poll.ts";
-import type { Quiet } from "./quiet.ts";
+import type { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
 
 export interface ProofParts {
-  readonly authority: Authority;
+  readonly ca: CaClient;
   readonly board: ChallengeBoard;
-  readonly quiet: Quiet;
-  /** Writes the record; resolves when the provider has taken it. `name`: without `*.`. */
+  readonly listenerGate: SharedExclusiveGate;
+  /** Writes the record; resolves when the provider has accepted it. `name`: without `*.`. */
   readonly putUpRecord: (proof: {
     readonly name: string;
     readonly text: string;
   }) => Promise<DnsProof>;
   readonly signal: AbortSignal;
-  /** A proof could not be taken down. */
+  /** A challenge response could not be removed. */
   readonly left: (error: unknown) => void;
 }
 
@@ -27,29 +27,29 @@ const PROOF_DAYS = 7;
 
 interface OpenProof {
   readonly authorization: Authorization;
-  readonly challenge: AuthorityChallenge & { readonly type: ChallengeType };
+  readonly challenge: AcmeChallenge & { readonly type: ChallengeType };
   readonly proof: string;
 }
 
-/** Resolves when the authority has accepted all names; throws an AcmeFailure that names the one that it has not. */
+/** Resolves when the CA has validated all names; throws an AcmeFailure with the name that failed. */
 export async function proveNames(
-  order: AuthorityOrder,
+  order: AcmeOrder,
   certificate: Certificate,
   parts: ProofParts,
 ): Promise<void> {
-  const { authority } = parts;
+  const { ca } = parts;
   const open: OpenProof[] = [];
-  for (const authorization of await authority.authorizations(order.authorizations)) {
+  for (const authorization of await ca.authorizations(order.authorizations)) {
     if (authorization.status === "valid") continue;
     if (authorization.status !== "pending") throw refusal(authorization, parts);
     const challenge = chooseChallenge(authorization, certificate.challenge, parts);
-    open.push({ authorization, challenge, proof: await authority.proofOf(challenge) });
+    open.push({ authorization, challenge, proof: await ca.proofOf(challenge) });
   }
   if (open.length === 0) return;
   const takeDown = await putUp(open, certificate.challenge, parts);
   try {
     for (const { challenge } of open)
-      if (challenge.status === "pending") await authority.complete(challenge);
+      if (challenge.status === "pending") await ca.complete(challenge);
     await Promise.all(open.map((proof) => judged(proof, parts)));
   } finally {
     await takeDown();
@@ -59,40 +59,40 @@ export async function proveNames(
 function chooseChallenge(
   { challenges, identifier }: Authorization,
   type: ChallengeType,
-  { authority }: ProofParts,
+  { ca }: ProofParts,
 ): OpenProof["challenge"] {
   const found = challenges.find((challenge) => challenge.type === type);
   if (found !== undefined) return { ...found, type };
   const offered = challenges.map((challenge) => challenge.type).join(", ");
   throw new AcmeFailure(
-    `${identifier.value}: ${authority.host} does not offer the challenge ${type}, but ${offered}`,
+    `${identifier.value}: ${ca.host} does not offer the challenge ${type}, but ${offered}`,
     { status: 403 },
   );
 }
 
 async function judged({ authorization }: OpenProof, parts: ProofParts): Promise<void> {
-  const { authority, signal } = parts;
+  const { ca, signal } = parts;
   const name = authorization.identifier.value;
   const read = async () => {
-    const [now] = await authority.authorizations([authorization.url]);
-    if (now === undefined) throw new AcmeFailure(`${name}: the authority has lost the order`);
+    const [now] = await ca.authorizations([authorization.url]);
+    if (now === undefined) throw new AcmeFailure(`${name}: the CA has lost the order`);
     return now;
   };
   const isDone = ({ status }: Authorization) => status !== "pending";
-  const result = await poll(read, { isDone, what: `${name} to be checked`, authority, signal });
+  const result = await poll(read, { isDone, what: `the validation of ${name}`, ca, signal });
   if (result.status !== "valid") throw refusal(result, parts);
 }
 
-function refusal({ identifier, challenges, status }: Authorization, { authority }: ProofParts) {
+function refusal({ identifier, challenges, status }: Authorization, { ca }: ProofParts) {
   const error = challenges.find((challenge) => challenge.error !== undefined)?.error;
   const why = error === undefined ? `the authorization is ${status}` : describeAcmeProblem(error);
-  return new AcmeFailure(`${identifier.value}: ${authority.host}: ${why}`, {
+  return new AcmeFailure(`${identifier.value}: ${ca.host}: ${why}`, {
     type: error === undefined ? "" : typeOf(error),
     status: 403,
   });
 }
 
-/** Resolves when authorities can see all proofs, whichever way they come. */
+/** Resolves when CAs can see all challenge responses, on every path. */
 async function putUp(
   open: readonly OpenProof[],
   type: ChallengeType,
@@ -105,10 +105,10 @@ async function putUp(
     if (type === "http-01") http.push({ token: challenge.token, answer: proof });
     else tls.push(await tlsProof(authorization, proof));
   }
-  const isOver = tls.length > 0 ? await parts.quiet.beginCheck() : () => {};
+  const isOver = tls.length > 0 ? await parts.listenerGate.beginCheck() : () => {};
   const takeDown = await parts.board.putUp({ http, tls }).catch((cause: unknown) => {
     isOver();
-    throw new AcmeFailure("not every worker can show the authority its proof", {
+    throw new AcmeFailure("a worker cannot serve the challenge response", {
       type: "unreachable",
       cause,
     });
@@ -120,7 +120,7 @@ async function putUp(
   };
 }
 
-/** RFC 8737 section 3: a certificate for this name alone that holds the digest of the proof. */
+/** RFC 8737 section 3: a certificate for this name only, with the digest of the key authorization. */
 async function tlsProof({ identifier }: Authorization, text: string): Promise<TlsProof> {
   const name = identifier.value;
   const proof = createHash("sha256").update(text).digest();
@@ -140,7 +140,7 @@ async function putUpRecords(
     for (const record of records) await record.takeDown().catch(left);
   };
   try {
-    // One after the other: some providers replace all records of a name at once.
+    // Serialized: some providers replace all records of a name at once.
     for (const { authorization, proof } of open)
       records.push(await putUpRecord({ name: authorization.identifier.value, text: proof }));
     await Promise.all(records.map((record) => record.appears()));

@@ -1,7 +1,7 @@
-// When an authority wants a certificate to be renewed (RFC 9773): asked, read, and a time drawn; keeps nothing itself.
+// Renewal information (RFC 9773): requests the window and selects a time in it; stores nothing itself.
 import { identityOf } from "../../crypto/certificate-identity.ts";
 import type { IssuedCertificate } from "../../model/certificate.ts";
-import type { Authority } from "./authority.ts";
+import type { CaClient } from "./ca-client.ts";
 import { toTime } from "./schedule.ts";
 import type { AcmeState } from "./state.ts";
 
@@ -12,7 +12,7 @@ const DEFAULT_PAUSE_MS = 6 * 60 * MINUTE_MS;
 
 type Renewal = NonNullable<AcmeState["renewal"]>;
 
-/** RFC 9773 section 4.1: key identifier of the issuer and serial number, as they stand in the certificate; null: it has none. */
+/** RFC 9773 section 4.1: the issuer's key identifier and the serial number in the certificate; null: it has none. */
 export function certificateIdOf(pem: string): string | null {
   const identity = identityOf(pem);
   if (identity === null) return null;
@@ -23,16 +23,16 @@ export function certificateIdOf(pem: string): string | null {
 /** `random`: from 0 to 1. Throws an AcmeFailure. */
 export async function askRenewal(
   certificate: IssuedCertificate,
-  authority: Authority,
+  ca: CaClient,
   { now, random }: { readonly now: number; readonly random: number },
 ): Promise<Renewal> {
   const fingerprint = certificate.fingerprint ?? "";
   const nothing = { fingerprint, start: null, end: null, at: null };
-  const base = await authority.renewalInfoUrl();
+  const base = await ca.renewalInfoUrl();
   const id = base === null ? null : certificateIdOf(certificate.certificate);
   if (base === null || id === null) return { ...nothing, ask_again_at: toTime(now + DAY_MS) };
-  const window = windowOf(await authority.read(`${base.replace(/\/$/, "")}/${id}`), certificate);
-  const wishMs = authority.retryAfterMs ?? DEFAULT_PAUSE_MS;
+  const window = windowOf(await ca.read(`${base.replace(/\/$/, "")}/${id}`), certificate);
+  const wishMs = ca.retryAfterMs ?? DEFAULT_PAUSE_MS;
   const ask_again_at = toTime(now + Math.min(Math.max(wishMs, MINUTE_MS), DAY_MS));
   if (window === null) return { ...nothing, ask_again_at };
   const { start, end } = window;
@@ -46,13 +46,13 @@ export async function askRenewal(
   };
 }
 
-/** A time is drawn once: with the same window asked for again it must not move. */
+/** Retains the selected time while the window is unchanged. */
 export function settled(answer: Renewal, old: Renewal | null): Renewal {
   const isSame = old?.fingerprint === answer.fingerprint && old.start === answer.start;
   return isSame && old.end === answer.end ? { ...answer, at: old.at } : answer;
 }
 
-/** Null for an answer that makes no sense: what would be done without one is done then. */
+/** Null for an invalid window, which is ignored. */
 function windowOf(
   answer: unknown,
   { not_after }: IssuedCertificate,
@@ -63,6 +63,6 @@ function windowOf(
   const start = Date.parse(String(window?.start));
   const end = Date.parse(String(window?.end));
   if (Number.isNaN(start) || Number.isNaN(end) || end <= start) return null;
-  // Whoever waited so long would have none that holds.
+  // Waiting so long would let the certificate expire.
   return end > Date.parse(not_after) ? null : { start, end };
 }

@@ -1,4 +1,4 @@
-// When a certificate is ordered, renewed and tried again: pure arithmetic over times; knows no timer and no authority.
+// The schedule of orders, renewals and retries: pure arithmetic over times; knows no timer and no CA.
 import { namesIn } from "../../crypto/certificate-chain.ts";
 import { type Certificate, type IssuedCertificate, isIssued } from "../../model/certificate.ts";
 import type { AcmeFailure } from "./failure.ts";
@@ -8,19 +8,19 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Authorities count failed checks of a name: Let's Encrypt lets five fail in an hour. */
+/** CAs limit failed validations: Let's Encrypt allows five per name and hour. */
 const FIRST_PAUSE_MS = 5 * MINUTE_MS;
 const LONGEST_PAUSE_MS = DAY_MS;
-/** Nobody counts attempts at an authority that is down. */
+/** Attempts at an unavailable CA do not count. */
 const FIRST_OUTAGE_PAUSE_MS = MINUTE_MS;
 const LONGEST_OUTAGE_PAUSE_MS = HOUR_MS;
 const LIMIT_PAUSE_MS = HOUR_MS;
-/** How much longer or shorter a pause is, so that not all gateways come back at once. */
+/** Relative jitter of pauses, so that gateways do not retry in step. */
 const JITTER = 0.2;
-/** A certificate that lives shorter than this is renewed at half of its life (RFC 9773 section 4.2 leaves it to us). */
+/** Certificates with a shorter lifetime are renewed at half of it (RFC 9773 section 4.2 leaves it to clients). */
 const SHORT_LIFE_MS = 10 * DAY_MS;
 
-/** When to order it, in milliseconds since the Unix epoch; 0: at once; null: never. */
+/** Time of the next order, in milliseconds since the Unix epoch; 0: now; null: never. */
 export function dueAt(certificate: Certificate, state: AcmeState): number | null {
   if (certificate.source !== "acme" || !certificate.enabled || certificate.domains.length === 0)
     return null;
@@ -37,8 +37,7 @@ function wantedAt(certificate: Certificate, state: AcmeState): number {
 }
 
 /**
- * An authority that always wants a new one, or whose clock is far behind ours, must not be asked for one after the other
- * without end. `issuedAt`: by our own clock.
+ * Prevents endless renewals with a CA whose window is always due or whose clock is far behind. `issuedAt`: by our own clock.
  */
 function earliestRenewal(
   { not_before, not_after }: IssuedCertificate,
@@ -49,14 +48,14 @@ function earliestRenewal(
   return Math.max(begin, timeOf(issuedAt)) + pauseMs;
 }
 
-/** When a third of the life is left, or half of a short one. */
+/** At one third of the remaining lifetime, or half of a short one. */
 export function naturalRenewal({ not_before, not_after }: IssuedCertificate): number {
   const end = Date.parse(not_after);
   const lifeMs = end - Date.parse(not_before);
   return end - lifeMs / (lifeMs < SHORT_LIFE_MS ? 2 : 3);
 }
 
-/** What an order is for, and how it goes. */
+/** The fields that define an order. */
 const ordering = [
   ...([
     "source",
@@ -69,7 +68,7 @@ const ordering = [
   ...(["key_type", "profile", "reuse_key", "preferred_chain"] as const),
 ];
 
-/** Whether an order for the one is an order for the other; where one is missing there is no difference. */
+/** Whether both certificates require the same order; true where one is missing. */
 export const isOrderedAlike = (
   one: Certificate | undefined,
   other: Certificate | undefined,
@@ -90,7 +89,7 @@ export function holdsAllNames(certificate: IssuedCertificate): boolean {
   return isWhole;
 }
 
-/** The first name that the certificate (PEM) is not for. */
+/** The first name that is missing in the certificate (PEM). */
 export function nameMissingIn(pem: string, domains: readonly string[]): string | undefined {
   const held = namesIn(pem);
   return domains.find(
@@ -98,7 +97,7 @@ export function nameMissingIn(pem: string, domains: readonly string[]): string |
   );
 }
 
-/** When to try again after the `attempts`th failure in a row. `random`: from 0 to 1. */
+/** Time of the retry after the `attempts`th consecutive failure. `random`: from 0 to 1. */
 export function retryAt(
   failures: readonly AcmeFailure[],
   attempts: number,

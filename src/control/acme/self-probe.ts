@@ -1,21 +1,21 @@
-// Asks an address for a token over HTTP, as an authority would, and says in words who answers; knows no order.
+// Requests a token from an address over HTTP, as a CA would, and reports which server responds; knows no order.
 import { isIP } from "node:net";
 import { quote, readText, reasonOf } from "../auth/sso/provider-request.ts";
 
-/** What the gateway shows under a token. */
+/** A token and the gateway's response to it. */
 export interface ProbeProof {
   readonly token: string;
   readonly answer: string;
 }
 
-/** Has all workers show it; the function takes it down again. */
+/** Makes all workers serve it; the function removes it. */
 export type ShowProbe = (proof: ProbeProof) => Promise<() => void>;
 
 export type ProbeOutcome =
   | { readonly kind: "reached" }
-  /** Somebody answers, but not this gateway. */
+  /** Another server responds. */
   | { readonly kind: "other"; readonly message: string }
-  /** Nobody answers, or there is a detour: seen from elsewhere that may be different. */
+  /** No response, or a proxy in between: other networks may see another result. */
   | { readonly kind: "unclear"; readonly message: string };
 
 const TIMEOUT_MS = 5000;
@@ -42,12 +42,12 @@ export async function probe(
       const to = quote(response.headers.get("location"), []);
       return {
         kind: "unclear",
-        message: `${where} redirects to ${to}: it must lead to this gateway`,
+        message: `${where} redirects to ${to}: it must reach this gateway`,
       };
     }
     return {
       kind: "other",
-      message: `${where} answers with status ${response.status} and not as this gateway: another server is there`,
+      message: `${where} returns status ${response.status} from another server than this gateway`,
     };
   } catch (error) {
     return { kind: "unclear", message: `${where} ${reasonOf(error, { timeoutMs: TIMEOUT_MS })}` };

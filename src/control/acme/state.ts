@@ -1,20 +1,20 @@
-// What is remembered of the ordering of one certificate, also over a restart; knows no table and no authority.
+// The persistent ACME state of one certificate; knows no table and no CA.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
 const time = t.Union([t.String(), t.Null()], { default: null });
 
 const schema = t.Object({
-  /** Attempts that failed since the last success. */
+  /** Failed attempts since the last success. */
   attempts: t.Integer({ default: 0 }),
   last_error: t.Union([t.String(), t.Null()], { default: null }),
-  /** Not before this, whatever else is due. */
+  /** No attempt before this time. */
   next_attempt_at: time,
-  /** A limit of the authority is reached until then. */
+  /** End of the CA's rate limit. */
   limited_until: time,
-  /** Somebody asked for a new one now. */
+  /** A user requested a renewal. */
   is_asked_for: t.Boolean({ default: false }),
-  /** An order that has been begun; the key belongs to the certificate that comes of it. */
+  /** The open order, with the key of its certificate. */
   order: t.Union(
     [
       t.Object({
@@ -27,21 +27,21 @@ const schema = t.Object({
     ],
     { default: null },
   ),
-  /** What was issued last, by which account, and where. */
+  /** The last issued certificate, its account and CA. */
   issued: t.Union(
     [
       t.Object({
         account_id: t.String(),
         fingerprint: t.String(),
         directory_url: t.Optional(t.String()),
-        /** When, by our clock. */
+        /** Time of the issue, by our clock. */
         at: t.Optional(t.String()),
       }),
       t.Null(),
     ],
     { default: null },
   ),
-  /** When the authority wants it to be renewed, the time in it that was drawn for us, and when to ask again. */
+  /** The CA's renewal window, the selected time in it, and the time of the next request. */
   renewal: t.Union(
     [
       t.Object({
@@ -55,7 +55,7 @@ const schema = t.Object({
     ],
     { default: null },
   ),
-  /** The fewest days before the end that people were warned of, and of which certificate. */
+  /** The last expiry threshold with a warning, and its certificate. */
   warned: t.Union([t.Object({ fingerprint: t.String(), days: t.Number() }), t.Null()], {
     default: null,
   }),
@@ -66,7 +66,7 @@ export type OpenOrder = NonNullable<AcmeState["order"]>;
 
 export const emptyState: AcmeState = Value.Create(schema);
 
-/** As if nothing had failed yet. */
+/** The state without failures. */
 export const afresh = {
   next_attempt_at: null,
   limited_until: null,
@@ -74,13 +74,13 @@ export const afresh = {
   last_error: null,
 } as const satisfies Partial<AcmeState>;
 
-/** A document that an older program wrote, or that makes no sense, is as good as none in what it lacks. */
+/** Fills in what an older or invalid document lacks. */
 export function toState(document: Readonly<Record<string, unknown>> | undefined): AcmeState {
   const filled = Value.Default(schema, Value.Clone(document ?? {}));
   return Value.Check(schema, filled) ? filled : emptyState;
 }
 
-/** Where states are kept. */
+/** The storage of states. */
 export interface AcmeStore {
   load(): ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   put(certificateId: string, document: Record<string, unknown>): void;

@@ -1,4 +1,4 @@
-// How orders at certificate authorities have ended since the start, by account; knows no order.
+// Counts the results of ACME orders since the start, by account; knows no order.
 
 export type OrderResult = "issued" | "failed";
 
@@ -17,7 +17,7 @@ export class Tally {
     this.#counts.set(accountId, counts);
   }
 
-  /** Of accounts that anything was ordered with. */
+  /** For accounts with orders. */
   read(): readonly OrderCount[] {
     return [...this.#counts].flatMap(([accountId, { issued, failed }]): OrderCount[] => [
       { accountId, result: "issued", count: issued },

@@ -1,4 +1,4 @@
-// HTTP to certificate authorities: time-outs, trust, limits, and failures in words; knows no order and no account.
+// HTTP to CAs: timeouts, trust, limits, and readable errors; knows no order and no account.
 import { type AcmeProblem, AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 
 /** In the form that the ACME library reads. */
@@ -11,8 +11,8 @@ export interface AcmeResponse {
 }
 
 export interface TransportOptions {
-  /** PEM of the authorities that are trusted; empty: the usual ones. */
-  readonly authorities: string;
+  /** PEM of trusted CAs; empty: the system's. */
+  readonly cas: string;
   readonly timeoutMs: number;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -22,14 +22,14 @@ const MAX_BYTES = 1_048_576;
 
 export class AcmeTransport {
   readonly #options: TransportOptions;
-  /** What the last answer said about when to ask again; null: nothing. */
+  /** Retry-After of the last response; null: none. */
   retryAfterMs: number | null = null;
 
   constructor(options: TransportOptions) {
     this.#options = options;
   }
 
-  /** Throws an AcmeFailure for everything but success and a nonce that is to be replaced, which the caller tries again. */
+  /** Throws an AcmeFailure except for success and badNonce, which the caller retries. */
   async request(
     url: string,
     method: string,
@@ -48,12 +48,12 @@ export class AcmeTransport {
     const isProblem = problem.type !== undefined || problem.detail !== undefined;
     const what = isProblem
       ? describeAcmeProblem(problem)
-      : `the authority answered with the status ${response.status}`;
+      : `the CA returned status ${response.status}`;
     throw new AcmeFailure(`${host}: ${what}`, { type, status: response.status, retryAfterMs });
   }
 
   async #send(url: string, method: string, data: unknown): Promise<AcmeResponse> {
-    const { authorities, timeoutMs, signal } = this.#options;
+    const { cas, timeoutMs, signal } = this.#options;
     const response = await fetch(url, {
       method: method.toUpperCase(),
       redirect: "error",
@@ -63,7 +63,7 @@ export class AcmeTransport {
         ...(data === undefined ? {} : { "Content-Type": "application/jose+json" }),
       },
       ...(data === undefined ? {} : { body: JSON.stringify(data) }),
-      ...(authorities === "" ? {} : { tls: { ca: authorities } }),
+      ...(cas === "" ? {} : { tls: { ca: cas } }),
     });
     const text = await limitedText(response);
     const headers: Record<string, string> = {};
@@ -86,7 +86,7 @@ async function limitedText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.byteLength;
-    if (bytes > MAX_BYTES) throw new Error("the answer is too long");
+    if (bytes > MAX_BYTES) throw new Error("the response is too long");
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");
@@ -96,7 +96,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("the answer is not JSON");
+    throw new Error("the response is not JSON");
   }
 }
 
@@ -104,9 +104,9 @@ function unreachable(host: string, cause: unknown): AcmeFailure {
   const { name, message, code } = cause as Error & { readonly code?: string };
   const why =
     name === "TimeoutError"
-      ? "it did not answer in time"
+      ? "it did not respond in time"
       : (reasons[code ?? ""] ?? message.replace(/[\p{Cc}\s]+/gu, " "));
-  return new AcmeFailure(`${host} cannot be asked: ${why}`, { type: "unreachable", cause });
+  return new AcmeFailure(`${host} cannot be reached: ${why}`, { type: "unreachable", cause });
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -114,8 +114,8 @@ const reasons: Readonly<Record<string, string>> = {
   ConnectionClosed: "it closed the connection",
   ECONNREFUSED: "the connection is refused",
   ECONNRESET: "it closed the connection",
-  FailedToOpenSocket: "there is no connection to it",
-  ENOTFOUND: "its name is not known",
+  FailedToOpenSocket: "the connection failed",
+  ENOTFOUND: "its name cannot be resolved",
   SELF_SIGNED_CERT_IN_CHAIN: "its certificate is not trusted; set ca_certificates of the account",
   DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is not trusted; set ca_certificates of the account",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE:

@@ -1,4 +1,4 @@
-// Alerts as objects: who is told what, checked and with secrets sealed, and the trial of one; knows no sink by name.
+// Alerts: validates them, seals their secrets and tests them; knows no sink by name.
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Alert, alertInput, type AlertType, alertTypes } from "../../model/alert.ts";
 import { decode } from "../../model/decode.ts";
@@ -40,12 +40,12 @@ export interface AlertsOptions {
 }
 
 export interface AlertView extends Alert {
-  /** Where it leads, without what is secret. */
+  /** Destination, without secrets. */
   readonly destination: string;
   readonly delivery: DeliveryStatus;
 }
 
-/** What there is, for people who choose one. */
+/** A type of alert, to choose from. */
 export interface AlertTypeView {
   readonly type: AlertType;
   readonly title: string;
@@ -54,11 +54,11 @@ export interface AlertTypeView {
   readonly example: unknown;
 }
 
-/** What came of a test. */
+/** The result of a test. */
 export interface AlertTestReport {
   readonly ok: boolean;
   readonly destination: string;
-  /** In words. */
+  /** One sentence. */
   readonly message: string;
   readonly duration_ms: number;
 }
@@ -79,18 +79,18 @@ export class Alerts extends Resource<"alerts", AlertView> {
     });
   }
 
-  /** What it has told since the gateway was started or it was enabled, the newest first. */
+  /** Notifications since the start or since it was enabled, newest first. */
   messages(key: string): readonly AlertMessage[] {
     return this.#options.engine.messagesOf(this.get(key).view.id);
   }
 
-  /** Sends a message that says it is a test, once, also of an alert that is disabled. */
+  /** Sends one test notification, even if the alert is disabled. */
   async test(key: string, by: Actor): Promise<AlertTestReport> {
     const { id, name, destination } = this.get(key).view;
     const { changes, engine, audit } = this.#options;
     const alert = changes.config.alerts.get(id);
     if (alert === undefined) throw new ApiError(404, `alert "${key}" does not exist`);
-    if (this.#testing.has(id)) throw new ApiError(409, `alert "${name}" is being tested already`);
+    if (this.#testing.has(id)) throw new ApiError(409, `a test of alert "${name}" is in progress`);
     this.#testing.add(id);
     const begin = performance.now();
     const notice = testNotice(new Date().toISOString());
@@ -140,7 +140,7 @@ const kindOf = (options: AlertsOptions): ResourceKind<"alerts", AlertView> => ({
   content: () => (alert) => alert,
 });
 
-/** Empty when it cannot be told. */
+/** Empty when unknown. */
 function destinationOf(alert: Alert, engine: AlertEngine): string {
   try {
     return sinks[alert.type].destination(engine.configOf(alert));
@@ -150,18 +150,18 @@ function destinationOf(alert: Alert, engine: AlertEngine): string {
   }
 }
 
-interface Scene extends AlertsOptions {
+interface WriteContext extends AlertsOptions {
   readonly draft: Draft;
   readonly old: Alert | null;
 }
 
-function fieldsOf(document: unknown, scene: Scene): FieldsOf<"alerts"> {
-  // Filling in defaults would make an object of it, with numbers for names.
+function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"alerts"> {
+  // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
   const { config: sent, service_ids, route_ids, ...input } = decode(alertInput, document);
   refuseSealed(input, "");
-  const { old, draft, box } = scene;
+  const { old, draft, box } = context;
   const sink = sinks[input.type];
   const config = writeConfig(sent, {
     definition: sink,
@@ -169,8 +169,8 @@ function fieldsOf(document: unknown, scene: Scene): FieldsOf<"alerts"> {
     draft,
     box,
   });
-  // What is wrong with the value of a named secret is for those who may refer to it.
-  draft.checkLater(() => checkConfig({ config }, input.type, scene));
+  // Only clients that may refer to a named secret learn what is wrong with its value.
+  draft.checkLater(() => checkConfig({ config }, input.type, context));
   const ids = (keys: readonly string[], collection: "services" | "routes") => {
     const word = collection.slice(0, -1);
     const found = keys.map((key, index) =>
@@ -191,7 +191,7 @@ function fieldsOf(document: unknown, scene: Scene): FieldsOf<"alerts"> {
 function checkConfig(
   stored: Pick<Alert, "config">,
   type: AlertType,
-  { box, draft, managementAddresses }: Scene,
+  { box, draft, managementAddresses }: WriteContext,
 ): void {
   const sink = sinks[type];
   const opened = openConfig(stored, sink, {
@@ -204,6 +204,6 @@ function checkConfig(
   if (address !== null && isManagement(address, managementAddresses()))
     throw invalid(
       type === "webhook" ? "config.url" : "config.host",
-      "is the management API itself, which is not called",
+      "is the management API itself, which alerts must not call",
     );
 }

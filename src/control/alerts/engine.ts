@@ -1,4 +1,4 @@
-// Watches what happens, decides with each alert what is told of it, and hands that to the outbox; knows no sink by name.
+// Watches events, decides for each alert what to send, and passes it to the outbox; knows no sink by name.
 import { hostname } from "node:os";
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
@@ -10,7 +10,7 @@ import type { Changes } from "../change.ts";
 import type { EventHub, Subscription } from "../events.ts";
 import type { CountedTraffic } from "../metrics/series-rows.ts";
 import { ErrorShares, shareKey, subjectsOf } from "./error-share.ts";
-import { Incidents, type TellingRules } from "./incidents.ts";
+import { Incidents, type NotificationRules } from "./incidents.ts";
 import { type AlertMessage, MessageHistory } from "./message-history.ts";
 import type { Notice, Signal } from "./notice.ts";
 import { DeliveryError, type DeliveryStatus, idleDelivery, Outbox } from "./outbox.ts";
@@ -34,7 +34,7 @@ interface Watch {
 }
 
 const LOOK_MS = 1000;
-/** Reading all counters takes longer than looking at the clock. */
+/** Reading all counters is slower than reading the clock. */
 const COUNT_EVERY = 5;
 
 export class AlertEngine {
@@ -49,18 +49,18 @@ export class AlertEngine {
     this.#options = options;
   }
 
-  /** What happens from here on is told. */
+  /** Notifies about events from now on. */
   start(): void {
     if (this.#timer !== null) return;
     const { events } = this.#options;
     const options = { role: "admin", kinds: watchedKinds, lastEventId: null } as const;
     this.#subscription = events.subscribe(options, () => this.#guarded(() => this.#read()));
     this.#timer = setInterval(() => this.#guarded(() => this.look()), LOOK_MS);
-    // Nothing is kept alive by looking on.
+    // The timer must not delay the exit.
     this.#timer.unref();
   }
 
-  /** Breaks off what is under way. */
+  /** Aborts deliveries. */
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
@@ -69,17 +69,17 @@ export class AlertEngine {
     this.#watches.clear();
   }
 
-  /** How the sending of an alert goes. */
+  /** The state of an alert's delivery. */
   deliveryOf(id: string): DeliveryStatus {
     return this.#watches.get(id)?.outbox.status ?? idleDelivery;
   }
 
-  /** What an alert has told since it is watched, the newest first. */
+  /** Notifications of an alert since it is watched, newest first. */
   messagesOf(id: string): readonly AlertMessage[] {
     return this.#watches.get(id)?.history.list() ?? [];
   }
 
-  /** Sends at once, whatever waits; resolves to what was answered, rejects with a DeliveryError. */
+  /** Sends at once, before queued ones; resolves to the result, rejects with a DeliveryError. */
   async send(alert: Alert, notice: Notice, signal: AbortSignal): Promise<string> {
     const { changes, managementAddresses } = this.#options;
     const { name } = alert;
@@ -89,7 +89,7 @@ export class AlertEngine {
     return await sinks[alert.type].send(this.configOf(alert), sent, parts);
   }
 
-  /** With its secrets in the clear. Throws a DeliveryError when the stored configuration does not fit. */
+  /** With decrypted secrets. Throws a DeliveryError when the stored configuration is invalid. */
   configOf(alert: Alert): Readonly<Record<string, unknown>> {
     const { changes, box } = this.#options;
     const context = {
@@ -103,7 +103,7 @@ export class AlertEngine {
     }
   }
 
-  /** Looks at the time and at the counters; called once a second. */
+  /** Evaluates time and counters; called once a second. */
   look(): void {
     const alerts = this.#enabled();
     const now = this.#options.clock.now();
@@ -126,7 +126,7 @@ export class AlertEngine {
     }
   }
 
-  /** Whether there is anything to judge. */
+  /** Whether any alert needs the counters. */
   #count(alerts: readonly Alert[], now: number): boolean {
     const wanted = alerts.filter(({ events }) => events.includes("error_share"));
     if (wanted.length === 0) {
@@ -174,7 +174,7 @@ export class AlertEngine {
     const outbox = new Outbox({
       now: () => clock.now(),
       send: async (notice, signal) => {
-        // As it is now: somebody may have corrected it between two attempts.
+        // The present configuration, which may have been fixed between two attempts.
         const alert = changes.config.alerts.get(id);
         if (alert?.enabled) await this.send(alert, notice, signal);
         history.delivered(notice.id);
@@ -182,7 +182,7 @@ export class AlertEngine {
       lost: (notice, reason) => {
         history.lost(notice.id, reason);
         const alert = changes.config.alerts.get(id)?.name ?? id;
-        log.warn("a message of an alert was not delivered", { alert, event: notice.event, reason });
+        log.warn("a notification was not delivered", { alert, event: notice.event, reason });
       },
     });
     const watch = { outbox, history, incidents: new Incidents() };
@@ -190,7 +190,7 @@ export class AlertEngine {
     return watch;
   }
 
-  #rulesOf(alert: Alert): TellingRules {
+  #rulesOf(alert: Alert): NotificationRules {
     const { config } = this.#options.changes;
     return {
       quietMs: alert.quiet_seconds * 1000,
@@ -200,17 +200,17 @@ export class AlertEngine {
     };
   }
 
-  /** Nobody who publishes an event must be stopped by what comes of it. */
+  /** An error here must not stop the publisher of the event. */
   #guarded(run: () => void): void {
     try {
       run();
     } catch (error) {
-      this.#options.log.error("alerts could not be looked after", { error });
+      this.#options.log.error("alerts could not be evaluated", { error });
     }
   }
 }
 
-/** Whether its beginning or its end is told to somebody, and it is within what the alert is limited to. */
+/** Whether the alert selects the event and its scope holds the object. */
 function isAccepted(
   alert: Alert,
   { event, key, serviceId }: Signal,
@@ -225,7 +225,7 @@ function isAccepted(
   return services.includes(serviceId) || routes.some((route) => serviceOf(route) === serviceId);
 }
 
-/** Ends belong to their beginnings, except where somebody wants to know of the end alone. */
+/** An end belongs to its beginning, except for target_up, which can be selected alone. */
 function isWanted({ events, resolved }: Alert, { event, status }: Notice): boolean {
   if (event === "test") return true;
   if (event === "target_up") return events.includes("target_up") || resolved;

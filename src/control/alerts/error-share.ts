@@ -1,4 +1,4 @@
-// The share of 5xx answers over some time, of everything and of single services and routes; knows no sink.
+// The share of 5xx responses in a time window, in all and by service and route; knows no sink.
 import type { Alert } from "../../model/alert.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { CountedTraffic } from "../metrics/series-rows.ts";
@@ -9,7 +9,7 @@ interface Count {
   readonly errors: number;
 }
 
-/** What was counted between two looks. */
+/** Counts of one interval. */
 interface Slot {
   readonly at: number;
   readonly counts: ReadonlyMap<string, Count>;
@@ -29,13 +29,13 @@ export class ErrorShares {
   #before: ReadonlyMap<string, Count> | null = null;
   #slots: Slot[] = [];
 
-  /** Forgets everything, for when nobody wants to know. */
+  /** Resets, for when no alert needs it. */
   forget(): void {
     this.#before = null;
     this.#slots = [];
   }
 
-  /** Takes in what came since the last call; the first one only begins. Only `subjects` are remembered. */
+  /** Adds the counts since the last call; the first call only sets the baseline. Stores only `subjects`. */
   count(rows: readonly CountedTraffic[], subjects: ReadonlySet<string>, now: number): void {
     const before = this.#before;
     const after = new Map<string, Count>();
@@ -52,11 +52,11 @@ export class ErrorShares {
     }
     this.#before = after;
     if (before !== null) this.#slots.push({ at: now, counts });
-    // A clock that was set back must not keep slots for ever.
+    // A clock that was set back must not retain slots forever.
     this.#slots = this.#slots.filter(({ at }) => at > now - LONGEST_MS && at <= now);
   }
 
-  /** What holds for each subject of the alert; nothing about those of which too little is known. */
+  /** The state of each subject of the alert; skips subjects with too few requests. */
   judge(alert: Alert, config: GatewayConfig, now: number): readonly Signal[] {
     const { percent, window_seconds: seconds, min_requests: least } = alert.threshold;
     return subjectsOf(alert).flatMap((subject) => {
@@ -76,7 +76,7 @@ export class ErrorShares {
   }
 }
 
-/** What the share is counted of for an alert. */
+/** The subjects of an alert. */
 export function subjectsOf({ service_ids, route_ids }: Alert): readonly string[] {
   const subjects = [
     ...service_ids.map((id) => `service ${id}`),
@@ -85,7 +85,7 @@ export function subjectsOf({ service_ids, route_ids }: Alert): readonly string[]
   return subjects.length === 0 ? [TOTAL] : subjects;
 }
 
-/** The incident that belongs to a subject. */
+/** The incident key of a subject. */
 export const shareKey = (subject: string) => `share ${subject}`;
 
 function toSignal(
@@ -104,10 +104,10 @@ function toSignal(
     object,
     serviceId: null,
     title: isOver
-      ? `Few errors again: ${what}`
-      : `Too many errors: ${shown} % of the answers, ${what}`,
+      ? `Error share is back to normal: ${what}`
+      : `Too many errors: ${shown} % of the responses, ${what}`,
     message:
-      `${sum.errors} of ${sum.requests} requests in the last ${threshold.window_seconds} s were answered with 5xx; ` +
+      `${sum.errors} of ${sum.requests} responses in the last ${threshold.window_seconds} s were 5xx; ` +
       `the threshold is ${threshold.percent} %.`,
     isAlwaysTold: false,
     validUntil: null,
@@ -127,7 +127,7 @@ function countOf({ counters, codes }: CountedTraffic["traffic"]): Count {
   return { requests: counters.ended, errors };
 }
 
-/** A row that holds less than it did was begun anew. */
+/** A lower count means that the row was reset. */
 function sinceOf(after: Count, before: Count | undefined): Count {
   if (before === undefined || after.requests < before.requests) return after;
   return {

@@ -1,43 +1,43 @@
-// What is told of what begins and ends, so that one incident is one message and not a hundred; knows no source and no sink.
+// Deduplicates events into incidents, so that one incident is one notification; knows no source and no sink.
 import type { Notice, Signal } from "./notice.ts";
 
 /** Milliseconds. */
-export interface TellingRules {
-  /** What was told to begin is told to begin again after so long at the earliest. */
+export interface NotificationRules {
+  /** Minimum time before the same incident fires again. */
   readonly quietMs: number;
-  /** What lasts is told again after so long; 0: never. */
+  /** Interval to repeat a lasting incident; 0: never. */
   readonly repeatMs: number;
-  /** Whether it is still of interest. */
+  /** Whether the incident is still relevant. */
   readonly accepts: (signal: Signal) => boolean;
 }
 
 interface Incident {
-  /** The last one that came. */
+  /** The last signal. */
   signal: Signal;
   isOn: boolean;
   since: number;
-  /** Whether the last thing that was told is that it began. */
+  /** Whether the last notification was its beginning. */
   isTold: boolean;
-  /** When it was last told to begin; null: never. */
+  /** Time of the last firing notification; null: never. */
   begunToldAt: number | null;
   toldAt: number;
-  /** How often it has begun since that was told. */
+  /** Number of beginnings since that notification. */
   begins: number;
 }
 
-/** More are not remembered: those beyond are told each time. */
+/** Further incidents are not tracked and notify each time. */
 const MAX_INCIDENTS = 10_000;
 
 export class Incidents {
   readonly #found = new Map<string, Incident>();
 
-  /** Those that go on. */
+  /** Open incidents. */
   get open(): readonly Signal[] {
     return [...this.#found.values()].filter(({ isOn }) => isOn).map(({ signal }) => signal);
   }
 
-  /** What is to be told now because of the signal. */
-  take(signal: Signal, rules: TellingRules, now: number): readonly Notice[] {
+  /** The notification for the signal, if due now. */
+  take(signal: Signal, rules: NotificationRules, now: number): readonly Notice[] {
     if (!rules.accepts(signal)) return [];
     const known = this.#found.get(signal.key);
     if (signal.state === "over") {
@@ -55,8 +55,8 @@ export class Incidents {
     return this.#settle(incident, rules, now);
   }
 
-  /** What is to be told because time has passed. */
-  due(rules: TellingRules, now: number): readonly Notice[] {
+  /** The notifications that have become due. */
+  due(rules: NotificationRules, now: number): readonly Notice[] {
     return [...this.#found.values()].flatMap((incident) => this.#settle(incident, rules, now));
   }
 
@@ -69,7 +69,7 @@ export class Incidents {
     return incident;
   }
 
-  #settle(incident: Incident, rules: TellingRules, now: number): readonly Notice[] {
+  #settle(incident: Incident, rules: NotificationRules, now: number): readonly Notice[] {
     const { signal, isOn, isTold, begunToldAt, toldAt } = incident;
     const isQuiet = begunToldAt !== null && now - begunToldAt < rules.quietMs;
     if (!rules.accepts(signal)) {
@@ -89,7 +89,7 @@ export class Incidents {
   #tell(incident: Incident, now: number): Notice {
     const { signal, isOn, isTold, since, begins } = incident;
     const isRepeated = isOn && isTold && !signal.isAlwaysTold;
-    const often = begins > 1 ? ` It began ${begins} times since the last message.` : "";
+    const often = begins > 1 ? ` It began ${begins} times since the last notification.` : "";
     incident.isTold = isOn;
     incident.toldAt = now;
     if (isOn) {

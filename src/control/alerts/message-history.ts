@@ -1,20 +1,20 @@
-// The last messages of one alert and what became of them, in memory; knows no way to send.
+// The last notifications of one alert and their delivery, in memory; knows no sink.
 import type { Notice } from "./notice.ts";
 
-/** A message and how its delivery went. */
+/** A notification and its delivery state. */
 export interface AlertMessage extends Notice {
   readonly delivery: "waiting" | "delivered" | "lost";
-  /** Why it was lost; null: it was not. */
+  /** Why it was dropped; null: it was not. */
   readonly detail: string | null;
 }
 
-/** Those before are forgotten. */
+/** Older ones are dropped. */
 const MAX_MESSAGES = 100;
 
 export class MessageHistory {
   readonly #messages = new Map<string, AlertMessage>();
 
-  /** A message is on its way. */
+  /** Adds a pending notification. */
   put(notice: Notice): void {
     this.#messages.set(notice.id, { ...notice, delivery: "waiting", detail: null });
     for (const id of this.#messages.keys()) {
@@ -31,7 +31,7 @@ export class MessageHistory {
     this.#settle(id, { delivery: "lost", detail: reason });
   }
 
-  /** The newest first. */
+  /** Newest first. */
   list(): readonly AlertMessage[] {
     return [...this.#messages.values()].toReversed();
   }

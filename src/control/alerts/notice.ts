@@ -1,17 +1,17 @@
-// What is told to people and programs, and what it is made from; knows no way to send it.
+// Notifications of alerts, and the signals behind them; knows no sink.
 import type { AlertEvent } from "../../model/alert.ts";
 
-/** What something has happened to. */
+/** The object of an event. */
 export interface NoticeObject {
   readonly kind: "target" | "certificate" | "service" | "route" | "worker" | "gateway";
-  /** Empty for a worker and the gateway. */
+  /** Empty for workers and the gateway. */
   readonly id: string;
   readonly name: string;
 }
 
-/** Something has begun, or is over. */
+/** The beginning or the end of an incident. */
 export interface Signal {
-  /** By what its beginning is called. */
+  /** Event name of the beginning. */
   readonly event: Exclude<AlertEvent, "target_up">;
   /** The same for beginning and end. */
   readonly key: string;
@@ -19,16 +19,16 @@ export interface Signal {
   readonly object: NoticeObject;
   /** Of a target. */
   readonly serviceId: string | null;
-  /** One line. */
+  /** Summary, one line. */
   readonly title: string;
   readonly message: string;
-  /** Told whenever it comes, although it is known to have begun, and not repeated besides. */
+  /** Notifies on every signal, also of an open incident, and never repeats by time. */
   readonly isAlwaysTold: boolean;
   /** Of a certificate: until when it is valid. */
   readonly validUntil: string | null;
 }
 
-/** One message. */
+/** One notification. */
 export interface Notice {
   readonly id: string;
   readonly event: AlertEvent | "test";
@@ -42,22 +42,22 @@ export interface Notice {
   readonly message: string;
 }
 
-/** What is sent: a message and who it is from. */
+/** A notification with its sender. */
 export interface Sent extends Notice {
   readonly program: "sluice";
   /** Name of the alert. */
   readonly alert: string;
-  /** What people call the gateway: its public address, else the name of its machine. */
+  /** Display name of the gateway: its public URL, else the host name. */
   readonly gateway: string;
 }
 
-/** What a test sends. */
+/** The notification of a test. */
 export const testNotice = (at: string): Notice => ({
   ...{ id: Bun.randomUUIDv7(), event: "test", status: "test", at, since: at },
   object: { kind: "gateway", id: "", name: "gateway" },
   title: "This is a test",
-  message: "Somebody has asked for a test of this alert. Nothing is wrong.",
+  message: "A user has requested a test of this alert. Nothing is wrong.",
 });
 
-/** On one line and without what could end it. */
+/** On one line, without control characters. */
 export const oneLine = (text: string) => text.replace(/[\x00-\x1f\x7f]+/g, " ").slice(0, 300);

@@ -1,28 +1,28 @@
-// Messages of one alert on their way: in order, a bounded number, tried again with growing pauses; knows no way to send.
+// The delivery queue of one alert: ordered, bounded, with retries and backoff; knows no sink.
 import type { Notice } from "./notice.ts";
 
 export interface OutboxOptions {
   /** Rejects with a DeliveryError when it was not delivered. */
   readonly send: (notice: Notice, signal: AbortSignal) => Promise<unknown>;
-  /** The message was given up, or there were too many. */
+  /** The notification was dropped after all attempts, or because the queue was full. */
   readonly lost: (notice: Notice, reason: string) => void;
   readonly now: () => number;
-  /** Milliseconds between attempts; after the last one a message is given up. Default: a second to ten minutes. */
+  /** Milliseconds between attempts; the last failure drops the notification. Default: a second to ten minutes. */
   readonly pauses?: readonly number[];
 }
 
-/** How the sending of an alert goes. */
+/** The state of an alert's delivery. */
 export interface DeliveryStatus {
-  /** Messages that are not delivered yet. */
+  /** Notifications in the queue. */
   readonly waiting: number;
-  /** Messages that were given up since the start. */
+  /** Notifications dropped since the start. */
   readonly lost: number;
   readonly last_sent_at: string | null;
-  /** Of the last attempt; null: it went well. */
+  /** Error of the last attempt; null: it succeeded. */
   readonly last_error: string | null;
 }
 
-/** Why a message was not delivered, in words and without secrets. */
+/** Why a notification was not delivered, without secrets. */
 export class DeliveryError extends Error {}
 
 export const idleDelivery: DeliveryStatus = {
@@ -57,15 +57,15 @@ export class Outbox {
   /** Returns at once. */
   put(notice: Notice): void {
     if (this.#waiting.length >= MAX_WAITING) {
-      // The first one is under way.
+      // The first one is being sent.
       const [oldest] = this.#waiting.splice(1, 1);
-      if (oldest !== undefined) this.#give(oldest, "too many messages wait");
+      if (oldest !== undefined) this.#give(oldest, "the queue is full");
     }
     this.#waiting.push(notice);
     if (!this.#isSending) void this.#run();
   }
 
-  /** Breaks off what is under way; nothing more is sent. */
+  /** Aborts the delivery and sends nothing more. */
   stop(): void {
     this.#waiting.length = 0;
     this.#stopped.abort();
@@ -82,7 +82,7 @@ export class Outbox {
     this.#isSending = false;
   }
 
-  /** Null once it is delivered, else why it never will be. */
+  /** Null after the delivery, else why it was dropped. */
   async #deliver(notice: Notice): Promise<string | null> {
     const { send, now, pauses = PAUSES } = this.#options;
     const { signal } = this.#stopped;
@@ -93,8 +93,8 @@ export class Outbox {
         this.#lastError = null;
         return null;
       } catch (error) {
-        // Others may hold anything, addresses with tokens in them among it.
-        this.#lastError = error instanceof DeliveryError ? error.message : "it failed unexpectedly";
+        // Other errors may hold anything, such as URLs with tokens.
+        this.#lastError = error instanceof DeliveryError ? error.message : "unexpected error";
       }
       const pause = pauses[attempt];
       if (pause === undefined || signal.aborted) return this.#lastError;
@@ -112,7 +112,7 @@ export class Outbox {
 function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  // Nothing is kept alive for a message.
+  // A retry must not delay the exit.
   timer.unref();
   signal.addEventListener("abort", () => resolve(), { once: true });
   return promise;

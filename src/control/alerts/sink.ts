@@ -1,4 +1,4 @@
-// How one way to send messages declares itself, and where none may lead; knows none of them.
+// The definition of a notification sink, and forbidden destinations; knows no sink.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
@@ -12,24 +12,24 @@ import type { Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
 
 export interface SinkParts {
-  /** Of the management API. */
+  /** Addresses of the management API. */
   readonly managementAddresses: readonly ListenAddress[];
   readonly signal: AbortSignal;
 }
 
 export interface SinkDefinition<C extends TObject = TObject> {
   readonly type: AlertType;
-  /** Its name for people. */
+  /** Display name. */
   readonly title: string;
   readonly config: C;
   readonly example: Readonly<Record<string, unknown>>;
-  /** Where it leads, for people: nothing that is secret. */
+  /** The destination for display, without secrets. */
   destination(config: Static<C>): string;
-  /** The host and port that it connects to; null: that cannot be told. */
+  /** The host and port that it connects to; null: unknown. */
   address(config: Static<C>): Address | null;
-  /** What the schema cannot say; paths are below `config`. */
+  /** Validation beyond the schema; paths are below `config`. */
   problem(config: Static<C>): Pick<Issue, "path" | "message"> | null;
-  /** Resolves to what was answered, in words; rejects with a DeliveryError. */
+  /** Resolves to the result in one sentence; rejects with a DeliveryError. */
   send(config: Static<C>, sent: Sent, parts: SinkParts): Promise<string>;
 }
 
@@ -38,7 +38,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** Any of them: the configuration was checked before it gets there. */
+/** Any sink: its configuration is validated before. */
 export type AnySink = SinkDefinition;
 
 export const defineSink = <C extends TObject>(definition: SinkDefinition<C>): AnySink =>
@@ -51,25 +51,24 @@ export const settings = <T extends Record<string, TSchema>>(properties: T) =>
 export const secret = (description: string, maxLength = 4096) =>
   secretText({ description, maxLength });
 
-export const authorities = t.Optional(
+export const caCertificates = t.Optional(
   destination(
     t.String({
       maxLength: 262_144,
       pattern: "-----BEGIN CERTIFICATE-----",
       errorMessage: "must be certificates in PEM",
-      description:
-        "Authorities (PEM) that the server's certificate is trusted by, in the place of the usual ones",
+      description: "CAs (PEM) to trust for the server's certificate, instead of the system's",
     }),
   ),
 );
 
-/** Whether the address is the management API by what it is called. */
+/** Whether the address is a literal address of the management API. */
 export const isManagement = (
   { host, port }: Address,
   addresses: readonly ListenAddress[],
 ): boolean => addresses.some((bound) => reaches(bare(host), port, bound));
 
-/** Throws a DeliveryError for a name that leads to the management API: nobody may be called there in the gateway's name. */
+/** Throws a DeliveryError for a name that resolves to the management API, which alerts must not call. */
 export async function requireForeign(
   { host, port }: Address,
   addresses: readonly ListenAddress[],
@@ -78,7 +77,7 @@ export async function requireForeign(
   const found = isIP(name) === 0 ? await addressesOf(name) : [name];
   for (const each of [name, ...found])
     if (isManagement({ host: each, port }, addresses))
-      throw new DeliveryError(`${host} is the management API itself, which is not called`);
+      throw new DeliveryError(`${host} is the management API itself, which alerts must not call`);
 }
 
 const bare = (host: string) => host.replace(/^\[|\]$/g, "");
@@ -87,6 +86,6 @@ async function addressesOf(name: string): Promise<string[]> {
   try {
     return (await lookup(name, { all: true })).map(({ address }) => address);
   } catch {
-    throw new DeliveryError(`${name} is a name that cannot be resolved`);
+    throw new DeliveryError(`${name} cannot be resolved`);
   }
 }

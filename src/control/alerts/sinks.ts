@@ -1,4 +1,4 @@
-// The ways to send messages, by type: the parts list, no logic.
+// The registry of notification sinks by type, without logic.
 import type { AlertType } from "../../model/alert.ts";
 import type { AnySink } from "./sink.ts";
 import smtp from "./smtp.ts";

@@ -5,7 +5,7 @@ import { oneOf } from "../../model/fields.ts";
 import { isLoopbackHost, quote } from "../auth/sso/provider-request.ts";
 import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { authorities, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
 /** A server that takes each step's whole time is given up after as many of them. */
 const MOST_STEPS = 3;
@@ -44,7 +44,7 @@ const config = settings({
   password: t.Optional(secret("Password of the user")),
   from: mailbox("Sender"),
   to: t.Array(mailbox("Receiver"), { minItems: 1, maxItems: 50, description: "Receivers" }),
-  ca_certificates: authorities,
+  ca_certificates: caCertificates,
   timeout: t.Integer({
     minimum: 100,
     maximum: 60_000,

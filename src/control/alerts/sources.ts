@@ -1,16 +1,16 @@
-// What events of the gateway mean for alerts; knows no alert and no sink.
-import type { AcmeEvent, CertificateEvent } from "../acme/told.ts";
+// Converts events of the gateway to signals; knows no alert and no sink.
+import type { AcmeEvent, CertificateEvent } from "../acme/acme-events.ts";
 import type { EventPayloads, WorkerEvent } from "../events.ts";
 import type { OverloadEvent } from "../pressure.ts";
 import type { HealthEvent } from "../health/health-watch.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Signal } from "./notice.ts";
 
-/** Kinds of events that are looked at. */
+/** Kinds of events that alerts watch. */
 export const watchedKinds = ["health", "acme", "certificate", "worker", "overload"] as const;
 type WatchedKind = (typeof watchedKinds)[number];
 
-/** Null for what begins and ends nothing. */
+/** Null for an event that begins or ends no incident. */
 export function signalOf(kind: WatchedKind, payload: unknown, config: GatewayConfig) {
   const readers: { readonly [K in WatchedKind]: (event: EventPayloads[K]) => Signal | null } = {
     health: (event) => ofHealth(event, config),
@@ -51,9 +51,9 @@ function ofOrder({ status, id, name, attempts, ...event }: AcmeEvent): Signal | 
     state: isFailing ? "begun" : "over",
     object: { kind: "certificate", id, name },
     serviceId: null,
-    title: `Certificate "${name}" ${isFailing ? "cannot be ordered or renewed" : "was issued"}`,
+    title: `Certificate "${name}" ${isFailing ? "cannot be issued or renewed" : "was issued"}`,
     message: isFailing
-      ? `${sentence(event.last_error ?? "the authority gave no reason")} Attempts so far: ${attempts}.${next}`
+      ? `${sentence(event.last_error ?? "the CA gave no reason")} Attempts so far: ${attempts}.${next}`
       : `It is for ${event.domains.join(", ")}.`,
     isAlwaysTold: false,
     validUntil: null,
@@ -63,7 +63,7 @@ function ofOrder({ status, id, name, attempts, ...event }: AcmeEvent): Signal | 
 function ofCertificate({ what, id, name, domains, not_after }: CertificateEvent): Signal | null {
   if (what === "revoked") return null;
   const isOver = what === "issued" || what === "renewed";
-  const words = { expiring: "runs out soon", expired: "has run out" };
+  const words = { expiring: "expires soon", expired: "has expired" };
   return {
     event: "certificate_expiring",
     key: `expiry ${id}`,
@@ -72,13 +72,13 @@ function ofCertificate({ what, id, name, domains, not_after }: CertificateEvent)
     serviceId: null,
     title: `Certificate "${name}" ${isOver ? "was renewed" : words[what]}`,
     message: `It is for ${domains.join(", ")} and valid until ${not_after ?? "an unknown time"}.`,
-    // Told at a few days only, from a month before to the end.
+    // Sent at a few thresholds only, from a month before to the expiry.
     isAlwaysTold: !isOver,
     validUntil: not_after,
   };
 }
 
-/** Why it ended is not told: it may be the message of any error, and is for admins. */
+/** Without the reason, which may be any error message and is for admins only. */
 function ofWorker({ event, worker, restarts }: WorkerEvent): Signal | null {
   if (event !== "died" && event !== "ready") return null;
   const hasDied = event === "died";
@@ -90,7 +90,7 @@ function ofWorker({ event, worker, restarts }: WorkerEvent): Signal | null {
     serviceId: null,
     title: `Worker ${worker} ${hasDied ? "ended unexpectedly" : "serves again"}`,
     message: hasDied
-      ? "Its requests were cut. It is started again; the log says why it ended."
+      ? "Its requests were aborted. It restarts; the log holds the reason."
       : `It was started again ${restarts} times since the gateway started.`,
     isAlwaysTold: false,
     validUntil: null,
@@ -103,8 +103,8 @@ function ofOverload({ what, state, limit }: OverloadEvent): Signal {
     ? { short: "Memory is", enough: "There is enough memory" }
     : { short: "Files and sockets are", enough: "There are enough files and sockets" };
   const begun = isMemory
-    ? `The mark is ${Math.floor(limit / 1_048_576)} MiB. New requests are answered with 503.`
-    : `The limit is ${limit}. New connections are not accepted.`;
+    ? `The limit is ${Math.floor(limit / 1_048_576)} MiB. The gateway responds to new requests with 503.`
+    : `The limit is ${limit}. The gateway accepts no new connections.`;
   return {
     event: "overload",
     key: `overload ${what}`,
@@ -112,7 +112,7 @@ function ofOverload({ what, state, limit }: OverloadEvent): Signal {
     object: { kind: "gateway", id: "", name: "gateway" },
     serviceId: null,
     title: state === "begun" ? `${words.short} short` : `${words.enough} again`,
-    message: state === "begun" ? begun : "Everything is taken again.",
+    message: state === "begun" ? begun : "The gateway accepts everything again.",
     isAlwaysTold: false,
     validUntil: null,
   };
@@ -123,7 +123,7 @@ function sentence(text: string): string {
   return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 }
 
-/** What an incident ends with when nobody looks at the object any more; null while that is there. */
+/** The end of an incident whose object is no longer watched; null while it is. */
 export function endOfUnwatched(signal: Signal, config: GatewayConfig): Signal | null {
   const { kind, id, name } = signal.object;
   if (kind === "target") {
@@ -143,7 +143,7 @@ export function endOfUnwatched(signal: Signal, config: GatewayConfig): Signal | 
   } else return null;
   return {
     ...{ ...signal, state: "over", isAlwaysTold: false },
-    title: `${kind === "target" ? "Target" : "Certificate"} ${name} is not watched any more`,
+    title: `${kind === "target" ? "Target" : "Certificate"} ${name} is no longer watched`,
     message: "It was deleted or disabled.",
   };
 }

@@ -1,20 +1,17 @@
-// Messages by POST to a web address: JSON of ours or a text of one's own, signed if that is wanted; knows no alert.
+// The webhook sink: POST of JSON or a template, optionally signed; knows no alert.
 import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../model/destination.ts";
 import { reasonOf } from "../auth/sso/provider-request.ts";
 import type { Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { authorities, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
 const TIMEOUT_MS = 10_000;
 
 const config = settings({
   url: destination(
-    secret(
-      "http:// or https:// address, kept as a secret because those of chat services hold a token",
-      2048,
-    ),
+    secret("http:// or https:// URL, a secret because URLs of chat services hold a token", 2048),
   ),
   headers: t.Array(
     settings({
@@ -26,7 +23,7 @@ const config = settings({
       }),
       value: secret("Value"),
     }),
-    { default: [], maxItems: 20, description: "Header fields to send" },
+    { default: [], maxItems: 20, description: "Additional headers" },
   ),
   secret: t.Optional(
     secret(
@@ -48,7 +45,7 @@ const config = settings({
         "Body, with ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since} and ${id} in it; absent: all of that as JSON",
     }),
   ),
-  ca_certificates: authorities,
+  ca_certificates: caCertificates,
 });
 
 const PLACEHOLDER = /\$\{([^{}]*)\}/g;
@@ -66,13 +63,13 @@ const variables: Readonly<Record<string, (sent: Sent) => string>> = {
   id: ({ id }) => id,
 };
 
-/** Fields that say how the message is carried. */
+/** Header fields of the framing and connection. */
 const RESERVED =
   /^(?:host|content-length|content-type|transfer-encoding|connection|upgrade|te|trailer|expect|x-sluice-.*)$/i;
 
 const isJson = (type: string) => /[/+]json\b/.test(type);
 
-/** Filled in; inside JSON a text may hold nothing that ends it. */
+/** Fills in the template; escapes texts inside of JSON. */
 function fill(template: string, contentType: string, of: (name: string) => string): string {
   const inside = isJson(contentType)
     ? (text: string) => JSON.stringify(text).slice(1, -1)
@@ -96,11 +93,14 @@ export default defineSink({
   },
   problem(own) {
     const url = URL.parse(own.url);
-    // A dash stands for a secret that does not exist, of which a rule says so.
+    // A dash is the placeholder of a missing secret, which a rule reports.
     if (own.url !== "-" && (url === null || !/^https?:$/.test(url.protocol)))
       return { path: "url", message: "must be an http:// or https:// address" };
     if (url !== null && (url.username !== "" || url.password !== ""))
-      return { path: "url", message: "must hold no user; send the header Authorization" };
+      return {
+        path: "url",
+        message: "must not hold user information; use the header Authorization",
+      };
     for (const [index, { name, value }] of own.headers.entries()) {
       if (RESERVED.test(name))
         return { path: `headers[${index}].name`, message: "is set by the gateway itself" };
@@ -111,7 +111,7 @@ export default defineSink({
   },
   async send(own, sent, { managementAddresses, signal }) {
     const address = this.address(own);
-    if (address === null) throw new DeliveryError("the address is none");
+    if (address === null) throw new DeliveryError("the URL is invalid");
     await requireForeign(address, managementAddresses);
     const { template, content_type: type } = own;
     const body =
@@ -124,13 +124,13 @@ export default defineSink({
       const response = await fetch(own.url, {
         ...tls,
         ...{ method: "POST", headers, body },
-        // A redirect could lead the message, and the secrets with it, to anybody.
+        // A redirect could send the notification, and its secrets, to another host.
         redirect: "manual",
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
       });
-      // Nobody needs it, and it may be endless.
+      // The body is not needed and may be endless.
       void response.body?.cancel().catch(() => undefined);
-      if (response.ok) return `${address.host} answered ${response.status}`;
+      if (response.ok) return `${address.host} returned ${response.status}`;
       throw new DeliveryError(`${address.host} ${meaningOf(response.status)}`);
     } catch (error) {
       if (error instanceof DeliveryError) throw error;
@@ -162,21 +162,20 @@ function templateProblem(template: string, contentType: string) {
     if (!Object.hasOwn(variables, name))
       return {
         path: "template",
-        message: `\${${name}} is unknown; there are ${Object.keys(variables).join(", ")}`,
+        message: `\${${name}} is unknown; known: ${Object.keys(variables).join(", ")}`,
       };
   if (!isJson(contentType)) return null;
   try {
     JSON.parse(fill(template, contentType, () => "x"));
     return null;
   } catch {
-    return { path: "template", message: "is no JSON, which content_type says it is" };
+    return { path: "template", message: "must be JSON, as content_type says" };
   }
 }
 
 function meaningOf(status: number): string {
-  if (status >= 300 && status < 400)
-    return `answers with a redirect (${status}), which is not followed`;
-  if (status === 429) return "takes no more messages for now (429)";
-  if (status >= 500) return `has a failure of its own (${status})`;
-  return `refuses the message (${status})`;
+  if (status >= 300 && status < 400) return `returns a redirect (${status}), which is not followed`;
+  if (status === 429) return "limits the rate of messages (429)";
+  if (status >= 500) return `has an internal error (${status})`;
+  return `rejects the message (${status})`;
 }

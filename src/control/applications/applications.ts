@@ -1,4 +1,4 @@
-// Applications: each write makes, changes or removes all parts of one as one change. No HTTP words.
+// Applications: each write creates, updates or deletes all parts in one change. Knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Application, ApplicationInput } from "../../model/application.ts";
@@ -40,9 +40,9 @@ export interface ApplicationsOptions {
 }
 
 export interface ApplicationWriteOptions extends WriteOptions {
-  /** Take over objects that exist, and accept what people changed about those that it has. */
+  /** Adopt existing objects, and accept manual changes of own ones. */
   readonly adopt: boolean;
-  /** Bring everything back that was changed or deleted by hand. */
+  /** Revert manual changes and deletions. */
   readonly force: boolean;
 }
 
@@ -89,7 +89,7 @@ export class Applications {
     return this.#write(options, (writer) => writer.patch(key, whole, options));
   }
 
-  /** Removes what it made, too; what somebody else refers to is a 409 with the names, unless `cascade`. */
+  /** Deletes its objects, too; a 409 names other objects that refer to them, unless `cascade`. */
   remove(key: string, options: WriteOptions & { readonly cascade: boolean }): Promise<Removed> {
     return this.#reader.remove(key, options);
   }

@@ -1,20 +1,20 @@
-// What somebody changed by hand about the parts of an application since it made them; changes nothing.
+// Manual changes to the objects of an application; changes nothing.
 import { type Application, referenceOf } from "../../model/application.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { fieldChanges, masked } from "../audit-detail.ts";
 import { labelOf } from "../reference.ts";
-import { decidedFields, objectOf, storedPart } from "./parts.ts";
+import { writableFields, objectOf, storedPart } from "./parts.ts";
 
 export interface Drift {
   /** `service`, `route`. */
   readonly kind: string;
   readonly id: string;
   readonly name: string | null;
-  /** `tls.verify`; null: the object as a whole. */
+  /** `tls.verify`; null: the whole object. */
   readonly field: string | null;
-  /** As the application made it; null: not at all. */
+  /** Value set by the application; null: absent. */
   readonly expected: unknown;
-  /** As it is; null: it is gone. */
+  /** Present value; null: absent. */
   readonly found: unknown;
 }
 
@@ -32,8 +32,8 @@ export function driftOf(application: Application, config: GatewayConfig): Drift[
       return [{ kind, id, name, field: null, expected: masked(part.fields), found: null }];
     }
     const name = nameOf(labelOf(config, reference));
-    const found = decidedFields(object);
-    // Fields that came with a newer program are nobody's doing.
+    const found = writableFields(object);
+    // New fields of this version are no manual changes.
     const now = Object.fromEntries(Object.keys(part.fields).map((field) => [field, found[field]]));
     return fieldChanges(part.fields, now).map(({ path, before, after }) => ({
       ...{ kind, id, name, field: path, expected: before, found: after },
@@ -54,7 +54,7 @@ function addedTargets(
     .map((target): Drift => {
       const { id } = target;
       const name = nameOf(labelOf(config, { collection: "targets", id }));
-      const found = decidedFields(target);
+      const found = writableFields(target);
       return { kind: "target", id, name, field: null, expected: null, found };
     });
 }

@@ -1,4 +1,4 @@
-// What certificates the names of an application need at this moment, and whether plain requests may be sent to HTTPS; makes none.
+// Plans the certificates of an application's names, and whether to redirect to HTTPS; creates none.
 import { namesIn } from "../../crypto/certificate-chain.ts";
 import type { ApplicationInput, HttpsState } from "../../model/application.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
@@ -9,9 +9,9 @@ export interface HttpsSituation {
   readonly config: GatewayConfig;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** The one that was ordered for the application, if there is one. */
+  /** The ACME certificate of the application, if any. */
   readonly ordered: Certificate | undefined;
-  /** How it was before. */
+  /** The previous state. */
   readonly previous: HttpsState | null;
 }
 
@@ -20,13 +20,13 @@ export const hasAccount = ({ acme_accounts: accounts }: GatewayConfig): boolean 
 
 const hasWildcard = (names: readonly string[]) => names.some((name) => name.startsWith("*."));
 
-/** Whether there is what an order for the names needs. */
+/** Whether the requirements of an order for the names are met. */
 export function canOrder(names: readonly string[], config: GatewayConfig): boolean {
   const hasProvider = () => [...config.dns_providers.values()].some(({ enabled }) => enabled);
   return hasAccount(config) && (!hasWildcard(names) || hasProvider());
 }
 
-/** Names for which a certificate that everybody trusts is wanted. */
+/** Names that require a publicly trusted certificate. */
 export function namesToOrder({
   domains,
   https,
@@ -46,7 +46,7 @@ export function planHttps(input: ApplicationInput, situation: HttpsSituation): H
     return { ordered: [], self_signed: [], secured };
   }
   const wanted = namesToOrder(input);
-  // What was ordered once stays ordered, also while there is no account: taking it back would lose what was issued.
+  // Retains ACME names without an account: removing them would lose issued certificates.
   const isOrdered = canOrder(wanted, config) || (previous?.ordered.length ?? 0) > 0;
   const ordered = isOrdered ? wanted : [];
   const names = ordered.length === 0 ? [] : namesInForce(situation.ordered, situation);
@@ -57,7 +57,7 @@ export function planHttps(input: ApplicationInput, situation: HttpsSituation): H
   };
 }
 
-/** Once there was a valid one, an end that nobody saw to does not send people back to plain HTTP. */
+/** After a valid certificate, its expiry does not revert the redirect to HTTPS. */
 function namesInForce(
   certificate: Certificate | undefined,
   { now, previous }: HttpsSituation,
@@ -68,7 +68,7 @@ function namesInForce(
   return namesIn(certificate.certificate);
 }
 
-/** What people should know about it, one sentence each. */
+/** Warnings, one sentence each. */
 export function httpsWarnings(
   input: ApplicationInput & { readonly https_state: HttpsState },
   config: GatewayConfig,
@@ -77,9 +77,9 @@ export function httpsWarnings(
   if (input.https.mode !== "auto" || wanted.length === 0 || input.https_state.ordered.length > 0)
     return [];
   const missing = hasAccount(config)
-    ? "DNS provider that is enabled, which *. names need"
-    : "ACME account that is enabled";
+    ? "enabled DNS provider, which *. names require"
+    : "enabled ACME account";
   return [
-    `application "${input.name}" has a self-signed certificate: there is no ${missing}; a certificate is ordered as soon as there is one`,
+    `application "${input.name}" has a self-signed certificate: there is no ${missing}; the gateway requests a certificate as soon as there is one`,
   ];
 }

@@ -1,4 +1,4 @@
-// Applications in an imported document: what it says anew about one is carried to the parts that it does not speak of itself.
+// Applications in an imported file: applies their new fields to the parts that the file does not hold.
 import type { Clock } from "../../clock.ts";
 import {
   type Application,
@@ -14,11 +14,11 @@ import { planHttps } from "./https-plan.ts";
 import { checkApplication } from "./input.ts";
 import { objectOf, partOf, storedPart } from "./parts.ts";
 import { reconcile } from "./reconcile.ts";
-import { isOutworn } from "./signing.ts";
+import { needsReplacement } from "./signing.ts";
 import { inputOf } from "./view.ts";
 import { wantedParts } from "./wanted-parts.ts";
 
-/** A document that says what an application is to be need not know of its parts: those that the gateway has are meant. */
+/** A file may hold an application without its parts: adds the present ones. */
 export function withKnownParts(fields: Document, old: Document | undefined): Document {
   const { parts } = fields;
   if (old === undefined || (Array.isArray(parts) && parts.length > 0)) return fields;
@@ -26,8 +26,8 @@ export function withKnownParts(fields: Document, old: Document | undefined): Doc
 }
 
 /**
- * To be called when the document is in the draft. An application whose parts are as it says is left as it is, with whatever
- * somebody changed about them. Certificates that are signed here follow after the import.
+ * Call it when the file is in the draft. Leaves unchanged applications alone, with manual changes of their parts. Self-signed
+ * certificates follow after the import.
  */
 export function completeApplications(document: Document, draft: Draft, clock: Clock): void {
   if (document["applications"] === undefined) return;
@@ -39,7 +39,7 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
     (application) =>
       draft.placeOf(application.id) !== null && isToBeDone(application, document, draft),
   );
-  // A name that moves from one to another is given up before it is taken.
+  // Releases a name before another application adopts it.
   const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
   for (const application of inOrder) {
     try {
@@ -56,8 +56,7 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
 }
 
 /**
- * How far HTTPS has come is found out by each gateway for itself: a document that was written before a certificate was
- * issued must not take that back.
+ * Each gateway determines the state of HTTPS itself: a file from before the issue of a certificate must not reset it.
  */
 function keepStateOfHttps(id: string, draft: Draft): void {
   const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
@@ -75,14 +74,14 @@ function keepStateOfHttps(id: string, draft: Draft): void {
   });
 }
 
-/** The order says nothing, and a difference would be shown. */
+/** The order has no meaning, but a difference would be shown. */
 function inOrderOf(old: Application, parts: readonly ApplicationPart[]): ApplicationPart[] {
   const places = new Map(old.parts.map(({ role }, index) => [role, index]));
   const placeOf = ({ role }: ApplicationPart) => places.get(role) ?? old.parts.length;
   return parts.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-/** Parts that the document names and does not hold may be those of another gateway: this one's own take their places. */
+/** Parts that the file names without holding them may be from another gateway: uses this one's instead. */
 function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
   const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
   if (application === undefined || application === old) return;
@@ -96,7 +95,7 @@ function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
     const own = old && partOf(old, part.role);
     const isSpokenOf = document[reference.collection] !== undefined;
     if (!isSpokenOf && own !== undefined && isThere(own)) return own;
-    // Its key is on another gateway: this one makes its own.
+    // Its key is on another gateway: this one generates its own.
     return part.role === "self_signed" ? [] : part;
   });
   if (Bun.deepEquals(parts, application.parts)) return;
@@ -106,7 +105,7 @@ function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
   draft.put("applications", { ...application, https_state, parts });
 }
 
-/** What an application says must be what it last made of its parts. */
+/** Whether an application differs from what its parts were last made from. */
 function isToBeDone(application: Application, document: Document, draft: Draft): boolean {
   const wanted = wantedParts(application, (role) => {
     const part = partOf(application, role);
@@ -124,7 +123,7 @@ function isToBeDone(application: Application, document: Document, draft: Draft):
   });
 }
 
-/** Of an application that comes from elsewhere, parts that the document does not speak of are made here. */
+/** For an application from another gateway, the missing parts are created here. */
 const isLeftOut = (
   collection: PartCollection,
   document: Document,
@@ -148,7 +147,7 @@ function complete(
   const parts = reconcile({
     ...{ draft, application, parts: old.parts },
     ...{ adopt: true, accept: false, force: false, automatic: false },
-    sign: (certificate) => (isOutworn(certificate, clock.now()) ? null : certificate),
+    sign: (certificate) => (needsReplacement(certificate, clock.now()) ? null : certificate),
     revives: (collection) => isLeftOut(collection, document, { application: old, draft }),
   });
   const { id, created_at, updated_at } = old;

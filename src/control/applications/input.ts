@@ -1,4 +1,4 @@
-// Documents of applications: what clients send, checked beyond the schema, names turned into ids; changes nothing.
+// Request bodies of applications: validates them beyond the schema and resolves names to ids; changes nothing.
 import {
   type Application,
   type ApplicationInput,
@@ -16,25 +16,25 @@ import { covers } from "./domains.ts";
 import { canOrder, hasAccount } from "./https-plan.ts";
 import { parseUpstream } from "./upstream.ts";
 
-/** Throws the 400 of the first thing that is wrong. */
+/** Throws a 400 with the first error. */
 export function decodeApplication(document: unknown, config: GatewayConfig): ApplicationInput {
   const input = decode(applicationInput, withPlainTargets(withoutOwnTargets(document)));
   return checkApplication(input, config);
 }
 
-/** What the schema cannot say; names in lower case, references as ids. */
+/** Validation beyond the schema; lower-cases names, resolves references. */
 export function checkApplication<T extends ApplicationInput>(input: T, config: GatewayConfig): T {
   if (input.upstream === null && input.targets.length === 0)
     throw invalid("upstream", "is required, or targets");
   if (input.upstream !== null) {
-    if (input.targets.length > 0) throw invalid("targets", "must be left out beside upstream");
+    if (input.targets.length > 0) throw invalid("targets", "must be absent with upstream");
     parseUpstream(input.upstream);
   }
   const domains = [...new Set(input.domains.map((name) => name.toLowerCase()))];
   const { mode, certificate_id: key } = input.https;
   if (mode !== "certificate") {
     if (key !== null)
-      throw invalid("https.certificate_id", 'counts only with the mode "certificate"');
+      throw invalid("https.certificate_id", 'is only valid with the mode "certificate"');
     const checked = { ...input, domains };
     if (mode === "acme") requireOrders(checked, config);
     return checked;
@@ -55,11 +55,11 @@ function requireCovered(domains: readonly string[], id: string, config: GatewayC
   if (bare !== undefined)
     throw invalid(
       "https.certificate_id",
-      `certificate "${certificate.name}" is not one for ${bare}`,
+      `certificate "${certificate.name}" does not cover ${bare}`,
     );
 }
 
-/** What was made for another mode goes with it. */
+/** Certificates of another mode are deleted with it. */
 export function requireOther(
   { https: { certificate_id: id } }: ApplicationInput,
   old: Application | null,
@@ -69,21 +69,20 @@ export function requireOther(
   const { name } = config.certificates.get(id) ?? { name: id };
   throw invalid(
     "https.certificate_id",
-    `certificate "${name}" was made for the mode "${old.https.mode}" and goes with it; name another one, or keep the mode`,
+    `certificate "${name}" belongs to the mode "${old.https.mode}" and is deleted with it; set another one, or leave the mode unchanged`,
   );
 }
 
 function requireOrders({ domains }: ApplicationInput, config: GatewayConfig): void {
   const odd = domains.findIndex((name) => !/[a-z]/i.test(name) || !name.includes("."));
   if (odd !== -1)
-    throw invalid(`domains[${odd}]`, 'cannot have a certificate that is ordered; use mode "auto"');
-  if (!hasAccount(config))
-    throw invalid("https.mode", '"acme" needs an ACME account that is enabled');
+    throw invalid(`domains[${odd}]`, 'cannot have an ACME certificate; use mode "auto"');
+  if (!hasAccount(config)) throw invalid("https.mode", '"acme" requires an enabled ACME account');
   if (!canOrder(domains, config))
-    throw invalid("https.mode", '"acme" needs a DNS provider that is enabled for *. names');
+    throw invalid("https.mode", '"acme" requires an enabled DNS provider for *. names');
 }
 
-/** What was read can be sent back: beside an upstream the targets of an answer are those that were made for it. */
+/** Clients can send back what they read: drops targets that were created for an upstream. */
 function withoutOwnTargets(document: unknown): unknown {
   if (!isDocument(document) || (document["upstream"] ?? null) === null) return document;
   const { targets, ...rest } = document;
@@ -92,7 +91,7 @@ function withoutOwnTargets(document: unknown): unknown {
   return isRead ? rest : document;
 }
 
-/** A patch that says one of two things which exclude each other takes the other back. */
+/** A patch with one of two exclusive fields resets the other. */
 export function completePatch(patch: unknown): unknown {
   if (!isDocument(patch)) return patch;
   const whole: Record<string, unknown> = { ...patch };

@@ -1,4 +1,4 @@
-// Which object takes which role in an application: its own, one that is there already and may be taken over, or a new one.
+// Finds the object for each role in an application: its own, an existing one to adopt, or a new one.
 import type { ApplicationPart, PartCollection } from "../../model/application.ts";
 import { referenceOf } from "../../model/application.ts";
 import { ApiError } from "../../model/error.ts";
@@ -12,7 +12,7 @@ export interface FinderOptions {
   readonly draft: Draft;
   readonly application: Planned;
   readonly parts: readonly ApplicationPart[];
-  /** Take over what is there; otherwise it is refused. */
+  /** Adopt existing objects; otherwise they cause an error. */
   readonly adopt: boolean;
 }
 
@@ -26,7 +26,7 @@ export class PartFinder {
     this.#own = new Set(options.parts.flatMap((part) => referenceOf(part)?.id ?? []));
   }
 
-  /** Throws a 409 with the name of what stands in the way. */
+  /** Throws a 409 with the conflicting object. */
   readonly idOf = (role: string, collection: PartCollection): string => {
     const known = this.#ids.get(role);
     if (known !== undefined) return known;
@@ -63,7 +63,7 @@ export class PartFinder {
     }
   }
 
-  /** A target of the application's own service is its own, whoever made it. */
+  /** A target of the application's own service is its own, also a manually created one. */
   #target(role: string): string | undefined {
     const service = this.idOf("service", "services");
     for (const target of this.#options.draft.config.targets.values())
@@ -77,7 +77,7 @@ export class PartFinder {
     if (named !== undefined) return named;
     const there = [...routes.values()].filter((route) => this.#isForeign(route, domains));
     if (!this.#options.adopt) return there[0]?.id;
-    const [first, second] = there.filter(takesEverything);
+    const [first, second] = there.filter(matchesEverything);
     if (first === undefined || second === undefined) return first?.id;
     const labels = [first, second].map(({ id }) => this.#label("routes", id));
     throw new ApiError(
@@ -86,7 +86,7 @@ export class PartFinder {
     );
   }
 
-  /** The service behind a route that is taken over comes along unless others need it. */
+  /** Adopts the service of an adopted route unless other routes use it. */
   #routedService(): string | undefined {
     const { draft, application, adopt, parts } = this.#options;
     if (!adopt || parts.length > 0) return undefined;
@@ -103,7 +103,7 @@ export class PartFinder {
     const label = this.#label("certificates", found.id);
     throw new ApiError(
       409,
-      `${label} exists already; name it with https.mode "certificate", or give the application another name`,
+      `${label} exists already; use it with https.mode "certificate", or rename the application`,
     );
   }
 
@@ -130,8 +130,7 @@ export class PartFinder {
     const owner = ownerOf(draft.config, id);
     if (owner !== undefined)
       throw new ApiError(409, `${label} belongs to application "${owner.name}"`);
-    if (!adopt)
-      throw new ApiError(409, `${this.#reason(collection, id)}; ?adopt=1 makes it a part of this`);
+    if (!adopt) throw new ApiError(409, `${this.#reason(collection, id)}; ?adopt=1 adopts it`);
     return id;
   }
 
@@ -144,7 +143,7 @@ export class PartFinder {
     return `${label} serves ${shared} already`;
   }
 
-  /** The route of the application exists: no other one may take all requests for a name that is new to it. */
+  /** The application has a route: no other one may match all requests of a new name. */
   #requireFreeHosts(id: string): void {
     const { draft, application, adopt } = this.#options;
     const made = this.#options.parts.flatMap(({ fields }) => fields["hosts"] ?? []);
@@ -154,7 +153,7 @@ export class PartFinder {
     const added = application.domains.filter((domain) => !served.includes(domain));
     for (const route of draft.config.routes.values()) {
       if (route.id === id || !this.#isForeign(route, added)) continue;
-      if (adopt && !takesEverything(route)) continue;
+      if (adopt && !matchesEverything(route)) continue;
       const owner = ownerOf(draft.config, route.id);
       const whose = owner === undefined ? "" : ` of application "${owner.name}"`;
       const shared = route.hosts.find((host) => added.includes(host.toLowerCase()));
@@ -179,8 +178,8 @@ export class PartFinder {
   }
 }
 
-/** Beside a route that takes only some requests another one for the same names makes sense. */
-function takesEverything(route: Route): boolean {
+/** A route that matches only some requests can coexist with another one for the same names. */
+function matchesEverything(route: Route): boolean {
   const conditions = [route.methods, route.headers, route.query, route.cookies].flat();
   const narrows = conditions.length + route.client_cidrs.length + route.listener_ids.length > 0;
   const hasAllPaths =

@@ -1,4 +1,4 @@
-// Parts of applications as they are stored: found, told apart from what others own, and read without what they do not decide.
+// Stored parts of applications: lookup, ownership, and their writable fields.
 import type {
   Application,
   ApplicationPart,
@@ -12,7 +12,7 @@ import type { Fields } from "./wanted-parts.ts";
 
 export type StoredPart = ResourceOf[PartCollection];
 
-/** Not decided by anybody who writes an object: identity, and what a certificate was issued with. */
+/** Read-only fields: identity, and facts of an issued certificate. */
 const NOT_DECIDED = new Set([
   "id",
   "created_at",
@@ -27,8 +27,8 @@ export const storedPart = (
   { collection, id }: PartReference,
 ): StoredPart | undefined => config[collection].get(id);
 
-/** A copy of what somebody decided about the object. */
-export const decidedFields = (object: StoredPart): Fields =>
+/** A copy of the object's writable fields. */
+export const writableFields = (object: StoredPart): Fields =>
   Object.fromEntries(Object.entries(object).filter(([field]) => !NOT_DECIDED.has(field)));
 
 export function partOf(
@@ -38,7 +38,7 @@ export function partOf(
   return parts.find((part) => part.role === role);
 }
 
-/** The object that has a role, if it is still there. */
+/** The object of a role, if it exists. */
 export function objectOf<K extends PartCollection>(
   config: GatewayConfig,
   application: Pick<Application, "parts">,

@@ -1,4 +1,4 @@
-// Makes the parts of an application what it says, in a draft: only what its own change affects is written. No HTTP words.
+// Reconciles the parts of an application in a draft: writes only what its own change affects. Knows no HTTP.
 import {
   type ApplicationPart,
   createPart,
@@ -12,32 +12,32 @@ import { decodeRecord } from "../../store/records.ts";
 import type { Draft } from "../draft.ts";
 import { deleteWithOwned } from "../removal.ts";
 import { PartFinder } from "./part-finder.ts";
-import { decidedFields, type StoredPart, storedPart } from "./parts.ts";
+import { writableFields, type StoredPart, storedPart } from "./parts.ts";
 import { type Fields, type Planned, type WantedPart, wantedParts } from "./wanted-parts.ts";
 
-/** Gives a self-signed certificate for its names whatever it lacks; null when that has to wait. */
+/** Completes a self-signed certificate; null when that has to wait. */
 export type Sign = (certificate: Certificate) => Certificate | null;
 
 export interface ReconcileOptions {
   readonly draft: Draft;
-  /** How the application is to be. */
+  /** The new application. */
   readonly application: Planned;
-  /** What it has made. */
+  /** Its present parts. */
   readonly parts: readonly ApplicationPart[];
-  /** Take over objects that are there. */
+  /** Adopt existing objects. */
   readonly adopt: boolean;
-  /** What people changed about its parts, beside what it says about them itself, is how they are to be from now on. */
+  /** Accept manual changes of its parts in fields that it does not define. */
   readonly accept: boolean;
-  /** Bring everything back that was changed or deleted by hand. */
+  /** Revert manual changes and deletions. */
   readonly force: boolean;
-  /** Nobody asked for it: what somebody changed by hand stays. */
+  /** An automatic update: retains manual changes. */
   readonly automatic: boolean;
-  /** Whether a part that is gone is made anew; default: with `force` only. */
+  /** Whether to recreate a missing part; default: with `force` only. */
   readonly revives?: (collection: PartCollection) => boolean;
   readonly sign: Sign;
 }
 
-/** Returns the parts as they are now. Throws a 409 for what stands in the way. */
+/** Returns the new parts. Throws a 409 for a conflict. */
 export function reconcile(options: ReconcileOptions): ApplicationPart[] {
   const { draft, application, parts, force } = options;
   const finder = new PartFinder(options);
@@ -60,7 +60,7 @@ export function reconcile(options: ReconcileOptions): ApplicationPart[] {
   return made;
 }
 
-/** For a role that nothing has taken yet. Null: it has to wait. */
+/** For a role without an object. Null: it has to wait. */
 function make(wanted: WantedPart, options: ReconcileOptions): Fields | null {
   const { draft } = options;
   const old = storedPart(draft.config, wanted);
@@ -69,7 +69,7 @@ function make(wanted: WantedPart, options: ReconcileOptions): Fields | null {
   const object = complete(wanted, whole as unknown as StoredPart, options);
   if (object === null) return null;
   write(wanted, object, draft);
-  return decidedFields(object);
+  return writableFields(object);
 }
 
 function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOptions): Fields {
@@ -82,7 +82,7 @@ function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOpt
     if (object !== null) write(wanted, object, draft);
     return made;
   }
-  const found = decidedFields(old);
+  const found = writableFields(old);
   const changed = Object.entries(force ? made : wanted.fields).filter(([field, value]) => {
     if (force) return true;
     if (Bun.deepEquals(part.fields[field], value)) return false;
@@ -98,7 +98,7 @@ function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOpt
   return accept && !force ? { ...made, ...freeFields(found, wanted) } : made;
 }
 
-/** What somebody decided about an object that the application says nothing about. */
+/** Writable fields of an object that the application does not define. */
 const freeFields = (found: Fields, wanted: WantedPart): Fields =>
   Object.fromEntries(Object.entries(found).filter(([field]) => !(field in wanted.fields)));
 
@@ -125,7 +125,7 @@ function write({ collection, id }: WantedPart, object: StoredPart, draft: Draft)
   draft.put<PartCollection>(collection, stamped as ResourceOf[PartCollection]);
 }
 
-/** What belongs to something that somebody deleted cannot be made: it is missing like that. */
+/** Whether its parents exist: a part of a deleted object cannot be created. */
 function hasItsParents(object: StoredPart, { config }: Draft): boolean {
   const parents = { services: "service_id", routes: "route_id" } as const;
   return Object.entries(parents).every(([collection, field]) => {

@@ -1,4 +1,4 @@
-// Self-signed certificates of applications: when one is needed, and how it comes to be inside a change that cannot wait. Stores nothing.
+// Self-signed certificates of applications: when one is required, and how to sign it for a synchronous change. Stores nothing.
 import type { Clock } from "../../clock.ts";
 import { namesIn, readChain } from "../../crypto/certificate-chain.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
@@ -9,10 +9,10 @@ import type { Sign } from "./reconcile.ts";
 
 const VALID_DAYS = 397;
 const RENEW_BEFORE_MS = 30 * 86_400_000;
-/** As many applications can be changed at once; more have to wait for the next time. */
+/** Applications per change; further ones wait for the next one. */
 const MAX_PAIRS = 1000;
 
-/** Thrown out of a change: it has to be begun again with a certificate for these names. */
+/** Thrown inside a change, which must restart with a certificate for these names. */
 class PairNeeded extends Error {
   readonly names: readonly string[];
 
@@ -27,8 +27,8 @@ export interface SigningOptions {
   readonly clock: Clock;
 }
 
-/** Whether what it was issued with is for other names or soon over. */
-export function isOutworn(certificate: Certificate, now: number): boolean {
+/** Whether the certificate has other names or expires soon. */
+export function needsReplacement(certificate: Certificate, now: number): boolean {
   if (certificate.source !== "self_signed") return false;
   if (!isIssued(certificate)) return true;
   const names = namesIn(certificate.certificate);
@@ -37,8 +37,7 @@ export function isOutworn(certificate: Certificate, now: number): boolean {
 }
 
 /**
- * Runs a change that may need certificates. Making one takes a while, and a change must not: it is begun anew with each one
- * that turned out to be missing.
+ * Runs a change that may need certificates. Signing is slow and a change must be fast: it restarts with each missing one.
  */
 export async function withSigning<T>(
   { box, clock }: SigningOptions,
@@ -46,7 +45,7 @@ export async function withSigning<T>(
 ): Promise<T> {
   const pairs = new Map<string, KeyPair>();
   const sign: Sign = (certificate) => {
-    if (!isOutworn(certificate, clock.now())) return certificate;
+    if (!needsReplacement(certificate, clock.now())) return certificate;
     const { domains } = certificate;
     const pair = pairs.get(domains.join(" "));
     if (pair === undefined) throw new PairNeeded(domains);

@@ -1,4 +1,4 @@
-// Asks the address that an application is to lead to for its first page, and says in words who answers; changes nothing.
+// Sends a test request to the upstream of a planned application and reports the result; changes nothing.
 import { promises as dns } from "node:dns";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
@@ -13,16 +13,16 @@ import type { Check, TrialReport } from "../acme/dns/trial.ts";
 import { quote, reasonOf } from "../auth/sso/provider-request.ts";
 import { parseUpstream } from "./upstream.ts";
 
-/** What is asked. */
+/** The body of a check. */
 export const upstreamCheckInput = t.Object(
   {
-    upstream: t.String({ maxLength: 2048, description: "Address, such as http://10.0.0.5:3000" }),
+    upstream: t.String({ maxLength: 2048, description: "URL, such as http://10.0.0.5:3000" }),
     host: t.Optional(
       t.String({
         maxLength: 253,
         pattern: applicationInput.properties.domains.items.pattern ?? "",
         errorMessage: "must be a host name",
-        description: "Name that people reach it by; sent as Host, as requests will have it",
+        description: "Host name of the application, sent as Host",
       }),
     ),
   },
@@ -31,7 +31,7 @@ export const upstreamCheckInput = t.Object(
 
 const TIMEOUT_MS = 5000;
 
-/** Throws for what is no address and for what no target may be; the report has everything else. */
+/** Throws for an invalid or forbidden address; the report holds all other errors. */
 export async function checkUpstream(
   body: unknown,
   managementAddresses: readonly ListenAddress[],
@@ -43,7 +43,7 @@ export async function checkUpstream(
   const url = URL.parse(upstream);
   if (url === null) throw invalid("upstream", "must be an address such as http://10.0.0.5:3000");
   const problemOf = (address: string) => targetProblem(address, port, managementAddresses);
-  // Programs read odd forms such as 0x7f.1 as addresses.
+  // Some programs read forms such as 0x7f.1 as addresses.
   const problem = problemOf(written) ?? problemOf(bare(url.hostname));
   if (problem !== null) throw invalid("upstream", problem);
   const check = await ask(upstream, { url, host, problemOf });
@@ -52,13 +52,13 @@ export async function checkUpstream(
 
 const bare = (host: string) => host.replace(/^\[|\]$/g, "");
 
-/** Why no target may be there; null: one may. */
+/** Why the address is forbidden for targets; null: allowed. */
 function targetProblem(
   host: string,
   port: number,
   managementAddresses: readonly ListenAddress[],
 ): string | null {
-  if (isMetadataAddress(host)) return "is link-local, where no target may be";
+  if (isMetadataAddress(host)) return "is link-local, which is forbidden for targets";
   return managementAddresses.some((bound) => reaches(host, port, bound))
     ? "is the management API itself, which must not be proxied"
     : null;
@@ -76,23 +76,23 @@ async function ask(upstream: string, asked: Asked): Promise<Check> {
     message: `${upstream} ${message}`,
   });
   try {
-    const { statusCode: status = 0, headers } = await firstAnswer(asked);
+    const { statusCode: status = 0, headers } = await responseHead(asked);
     const to = quote(headers.location, []);
-    if (status >= 500) return say("warning", `answers, but with status ${status}`);
+    if (status >= 500) return say("warning", `responds, but with status ${status}`);
     if (status >= 300 && status < 400 && to !== "")
-      return say("ok", `answers with status ${status} and leads to ${to}`);
-    return say("ok", `answers with status ${status}`);
+      return say("ok", `responds with status ${status} and redirects to ${to}`);
+    return say("ok", `responds with status ${status}`);
   } catch (error) {
     if (error instanceof Refused) return say("failed", error.message);
     return say("failed", reasonOf(error, { timeoutMs: TIMEOUT_MS }));
   }
 }
 
-/** A name leads to where no target may be. */
+/** A name resolves to a forbidden address. */
 class Refused extends Error {}
 
-/** The head of what is answered; redirects are not followed, and the body is not read. */
-async function firstAnswer({ url, host, problemOf }: Asked): Promise<IncomingMessage> {
+/** The response head; does not follow redirects or read the body. */
+async function responseHead({ url, host, problemOf }: Asked): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const request = (url.protocol === "https:" ? requestHttps : requestHttp)(
     url,
@@ -116,7 +116,7 @@ async function firstAnswer({ url, host, problemOf }: Asked): Promise<IncomingMes
   return await promise;
 }
 
-/** Looks a name up once: the connection is made to the very addresses that were found to be allowed. */
+/** Resolves a name once and connects only to the checked addresses (against DNS rebinding). */
 const allowedAddresses =
   (problemOf: Asked["problemOf"]): LookupFunction =>
   (name, _options, done) => {
@@ -125,7 +125,7 @@ const allowedAddresses =
       .then((found) => {
         for (const { address } of found) {
           const problem = problemOf(address);
-          if (problem !== null) throw new Refused(`leads to ${address}, which ${problem}`);
+          if (problem !== null) throw new Refused(`resolves to ${address}, which ${problem}`);
         }
         return found;
       })

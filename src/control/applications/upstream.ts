@@ -1,4 +1,4 @@
-// The address of an upstream taken apart into what a service and a target hold; connects to nothing.
+// Parses the URL of an upstream into the fields of a service and a target; connects to nothing.
 import { invalid } from "../../model/error.ts";
 
 export interface Upstream {
@@ -12,7 +12,7 @@ export interface Upstream {
 
 const ADDRESS = /^(https?):\/\/(?:\[([^\]]+)\]|([^:/[\]]+))(?::(\d{1,5}))?(\/.*)?$/;
 
-/** Hosts are taken as they are written, because programs differ in what they make of odd ones; throws a 400. */
+/** Leaves hosts as written, because programs read unusual forms differently; throws a 400. */
 export function parseUpstream(text: string): Upstream {
   const [, scheme, bracketed, plain, port, path = ""] = ADDRESS.exec(text) ?? [];
   const host = bracketed ?? plain;

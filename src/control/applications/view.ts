@@ -1,4 +1,4 @@
-// What clients see of an application: what they asked for, what was made of it, and what somebody changed since; changes nothing.
+// The representation of an application: its fields, its objects, and their drift; changes nothing.
 import type { Application, ApplicationInput, PartCollection } from "../../model/application.ts";
 import { referenceOf } from "../../model/application.ts";
 import type { Certificate } from "../../model/certificate.ts";
@@ -17,14 +17,14 @@ import { objectOf } from "./parts.ts";
 
 export type ApplicationView = Omit<ApplicationInput, "targets"> &
   Identity & {
-    /** Null: somebody deleted it. */
+    /** Null: deleted. */
     readonly service: Service | null;
     readonly targets: readonly TargetView[];
     readonly routes: readonly Route[];
     readonly plugins: readonly Plugin[];
-    /** The one that it is to have. */
+    /** The certificate in the configuration. */
     readonly certificate: CertificateView | null;
-    /** The one that is presented until the other has been issued, and for names that no authority vouches for. */
+    /** Self-signed: served until the other one is issued, and for private names. */
     readonly interim_certificate: CertificateView | null;
     readonly drift: readonly Drift[];
     readonly warnings: readonly string[];

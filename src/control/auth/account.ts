@@ -1,4 +1,4 @@
-// What users do with their own password and second factor, and admins with those of others; no HTTP words.
+// Passwords and second factors: changes by their users and by admins; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import { hashPassword, verifyPassword } from "../../crypto/password.ts";
 import { decode } from "../../model/decode.ts";
@@ -17,9 +17,9 @@ import { checkPassword } from "./password.ts";
 import type { SecondFactors, TotpSetup } from "./totp.ts";
 import { findUser, type Users, type UserView } from "./users.ts";
 
-/** Counts wrong passwords, here and at sign-in alike. */
+/** Counts wrong passwords, shared with the sign-in. */
 export interface AttemptLimit {
-  /** Counts an attempt as a failure until it is taken back; throws a 429 when there were too many. */
+  /** Counts an attempt as a failure until it is withdrawn; throws a 429 when there were too many. */
   begin(address: string, account: string): { withdraw(): void };
 }
 
@@ -39,7 +39,7 @@ export class Account {
     this.#options = options;
   }
 
-  /** What a user can sign in with; users see it of themselves, admins of everybody. */
+  /** The sign-in methods of a user; users read their own, admins those of all. */
   signInMeans({ principal, key }: Omit<AccountCall, "body">): SignInMeans {
     const { id, password_hash, sso } = this.#userFor(principal, key);
     const { secondFactors } = this.#options;
@@ -51,7 +51,7 @@ export class Account {
     };
   }
 
-  /** Users give their old password, admins need none for others. The user's other sessions end with the change. */
+  /** Users must send their old password, admins need none for others. The change ends the user's other sessions. */
   async changePassword(
     { principal, key, body }: AccountCall,
     options: WriteOptions,
@@ -61,7 +61,7 @@ export class Account {
     checkPassword(password, [user.email, user.name]);
     const ofOneself = isSelf(principal, user);
     if (ofOneself) {
-      // Whoever signs in elsewhere is let go there: a password of their own would outlive that.
+      // The identity provider revokes SSO users: a local password would outlive that.
       if (user.password_hash === null && !includesRole(principal.role, "admin"))
         throw new ApiError(403, "you have no password yet; an admin can give you one");
       await this.#prove(principal, user, current);
@@ -71,7 +71,7 @@ export class Account {
     return await this.#options.users.replaceHash(user.id, replacement, options);
   }
 
-  /** Only for oneself: whoever sees the key can make the codes. */
+  /** Only for the own account: the key is enough to generate codes. */
   async beginTotp({ principal, key, body }: AccountCall): Promise<TotpSetup> {
     const user = this.#self(principal, key);
     const { current_password: current } = decode(ownPasswordInput, body);
@@ -93,7 +93,7 @@ export class Account {
     return { recovery_codes: codes };
   }
 
-  /** Users give their password, admins need none for others. `body` may be absent. */
+  /** Users must send their password, admins need none for others. `body` may be absent. */
   async removeTotp({ principal, key, body }: AccountCall): Promise<void> {
     const user = this.#userFor(principal, key);
     const { current_password: current } = decode(ownPasswordInput, body ?? {});
@@ -103,7 +103,7 @@ export class Account {
     this.#record(principal, user, "delete");
   }
 
-  /** The user that is meant: oneself, or for admins anybody. Others do not learn who exists. */
+  /** The user of the path: the own account, or any for admins. Does not reveal to others which users exist. */
   #userFor(principal: Principal, key: string): User {
     const user = findUser(this.#options.changes.config.users, key);
     if (!isSelf(principal, user) && !includesRole(principal.role, "admin"))
@@ -118,7 +118,7 @@ export class Account {
     return user;
   }
 
-  /** A session may be somebody else's by now: only who knows the password goes on. */
+  /** The session may have been stolen: requires the password. */
   async #prove({ address }: Principal, user: User, password: string | undefined): Promise<void> {
     if (user.password_hash === null) return;
     if (password === undefined) throw invalid("current_password", "is required");
@@ -128,11 +128,11 @@ export class Account {
     attempt.withdraw();
   }
 
-  /** Checking a password takes time, in which the user may have been deleted or given another one. */
+  /** The user may have changed during the slow check of the password. */
   #stillThere(user: User): User {
     const now = this.#options.changes.config.users.get(user.id);
     if (now?.enabled && now.password_hash === user.password_hash) return now;
-    throw new ApiError(409, "the user was changed by somebody else meanwhile");
+    throw new ApiError(409, "the user was changed by another request meanwhile");
   }
 
   #record({ actor, method, address }: Principal, user: User, action: string): void {
@@ -151,7 +151,7 @@ export class Account {
   }
 }
 
-/** What somebody has to sign in with. */
+/** The sign-in methods of a user. */
 export interface SignInMeans {
   readonly has_password: boolean;
   readonly sso_linked: boolean;
@@ -159,7 +159,7 @@ export interface SignInMeans {
   readonly recovery_codes_left: number;
 }
 
-/** Who calls, which user is meant (id or e-mail address), and what was sent. */
+/** The principal, the user of the path (id or e-mail address), and the body. */
 export interface AccountCall {
   readonly principal: Principal;
   readonly key: string;

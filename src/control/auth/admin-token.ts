@@ -1,10 +1,10 @@
-// The automation token: at most one, made anew as often as asked for, never kept in the clear; knows no HTTP.
+// The admin token for automation: at most one, stored as a hash; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
 import { ApiError } from "../../model/error.ts";
 import type { TokenUse } from "./token-use.ts";
 
-/** Stands for it where tokens go by their id. */
+/** Its id among tokens. */
 export const ADMIN_TOKEN_ID = "admin";
 
 export interface StoredAdminToken {
@@ -60,7 +60,7 @@ export class AdminToken {
     };
   }
 
-  /** Makes a token, which is told here and nowhere else; the one before is worth nothing from here on. */
+  /** Creates a token, returned only here; the previous one becomes invalid. */
   rotate(): { readonly token: string; readonly fingerprint: string; readonly created_at: string } {
     const token = createToken();
     const created_at = new Date(this.#options.clock.now()).toISOString();
@@ -71,11 +71,11 @@ export class AdminToken {
 
   /** Throws a 404 when there is none. */
   remove(): void {
-    if (this.#stored === null) throw new ApiError(404, "there is no admin token");
+    if (this.#stored === null) throw new ApiError(404, "the admin token does not exist");
     this.#replace(null);
   }
 
-  /** The store holds another one meanwhile. */
+  /** Reloads the token after another process has changed the store. */
   reload(): void {
     const stored = this.#options.store.loadAdminToken();
     if (stored?.token_hash !== this.#stored?.token_hash) this.#options.use.forget([ADMIN_TOKEN_ID]);

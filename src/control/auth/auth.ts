@@ -1,4 +1,4 @@
-// Signing in, sessions, tokens and who calls as one object for the API; knows no HTTP.
+// Authentication as one object for the API: sign-in, sessions, tokens; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { Log } from "../../log.ts";
@@ -48,13 +48,13 @@ export class Auth {
     endOrphans(changes, sessions);
     this.sessionList = new SessionList(options);
     this.signIn = new SignIn({ ...options, queue: new VerificationQueue() });
-    // After what ends sessions, because it tells others that something has ended.
+    // Created after the parts that end sessions, because it notifies others about their end.
     const { adminToken } = this;
     this.authenticator = new Authenticator({ ...options, adminToken, use: this.#use });
     changes.refuseUnless((by) => this.authenticator.isStillValid(by));
   }
 
-  /** Makes the admin token, or a new one in its place. */
+  /** Creates or replaces the admin token. */
   rotateAdminToken(principal: Actor): ReturnType<AdminToken["rotate"]> {
     const action = this.adminToken.hash === null ? "create" : "update";
     const made = this.adminToken.rotate();
@@ -73,7 +73,7 @@ export class Auth {
     this.#record(principal, "delete", { fingerprint });
   }
 
-  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
+  /** Flushes buffered state and drops expired state; call it about once a minute, and with `isLast` at the stop. */
   keepUp(isLast = false): void {
     this.#use.flush(isLast);
     this.#options.sessions.prune();

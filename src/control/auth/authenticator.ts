@@ -1,4 +1,4 @@
-// Who calls: from credentials to a Principal, and whether one that was recognised earlier still would be; knows no HTTP message.
+// Authenticates credentials to a Principal, and revalidates earlier principals; knows no HTTP message.
 import type { Clock } from "../../clock.ts";
 import { hashToken, isSameHash } from "../../crypto/token.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
@@ -12,13 +12,13 @@ import { ADMIN_TOKEN_ID, type AdminToken } from "./admin-token.ts";
 import type { Sessions } from "./sessions.ts";
 import type { TokenUse } from "./token-use.ts";
 
-/** What a request brought along to prove who sent it, as it was sent; null for what it did not bring. */
+/** The raw credentials of a request; null for absent ones. */
 export interface Credentials {
   readonly authorization: string | null;
   readonly adminToken: string | null;
   /** The whole Cookie header. */
   readonly cookie: string | null;
-  /** Only where the query may carry a token. */
+  /** Only where a token in the query is allowed. */
   readonly accessToken: string | null;
 }
 
@@ -32,12 +32,12 @@ export interface AuthenticatorOptions {
   readonly clock: Clock;
 }
 
-/** Who somebody is, beside the address. */
+/** A principal without the address. */
 type Identity = Omit<Principal, "address">;
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  /** What each principal showed, to be looked at again: the hash of a token or the id of a session. */
+  /** The credentials of each principal for its revalidation: the hash of a token or the id of a session. */
   readonly #proofs = new WeakMap<
     object,
     { readonly token: string } | { readonly session: string }
@@ -57,14 +57,14 @@ export class Authenticator {
     adminToken.onChange(() => this.#revoke());
   }
 
-  /** Whether credentials are needed: from the first user on. */
+  /** Whether credentials are required: from the first user on. */
   get isEnabled(): boolean {
     return this.#options.changes.config.users.size > 0;
   }
 
   /**
-   * Null when there are no credentials; throws a 401 when there are and they are wrong. Headers win over the query and the
-   * cookie: a wrong one is not made good by a right cookie.
+   * Null without credentials; throws a 401 for wrong ones. Headers win over the query and the cookie: a valid cookie does not
+   * compensate a wrong header.
    */
   authenticate(credentials: Credentials, peer: string): Principal | null {
     if (!this.isEnabled) return anybody(peer);
@@ -74,7 +74,7 @@ export class Authenticator {
   }
 
   /**
-   * Whether somebody recognised earlier would be recognised now, with at least the same role. False for the copy of a
+   * Whether the credentials of an earlier principal are still valid, with at least the same role. False for the copy of a
    * principal, true for an actor that is none, such as the program itself.
    */
   isStillValid(principal: Actor): boolean {
@@ -89,8 +89,8 @@ export class Authenticator {
   }
 
   /**
-   * `listener` is called in the turn in which credentials may have become worthless; ask `isStillValid` whose. What runs out
-   * by itself says so in `expiresAt` and is not told.
+   * Calls `listener` in the turn in which credentials may have become invalid; `isStillValid` tells whose. Expiry is in
+   * `expiresAt` and does not call it.
    */
   onRevoked(listener: () => void): void {
     this.#listeners.push(listener);
@@ -101,8 +101,8 @@ export class Authenticator {
   }
 
   /**
-   * Applications on other ports of the same host, and other hosts of the domain, can set cookies of the same name: values that
-   * open nothing are ignored, and nobody may choose whose session it is.
+   * Applications on other ports of the same host, and other hosts of the domain, can set cookies of the same name: ignores
+   * unknown values, and rejects requests with sessions of several users.
    */
   #bySession(field: string | null, peer: string): Principal | null {
     const { cookies, sessions } = this.#options;
@@ -122,7 +122,7 @@ export class Authenticator {
     return this.#issue(first.identity, peer, { session: first.session.id });
   }
 
-  /** A cookie that was set for another path or domain cannot be taken back: what it opens ends instead. */
+  /** A cookie of another path or domain cannot be deleted: its session ends instead. */
   #endAmbiguous(id: string, { actor }: Identity, address: string): void {
     if (!this.#options.sessions.end(id)) return;
     this.#options.audit.record({
@@ -165,7 +165,7 @@ export class Authenticator {
     };
   }
 
-  /** Hashes are looked up, not compared, so that the time it takes tells nothing about the tokens there are. */
+  /** Looks hashes up instead of comparing them, so that the timing reveals nothing about tokens. */
   #identityOfToken(hash: string, peer: string): Identity | null {
     const shared = { method: "token", userId: null, sessionId: null } as const;
     const { hash: adminHash } = this.#options.adminToken;
@@ -205,7 +205,7 @@ export class Authenticator {
 
 /** The 401 of a request with sessions of several users, which have ended. */
 export class SeveralUsers extends ApiError {
-  /** Names of the cookies to take back. */
+  /** Names of the cookies to delete. */
   readonly cookieNames: readonly string[];
 
   constructor(cookieNames: readonly string[]) {
@@ -214,10 +214,10 @@ export class SeveralUsers extends ApiError {
   }
 }
 
-/** The 401 of credentials that are wrong or missing. */
+/** The 401 of wrong or missing credentials. */
 export const refused = (message: string): ApiError => new ApiError(401, message);
 
-/** The one token that was sent; null when none was. Throws a 401 for what is none, and for two that differ. */
+/** The token of the request; null when there is none. Throws a 401 for a malformed one, and for two different ones. */
 function tokenOf({ authorization, adminToken, accessToken }: Credentials): string | null {
   const sent = new Set<string>();
   if (authorization !== null) {

@@ -1,4 +1,4 @@
-// Which passwords are good enough; knows nothing of how they are kept.
+// The password policy; knows nothing of storage.
 import { commonPhrases, commonWords } from "../../crypto/common-passwords.ts";
 import { invalid } from "../../model/error.ts";
 
@@ -6,8 +6,8 @@ const MIN_CHARACTERS = 10;
 const MAX_LENGTH = 1024;
 
 /**
- * Throws a 400 that never holds the password. `about` is what is known of the user and must not serve as the password:
- * e-mail address and name.
+ * Throws a 400 that never holds the password. `about` holds texts that must not be the password: e-mail address and name of
+ * the user.
  */
 export function checkPassword(
   password: unknown,
@@ -19,26 +19,26 @@ export function checkPassword(
 
 function problemOf(password: unknown, about: readonly unknown[]): string | null {
   if (typeof password !== "string") return "must be a string";
-  // Half a character is replaced when it is hashed, so that different passwords would pass for each other.
+  // A lone surrogate is replaced before hashing, so that different passwords would be equal.
   if (!password.isWellFormed()) return "must be valid Unicode";
-  // In units of UTF-16, as where it is typed to sign in.
+  // In UTF-16 units, as in the schema of the sign-in.
   if (password.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
   if ([...password].length < MIN_CHARACTERS)
     return `must have at least ${MIN_CHARACTERS} characters`;
   const plain = password.normalize("NFKC").toLowerCase();
   if (about.some((text) => isSame(text, plain)))
     return "must not be the e-mail address or the name of the user";
-  return isCommon(plain) ? "is too easy to guess, because many people have it" : null;
+  return isCommon(plain) ? "is too common" : null;
 }
 
 const isSame = (text: unknown, plain: string) =>
   typeof text === "string" && text.normalize("NFKC").trim().toLowerCase() === plain.trim();
 
-/** Whether a password in lower case is a common one or made from one in a way that everybody tries. */
+/** Whether a lower-case password is a common one or a simple variation of one. */
 function isCommon(plain: string): boolean {
   if (plain.trim() === "" || isRun(plain) || isRepeated(plain)) return true;
   if (isListed(plain)) return true;
-  // Digits and signs before and behind: "password2024!".
+  // Leading and trailing digits and signs: "password2024!".
   const core = plain.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, "");
   const repeated = /^(.+?)\1+$/su.exec(core)?.[1] ?? core;
   return [core, repeated].some((word) => word !== "" && isListed(word));
@@ -62,7 +62,7 @@ const LETTERS: Readonly<Record<string, string>> = {
 /** Signs that are written for letters: "p@ssw0rd". */
 const withLetters = (text: string) => text.replace(/[013457@$!]/g, (sign) => LETTERS[sign] ?? sign);
 
-/** A few characters again and again: "abcabcabcabc", "aaaaaaaaaa". */
+/** A repeated sequence of a few characters: "abcabcabcabc", "aaaaaaaaaa". */
 const isRepeated = (text: string) => /^(.{1,5})\1+$/su.test(text);
 
 /** Each character is the one after, or the one before, the last: "abcdefghij", "9876543210". */

@@ -1,8 +1,8 @@
-// The cookies of the management API as they are set and taken back; knows no session.
+// Sets and deletes the cookies of the management API; knows no session.
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { SESSION_SECONDS } from "./sessions.ts";
 
-/** Makes the values of Set-Cookie fields. */
+/** Creates the values of Set-Cookie fields. */
 export class SessionCookies {
   readonly #cookies: ManagementCookies;
 
@@ -16,24 +16,24 @@ export class SessionCookies {
   }
 
   /**
-   * The new cookie first. Those that came with the request under other names (`sent`, the Cookie field) are taken back: they
-   * may open the session of somebody else.
+   * Sets the new cookie and deletes those of the request with other names (`sent`, the Cookie field), which may open the
+   * session of another user.
    */
   set(value: string, isSecure: boolean, sent: string | null): string[] {
     const name = this.#cookies.session(isSecure);
     const others = this.#sessionNamesIn(sent).filter((other) => other !== name);
-    return [this.#field(name, value, SESSION_SECONDS), ...this.takeBack(others)];
+    return [this.#field(name, value, SESSION_SECONDS), ...this.clear(others)];
   }
 
-  /** For a client that signs out. To be called before its session ends. */
-  takeBackAll(isSecure: boolean, sent: string | null): string[] {
-    return this.takeBack([
+  /** For a sign-out. Call it before the session ends. */
+  clearAll(isSecure: boolean, sent: string | null): string[] {
+    return this.clear([
       ...new Set([this.#cookies.session(isSecure), ...this.#sessionNamesIn(sent)]),
     ]);
   }
 
-  /** Takes the cookies with these names back. */
-  takeBack(names: readonly string[]): string[] {
+  /** Deletes the cookies with these names. */
+  clear(names: readonly string[]): string[] {
     return names.map((name) => this.#field(name, "", 0));
   }
 
@@ -42,7 +42,7 @@ export class SessionCookies {
     return this.#cookies.namesIn(sent).filter((name) => !signIns.includes(name));
   }
 
-  /** Lax, so that a link from elsewhere leads to a page that is signed in, and nothing else is sent along. */
+  /** Lax, so that links from other sites open signed-in pages, but no other cross-site request carries the cookie. */
   #field(name: string, value: string, maxAge: number): string {
     const secure = name === this.#cookies.session(true) ? "; Secure" : "";
     return `${name}=${value}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${maxAge}${secure}`;

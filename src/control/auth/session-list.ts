@@ -1,4 +1,4 @@
-// Sessions as their users and admins see and end them, and changes of users that end them; no HTTP words.
+// Lists and ends sessions for users and admins, and ends those of changed users; knows no HTTP.
 import { ApiError } from "../../model/error.ts";
 import type { User } from "../../model/user.ts";
 import type { AuditSink } from "../audit-entry.ts";
@@ -9,7 +9,7 @@ import { findUser } from "./users.ts";
 
 export type SessionView = Session & {
   readonly email: string;
-  /** Whether it is the one that asks. */
+  /** Whether it is the session of the request. */
   readonly current: boolean;
 };
 
@@ -25,7 +25,7 @@ export class SessionList {
   constructor(options: SessionListOptions) {
     this.#options = options;
     const { changes, sessions } = options;
-    // Deleted with the change itself: a crash between the two would bring them back.
+    // In the transaction of the change: a crash between the two would restore them.
     changes.onCommit((event) => sessions.deleteRows(idsToEnd(event, sessions)));
     changes.onStored((event) => sessions.endAll(idsToEnd(event, sessions)));
   }
@@ -42,12 +42,12 @@ export class SessionList {
     }
     const user = this.#findUser(userKey);
     if (!isAdmin && (user === undefined || user.id !== principal.userId))
-      throw new ApiError(403, "user_id: only admins see the sessions of others");
+      throw new ApiError(403, "user_id: only admins may list the sessions of others");
     if (userKey === "") return this.#views(principal, undefined);
     return user === undefined ? [] : this.#views(principal, user.id);
   }
 
-  /** Own ones, for admins any; throws a 404 for all others, whether there is such a session or not. */
+  /** Own ones, for admins any; throws a 404 for all others, existing or not. */
   end(principal: Principal, id: string): void {
     const { sessions, audit } = this.#options;
     const session = sessions.get(id);
@@ -79,13 +79,13 @@ export class SessionList {
   }
 }
 
-/** Forgets the sessions of users who are gone or disabled, should the process have died between the two writes. */
+/** Ends the sessions of deleted or disabled users, in case of a crash between the two writes. */
 export function endOrphans(changes: Changes, sessions: Sessions): void {
   for (const session of sessions.list())
     if (changes.config.users.get(session.user_id)?.enabled !== true) sessions.end(session.id);
 }
 
-/** Sessions that a change shuts out: of users who are gone, disabled or demoted, and all others when a password changes. */
+/** Sessions that a change ends: of deleted, disabled or demoted users, and all others when a password changes. */
 function idsToEnd({ change, before, by }: PendingChange, sessions: Sessions): string[] {
   const ids = [...change.users.removals].flatMap((id) => sessions.list(id));
   for (const user of change.users.upserts) {

@@ -1,4 +1,4 @@
-// Who is signed in: sessions found by their cookie in memory, kept by a store; knows neither users' rights nor HTTP.
+// Sessions: looked up by cookie in memory, persisted by a store; knows neither users' rights nor HTTP.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import { hashSession } from "../../crypto/token.ts";
@@ -28,14 +28,14 @@ export interface StoredSession extends Session {
   readonly token_hash: string;
 }
 
-/** Keeps sessions over a restart. */
+/** Persists sessions over a restart. */
 export interface SessionStore {
   load(): readonly StoredSession[];
   insert(session: StoredSession): void;
   remove(ids: readonly string[]): void;
 }
 
-/** Where somebody signed in from and how. */
+/** The origin and method of a sign-in. */
 export interface SignIn {
   readonly method: Session["method"];
   readonly address: string;
@@ -44,7 +44,7 @@ export interface SignIn {
   readonly isSecure: boolean;
 }
 
-/** Learns of the hashes of sessions. */
+/** Observes the hashes of sessions. */
 export type HashFollower = (hash: string, isLive: boolean) => void;
 
 export interface SessionsOptions {
@@ -63,14 +63,14 @@ export class Sessions {
   /** Ended, but still in the store. */
   readonly #leftovers = new Set<string>();
 
-  /** Loads what the store holds; what ran out meanwhile is forgotten. */
+  /** Loads the store and drops expired sessions. */
   constructor(options: SessionsOptions) {
     this.#options = options;
     for (const session of options.store.load()) this.#add(session);
     this.prune();
   }
 
-  /** `cookie` is the value to hand out: 43 characters, kept nowhere. */
+  /** `cookie` is the value for the client: 43 characters, not stored. */
   create(userId: string, signIn: SignIn): { readonly cookie: string; readonly session: Session } {
     const { clock, store } = this.#options;
     const cookie = randomBytes(32).toString("base64url");
@@ -93,9 +93,9 @@ export class Sessions {
     return { cookie, session: withoutHash(session) };
   }
 
-  /** The session of a cookie; null when there is none or it has run out. `isSecure`: the name is one for HTTPS only. */
+  /** The session of a cookie; null when there is none or it has expired. `isSecure`: the name is one for HTTPS only. */
   find(cookie: string, isSecure = false): Session | null {
-    // Looked up by its hash, so that the time it takes tells nothing about the cookies there are.
+    // Looked up by its hash, so that the timing reveals nothing about cookies.
     const session = this.#byHash.get(hashSession(cookie, isSecure));
     return session === undefined || this.#isOver(session) ? null : withoutHash(session);
   }
@@ -119,7 +119,7 @@ export class Sessions {
       .map(withoutHash);
   }
 
-  /** False when there was none. From here on the cookie is worth nothing, whether the store can be written or not. */
+  /** False when there was none. The cookie is invalid from here on, even if the store cannot be written. */
   end(id: string): boolean {
     const session = this.#byId.get(id);
     if (session === undefined) return false;
@@ -134,13 +134,13 @@ export class Sessions {
     return ended.length;
   }
 
-  /** Ends several; those that are not there do not matter. */
+  /** Ends several; ignores unknown ones. */
   endAll(ids: readonly string[]): void {
     const sessions = ids.map((id) => this.#byId.get(id));
     this.#endAll(sessions.filter((session) => session !== undefined));
   }
 
-  /** Deletes sessions from the store alone, inside a transaction of somebody else; `endAll` follows when it has succeeded. */
+  /** Deletes sessions from the store only, inside the caller's transaction; `endAll` follows after its success. */
   deleteRows(ids: readonly string[]): void {
     if (ids.length > 0) this.#options.store.remove(ids);
   }
@@ -156,7 +156,7 @@ export class Sessions {
     for (const hash of this.#byHash.keys()) follower(hash, true);
   }
 
-  /** Forgets sessions that have run out; to be called now and then. */
+  /** Drops expired sessions; call it periodically. */
   prune(): void {
     const over = [...this.#byId.values()].filter((session) => this.#isOver(session));
     if (over.length + this.#leftovers.size > 0) this.#endAll(over);
@@ -190,7 +190,7 @@ export class Sessions {
       this.#options.store.remove([...this.#leftovers]);
       this.#leftovers.clear();
     } catch (error) {
-      // They stay in the set and are tried again: a restart before that would bring them back.
+      // They stay in the set for a retry: a restart before that would restore them.
       this.#options.log.error("ended sessions could not be deleted from the database", { error });
     }
   }
@@ -200,7 +200,7 @@ function withoutHash({ token_hash: _, ...session }: StoredSession): Session {
   return session;
 }
 
-/** What the client says of itself is shown to people. */
+/** The client's User-Agent is shown in the UI. */
 function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, MAX_USER_AGENT_LENGTH);
 }

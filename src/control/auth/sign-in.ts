@@ -1,4 +1,4 @@
-// Signing in with a password and out again, and who one is; the same answer whatever was wrong. No HTTP words.
+// Sign-in with a password, sign-out, and the identity of the client; one error for all wrong credentials. Knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import { verifyPassword } from "../../crypto/password.ts";
 import { decode } from "../../model/decode.ts";
@@ -13,10 +13,10 @@ import type { Session, Sessions } from "./sessions.ts";
 import type { Attempt, LoginThrottle } from "./throttle.ts";
 import type { VerificationQueue } from "./verification-queue.ts";
 
-/** The second factor of users, asked for after the password. */
+/** The second factor of users, verified after the password. */
 export interface SecondFactor {
   needsSecondFactor(userId: string): boolean;
-  /** Uses the code up. */
+  /** Consumes the code. */
   verifySecondFactor(userId: string, code: string, now: number): boolean;
 }
 
@@ -30,7 +30,7 @@ export interface SignInOptions {
   readonly clock: Clock;
 }
 
-/** Who somebody is, as told to themselves. */
+/** The client's own identity. */
 export interface WhoIs {
   readonly authentication: "disabled" | "enabled";
   readonly user: Pick<User, "id" | "email" | "name" | "role"> | null;
@@ -45,8 +45,8 @@ export interface SignedIn {
   readonly who: WhoIs;
 }
 
-/** Where somebody signs in from; `address` is the socket's. */
-export interface Visitor {
+/** The origin of a sign-in; `address` is the socket's. */
+export interface ClientOrigin {
   readonly address: string;
   readonly userAgent: string;
   /** Whether the cookie of the session is for HTTPS only. */
@@ -60,23 +60,23 @@ export class SignIn {
     this.#options = options;
   }
 
-  /** Throws a 401 with one answer for all that is wrong, and a 429 after too many failures. */
-  async signIn(body: unknown, visitor: Visitor): Promise<SignedIn> {
+  /** Throws one 401 for all wrong credentials, and a 429 after too many failures. */
+  async signIn(body: unknown, client: ClientOrigin): Promise<SignedIn> {
     const { email, password, totp } = decode(signInInput, body);
     const { changes, throttle } = this.#options;
     if (changes.config.users.size === 0)
-      throw refused("there are no users yet, so nobody can sign in");
-    const attempt = this.#begin(throttle, email, visitor);
+      throw refused("no user exists yet, so sign-in is not possible");
+    const attempt = this.#begin(throttle, email, client);
     try {
       const user = await this.#userOf(email, password);
-      const signedIn = this.#secondStep(user, totp, visitor);
+      const signedIn = this.#secondStep(user, totp, client);
       attempt.withdraw();
       return signedIn;
     } catch (error) {
-      // Only what was wrong counts, not what could not be looked at.
+      // Counts wrong credentials only, not unchecked ones.
       const isWrong = error instanceof ApiError && error.status === 401 && !isQuestion(error);
       if (!isWrong) attempt.withdraw();
-      else this.#record(visitor, { email, error: error.message });
+      else this.#record(client, { email, error: error.message });
       throw error;
     }
   }
@@ -105,36 +105,36 @@ export class SignIn {
     };
   }
 
-  #begin(throttle: LoginThrottle, email: string, visitor: Visitor): Attempt {
+  #begin(throttle: LoginThrottle, email: string, client: ClientOrigin): Attempt {
     try {
-      return throttle.begin(visitor.address, email);
+      return throttle.begin(client.address, email);
     } catch (error) {
-      this.#record(visitor, { email, error: (error as Error).message });
+      this.#record(client, { email, error: (error as Error).message });
       throw error;
     }
   }
 
-  /** Takes as long for those who do not exist, are disabled or have no password. */
+  /** Constant time, also for users that do not exist, are disabled or have no password. */
   async #userOf(email: string, password: string): Promise<User> {
     const before = this.#find(email);
     const hash = before?.password_hash ?? null;
     const fits = await this.#options.queue.run(() => verifyPassword(password, hash));
-    // Checking takes time, in which the user may have been disabled or given another password.
+    // The user may have changed during the slow check.
     const user = this.#find(email);
     if (!fits || user === undefined || !user.enabled || user.password_hash !== hash)
       throw refused("wrong e-mail address or password");
     return user;
   }
 
-  /** In one turn with the session, so that a code is used up only for a session. */
-  #secondStep(user: User, code: string | undefined, visitor: Visitor): SignedIn {
+  /** In one turn with the session, so that only a session consumes a code. */
+  #secondStep(user: User, code: string | undefined, client: ClientOrigin): SignedIn {
     const { secondFactors, sessions, clock } = this.#options;
     if (secondFactors.needsSecondFactor(user.id)) {
       if (code === undefined || code === "") throw codeRequired();
       if (!secondFactors.verifySecondFactor(user.id, code, clock.now()))
         throw refused("totp: the code is wrong");
     }
-    const { cookie, session } = sessions.create(user.id, { ...visitor, method: "password" });
+    const { cookie, session } = sessions.create(user.id, { ...client, method: "password" });
     this.#recordSignIn(user, session);
     const { expires_at } = session;
     const { role } = user;
@@ -155,8 +155,8 @@ export class SignIn {
     });
   }
 
-  #record({ address }: Visitor, { email, error }: { email: string; error: string }): void {
-    // What was typed may be a password in the wrong field: only names that exist are taken down.
+  #record({ address }: ClientOrigin, { email, error }: { email: string; error: string }): void {
+    // The input may be a password in the wrong field: records existing names only.
     const known = this.#find(email)?.email ?? null;
     this.#options.audit.record({
       ...{ actor: "anonymous", method: "none", address, action: "login", kind: "session" },
@@ -173,7 +173,7 @@ const codeRequired = () =>
     headers: { [TOTP_REQUIRED]: "true" },
   });
 
-/** The password was right, and the answer asks for the second factor. */
+/** The password is correct, and the response requests the second factor. */
 const isQuestion = ({ headers }: ApiError) => TOTP_REQUIRED in headers;
 
 const publicly = ({ id, email, name, role }: User) => ({ id, email, name, role });

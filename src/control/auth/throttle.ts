@@ -1,17 +1,17 @@
-// Counts attempts to sign in that failed, by address and by account, and refuses more for a while; knows no password.
+// Rate limit for failed sign-ins, by address and by account; knows no password.
 import type { Clock } from "../../clock.ts";
 import { ApiError } from "../../model/error.ts";
 import { emailKey } from "../../model/user.ts";
 import { readIpv6 } from "../../net/address.ts";
 
-/** Failures within the window after which nothing more is tried. */
+/** Failures within the window after which attempts are rejected. */
 export const MAX_FAILURES = 10;
 export const WINDOW_MS = 300_000;
 
-/** Addresses and accounts that are remembered; past it the ones that failed longest ago are forgotten. */
+/** Maximum number of addresses and accounts; drops the oldest failures. */
 const MAX_KEYS = 20_000;
 
-/** One attempt that counts as a failure until it is taken back. */
+/** One attempt that counts as a failure until it is withdrawn. */
 export interface Attempt {
   /** It did not fail. */
   withdraw(): void;
@@ -28,14 +28,14 @@ export class LoginThrottle {
     this.#maxKeys = maxKeys;
   }
 
-  /** How many addresses and accounts are remembered. */
+  /** Number of tracked addresses and accounts. */
   get size(): number {
     return this.#failures.size;
   }
 
   /**
-   * Counts an attempt before it is made, so that many at once are no way around the limit. Throws a 429 when there were too
-   * many; that one is not counted, or whoever repeats it would never be let in again.
+   * Counts an attempt before it is made, so that concurrent ones cannot bypass the limit. Throws a 429 when there were too
+   * many; a rejected attempt does not count, or repeated ones would block the account forever.
    */
   begin(address: string, account: string): Attempt {
     this.admit(address, account);
@@ -59,7 +59,7 @@ export class LoginThrottle {
     });
     const wait = Math.max(...waits);
     if (wait <= 0) return;
-    throw new ApiError(429, "too many attempts to sign in failed; try again later", {
+    throw new ApiError(429, "too many failed sign-ins; try again later", {
       headers: { "retry-after": String(Math.ceil(wait / 1000)) },
     });
   }
@@ -89,18 +89,18 @@ export class LoginThrottle {
 
   #recent(key: string, now: number): readonly number[] {
     const times = this.#failures.get(key) ?? [];
-    // A clock that was set back must not keep anybody out for longer than the window.
+    // A clock that was set back must not block longer than the window.
     return times.filter((at) => at > now - WINDOW_MS && at <= now);
   }
 }
 
-/** Accounts by what was typed, whether there is one or not: anything else would tell. */
+/** Accounts by the input, existing or not: otherwise the limit would reveal which exist. */
 const keysOf = (address: string, account: string): string[] => [
   `address ${networkOf(address)}`,
   `account ${emailKey(account.trim())}`,
 ];
 
-/** Whoever has one IPv6 address has 2^64 of them. */
+/** A client with one IPv6 address has 2^64 of them. */
 function networkOf(address: string): string {
   const groups = new Uint16Array(8);
   if (!address.includes(":") || !readIpv6(address, groups)) return address;

@@ -1,4 +1,4 @@
-// Named tokens: made once, shown once, kept as a hash; no HTTP words.
+// Named tokens: shown once, stored as a hash; knows no HTTP.
 import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
 import { decode } from "../../model/decode.ts";
 import { type Token, tokenInput } from "../../model/token.ts";
@@ -6,7 +6,7 @@ import type { Changes } from "../change.ts";
 import { Resource, type ResourceKind } from "../resource.ts";
 import type { TokenUse } from "./token-use.ts";
 
-/** What clients see of a token. */
+/** A token in responses. */
 export type TokenView = Omit<Token, "token_hash"> & {
   /** The first 8 hexadecimal digits of its SHA-256. */
   readonly fingerprint: string;
@@ -30,7 +30,7 @@ const createKind = (use: TokenUse): ResourceKind<"tokens", TokenView> => ({
     const { expires_at, ...rest } = decode(tokenInput, document);
     const fields = {
       ...rest,
-      // One spelling of a time, so that nothing that compares texts goes wrong.
+      // A normalized time, because times are compared as texts.
       expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
     };
     if (old !== null) return { fields: { ...fields, token_hash: old.token_hash } };

@@ -12,20 +12,20 @@ import { ApiError, invalid } from "../../model/error.ts";
 import type { User } from "../../model/user.ts";
 import type { Changes } from "../change.ts";
 
-/** What is kept of a user's second factor. */
+/** The stored second factor of a user. */
 export interface TotpRecord {
   readonly user_id: string;
   /** The shared key, sealed. */
   readonly sealed_key: string;
-  /** Whether the user has shown a code once; until then none is asked for. */
+  /** Whether the user has confirmed it with a code; until then none is required. */
   readonly confirmed: boolean;
-  /** The time step whose code was used last: it and earlier ones are refused. */
+  /** The time step of the last used code: that code and earlier ones are invalid. */
   readonly last_step: number;
-  /** SHA-256, hexadecimal, of the recovery codes that are left. */
+  /** SHA-256, hexadecimal, of the unused recovery codes. */
   readonly recovery_hashes: readonly string[];
 }
 
-/** Keeps them: at most one for each user. */
+/** The storage: at most one per user. */
 export interface TotpStore {
   get(userId: string): TotpRecord | null;
   all(): readonly TotpRecord[];
@@ -50,7 +50,7 @@ export interface TotpSetup {
 
 const ISSUER = "Sluice";
 const RECOVERY_CODES = 10;
-/** 80 bits: too many to try, even for somebody who has the hashes. */
+/** 80 bits: too many to guess, even with the hashes. */
 const RECOVERY_BYTES = 10;
 
 /** Every method decides and writes in one turn, so that no code can be used twice at the same time. */
@@ -69,13 +69,13 @@ export class SecondFactors {
     });
   }
 
-  /** Users who need a second factor. */
+  /** Users with a second factor. */
   userIds(): ReadonlySet<string> {
     const confirmed = this.#store.all().filter((record) => record.confirmed);
     return new Set(confirmed.map(({ user_id }) => user_id));
   }
 
-  /** Whether the user has to give a code beside the password. */
+  /** Whether sign-in requires a code beside the password. */
   needsSecondFactor(userId: string): boolean {
     return this.#store.get(userId)?.confirmed ?? false;
   }
@@ -102,7 +102,7 @@ export class SecondFactors {
   /** Makes a key, which takes the place of one that was not confirmed; throws a 409 when the second factor is in use. */
   begin(user: User): TotpSetup {
     if (this.needsSecondFactor(user.id))
-      throw new ApiError(409, "the second factor is in use already; turn it off first");
+      throw new ApiError(409, "the second factor is enabled already; disable it first");
     const key = createTotpKey();
     this.#store.put({
       user_id: user.id,
@@ -117,10 +117,10 @@ export class SecondFactors {
   /** From here on a code is needed. Returns the recovery codes, which are shown once; throws a 400 for a wrong code. */
   confirm(userId: string, code: string, now: number): readonly string[] {
     const record = this.#store.get(userId);
-    if (record === null) throw new ApiError(409, "there is no second factor to confirm");
+    if (record === null) throw new ApiError(409, "no second factor waits for a confirmation");
     if (record.confirmed) throw new ApiError(409, "the second factor is confirmed already");
     const step = this.#stepOf(record, normalized(code), now);
-    if (step === null) throw invalid("code", "is not what the authenticator app shows now");
+    if (step === null) throw invalid("code", "is not the current code of the authenticator app");
     const codes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode);
     this.#store.put({
       ...record,

@@ -1,4 +1,4 @@
-// Users: passwords are checked and hashed before the change begins, and hashes are never shown; no HTTP words.
+// Users: validates and hashes passwords before the change begins, and never shows hashes; knows no HTTP.
 import { hashPassword } from "../../crypto/password.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
@@ -19,7 +19,7 @@ import {
 import { checkPassword } from "./password.ts";
 import type { SecondFactors } from "./totp.ts";
 
-/** What clients see of a user. */
+/** A user in responses. */
 export type UserView = Omit<User, "password_hash" | "sso"> & {
   readonly has_password: boolean;
   readonly totp_enabled: boolean;
@@ -77,7 +77,7 @@ export class Users {
     return this.#resource.remove(key, options);
   }
 
-  /** Puts a hash in the place of another one; throws a 409 when that one is gone meanwhile. */
+  /** Replaces a hash by another one; throws a 409 when it has changed meanwhile. */
   async replaceHash(
     id: string,
     { hash, instead }: PasswordReplacement,
@@ -90,7 +90,7 @@ export class Users {
         if (old === undefined) throw missing(id);
         requireConditions(options.conditions, old);
         if (instead !== undefined && old.password_hash !== instead)
-          throw new ApiError(409, "the password was changed by somebody else meanwhile");
+          throw new ApiError(409, "the password was changed by another request meanwhile");
         const user = { ...old, password_hash: hash, updated_at: draft.stamp() };
         draft.put("users", user);
         draft.place(id, "");
@@ -126,7 +126,7 @@ export class Users {
         const { password_hash: given, ...rest } = document as Document;
         const { password: _, ...fields } = decode(userInput, rest);
         const hash = typeof given === "string" ? given : (old?.password_hash ?? null);
-        // Otherwise nobody could sign in to give anybody a password.
+        // Otherwise no user could sign in to set a password.
         if (hash === null && draft.base.users.size === 0 && !draft.config.sso.enabled)
           throw invalid("password", "is required for the first user");
         return { fields: { ...fields, password_hash: hash, sso: old?.sso ?? null } };
@@ -140,7 +140,7 @@ export class Users {
 
 const missing = (key: string) => new ApiError(404, `user "${key}" does not exist`);
 
-/** The document with the hash of its password, if it holds one, in the place of the password. */
+/** The document with the hash instead of the password, if it holds one. */
 async function hashed(body: unknown, old: User | null): Promise<unknown> {
   if (!isDocument(body)) return body;
   if ("password_hash" in body) throw invalid("password_hash", "is not a known field");

@@ -1,4 +1,4 @@
-// Lets a few pieces of heavy work run at once, a few more wait, and refuses the rest; knows nothing of the work.
+// Bounds concurrent heavy work: runs a few, queues a few more, rejects the rest; knows nothing of the work.
 import { ApiError } from "../../model/error.ts";
 
 export interface QueueLimits {
@@ -6,7 +6,7 @@ export interface QueueLimits {
   readonly waiting: number;
 }
 
-/** Checking a password takes 19 MiB and a core for some 30 ms. */
+/** Checking a password needs 19 MiB and a core for some 30 ms. */
 const LIMITS: QueueLimits = { running: 4, waiting: 64 };
 
 export class VerificationQueue {
@@ -25,7 +25,7 @@ export class VerificationQueue {
     try {
       return await work();
     } finally {
-      // The place is handed on without becoming free, so that nobody who comes in between takes it.
+      // Passes the slot on directly, so that a newcomer cannot take it.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running--;
       else next();
@@ -34,7 +34,7 @@ export class VerificationQueue {
 
   #turn(): Promise<void> {
     if (this.#waiting.length >= this.#limits.waiting)
-      throw new ApiError(429, "too many people sign in at the same time; try again", {
+      throw new ApiError(429, "too many concurrent sign-ins; try again", {
         headers: { "retry-after": "1" },
       });
     const { promise, resolve } = Promise.withResolvers<void>();

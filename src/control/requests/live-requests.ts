@@ -1,26 +1,26 @@
-// Requests as they end, for those who watch: each sees what its filter lets through, at its own speed; no HTTP words.
+// The live stream of completed requests: each reader gets the matches of its filter at its own speed; knows no HTTP.
 import type { RequestRing, RingEntry } from "../../shared-memory/request-ring.ts";
 import type { RequestFilter } from "./request-filter.ts";
 import type { RequestView } from "./request-view.ts";
 
-/** How often the ring is looked at while somebody watches. */
+/** Polling interval of the ring while there are readers. */
 const LOOK_MS = 100;
-/** Requests that are read in one look: with more, watching would take the time that changes need. */
+/** Requests per poll, so that readers do not slow down changes. */
 const MOST_AT_ONCE = 1000;
 /** Requests that wait for readers, for each filter. */
 const KEPT = 1000;
 
 export interface LiveRequest {
   readonly id: null;
-  /** `dropped`: how many were not told, because of too many of them or of reading too slowly. */
+  /** `dropped`: number of skipped ones, because of too many or a slow reader. */
   readonly kind: "request" | "dropped";
   /** JSON. */
   readonly data: string;
 }
 
-/** One reader's place in what happens. */
+/** One reader's position. */
 export interface LiveReader {
-  /** The next one; null: there is none yet. */
+  /** The next one; null: none yet. */
   next(): LiveRequest | null;
   readonly position: string;
   close(): void;
@@ -32,15 +32,15 @@ export interface LiveRequestsOptions {
   readonly view: (entry: RingEntry) => RequestView;
 }
 
-/** What all readers with the same filter are told. */
+/** Readers with the same filter. */
 interface Group {
   readonly filter: RequestFilter;
   readonly wakes: Set<() => void>;
   /** The last ones, as JSON, at their number modulo `KEPT`. */
   readonly texts: string[];
-  /** How many there were. */
+  /** Number of matches so far. */
   told: number;
-  /** Requests that may have fitted and were not read. */
+  /** Unread requests that may have matched. */
   missed: number;
 }
 
@@ -50,14 +50,14 @@ export class LiveRequests {
   #timer: Timer | null = null;
   #ring: RequestRing | null = null;
   #next = 0;
-  /** The one that was not written yet at the last look. */
+  /** The slot that was unfinished at the last poll. */
   #awaited = -1;
 
   constructor(options: LiveRequestsOptions) {
     this.#options = options;
   }
 
-  /** `wake` is called whenever there may be something to read. */
+  /** Calls `wake` when requests may be available. */
   subscribe(filter: RequestFilter, wake: () => void): LiveReader {
     if (this.#timer === null) this.#start();
     const group = this.#groups.get(filter.key) ?? newGroup(filter);
@@ -85,7 +85,7 @@ export class LiveRequests {
   #look(): void {
     const ring = this.#options.ring();
     if (ring !== this.#ring) {
-      // Another one begins with what the one before held.
+      // The new ring starts with the content of the old one.
       this.#ring = ring;
       this.#next = ring?.next ?? 0;
     }
@@ -106,7 +106,7 @@ export class LiveRequests {
       }
       const entry = ring.read(sequence);
       if (entry === null && sequence !== this.#awaited) {
-        // A worker is writing it at this moment: it will be there at the next look, unless the worker has ended.
+        // A worker is writing it: it is complete at the next poll, unless the worker has ended.
         this.#awaited = sequence;
         this.#next = sequence;
         break;
@@ -152,7 +152,7 @@ function readerOf(group: Group, close: () => void): LiveReader {
       const text = at < group.told ? group.texts[at++ % KEPT] : undefined;
       return text === undefined ? null : { id: null, kind: "request", data: text };
     },
-    // There is nothing to come back to: the list of recent requests has what was missed.
+    // No resumption: the list of recent requests holds what was missed.
     position: "",
     close,
   };

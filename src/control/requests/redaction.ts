@@ -1,11 +1,11 @@
-// Masks what a query says under names that stand for secrets; knows no request.
+// Masks query values under names of secrets; knows no request.
 
-/** In the place of a value. */
+/** Replaces a value. */
 export const MASK = "***";
 
 /**
  * Returns a function that masks values in a path with its query. A parameter is secret when one of the words of its name is
- * among `names`, or up to three of them in a row are: `key` takes `key`, `api_key`, `apiKey` and `user[key]`, and leaves `keyboard`.
+ * among `names`, or up to three of them in a row are: `key` matches `key`, `api_key`, `apiKey` and `user[key]`, but not `keyboard`.
  */
 export function createRedaction(names: readonly string[]): (target: string) => string {
   const secret = new Set(names.map(plain));
@@ -39,7 +39,7 @@ function redactPair(pair: string, isSecret: (name: string) => boolean): string {
 /** An address inside a value may have a query of its own: `to=https%3A%2F%2Fx%2F%3Ftoken%3D1`. */
 function holdsSecret(value: string, isSecret: (name: string) => boolean): boolean {
   let text = value;
-  // Escaped more than a few times, nobody takes it apart again.
+  // Deeper escaping is not decoded by receivers either.
   for (let round = 0; round < 4; round++) {
     const inner = decoded(text);
     for (const [, name = ""] of inner.matchAll(/(?:^|[?&;#{,"'\s])([^?&;#={,"'\s]{1,64})"?[=:]/g))
@@ -52,7 +52,7 @@ function holdsSecret(value: string, isSecret: (name: string) => boolean): boolea
 
 const plain = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, "");
 
-/** Of what is no valid escape the rest still counts. */
+/** Decodes what it can of a text with invalid escapes. */
 function decoded(text: string): string {
   return text.replaceAll("+", " ").replace(/(?:%[0-9a-f]{2})+/gi, (escaped) => {
     try {

@@ -1,4 +1,4 @@
-// Which recent requests somebody wants to see: words of a query to one test; knows no ring.
+// Compiles a query to a filter of recent requests; knows no ring.
 import { ApiError } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { cidrProblem, compileCidrs } from "../../net/cidr.ts";
@@ -20,9 +20,9 @@ type FilterName = (typeof requestFilters)[number];
 export type FilterWords = Readonly<Partial<Record<FilterName, string>>>;
 
 export interface RequestFilter {
-  /** The same for filters that let the same requests through. */
+  /** Equal for equivalent filters. */
   readonly key: string;
-  /** What can be told by the status alone; true: the rest decides. */
+  /** Test of the status alone; true: the rest decides. */
   takesStatus(status: number): boolean;
   takes(view: RequestView): boolean;
 }
@@ -93,7 +93,7 @@ function addressTest(text: string): Test {
   return (view) => includes(view.client);
 }
 
-/** Only what people are shown: a search must not find out what was masked. */
+/** Only visible texts: a search must not reveal masked values. */
 const textsOf = (view: RequestView) => [
   view.path,
   view.host,

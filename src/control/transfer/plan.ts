@@ -19,6 +19,7 @@ import { ownedBy } from "../reference.ts";
 import type { RecordFinishers } from "./finishers.ts";
 import { type Identified, identify, type Item } from "./identities.ts";
 import { withoutLostKeys } from "./lost-keys.ts";
+import { withPresentNames } from "./renamed-fields.ts";
 import { unspokenOf } from "./unspoken.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
@@ -33,16 +34,17 @@ export interface PlanOptions {
 }
 
 /**
- * Brings `document` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
+ * Brings `source` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
  * the first thing that is wrong, `routes[3].hosts[0]: ...`.
  */
 export function* applySteps(
-  document: unknown,
+  source: unknown,
   draft: Draft,
   options: PlanOptions & { readonly finishers?: RecordFinishers },
 ): Steps<Pick<Identified, "renamed">> {
-  if (!isDocument(document)) throw invalid("", "the document must be an object");
-  checkMembers(document);
+  if (!isDocument(source)) throw invalid("", "the document must be an object");
+  checkMembers(source);
+  const document = withPresentNames(source);
   const { items: given, renamed } = yield* identify(document, draft.base, options);
   // A check without a gateway knows no keys at all.
   const items = options.standsFor === undefined ? withoutLostKeys(given, draft.base) : given;

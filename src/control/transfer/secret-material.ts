@@ -100,7 +100,7 @@ function sealOne(
     return value;
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    throw invalid(path, "is not encrypted under the key of this gateway");
+    throw invalid(path, "is not encrypted with the key of this gateway");
   }
 }
 

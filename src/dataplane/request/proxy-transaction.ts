@@ -118,7 +118,7 @@ export class ProxyTransaction
     }
     // An event stream has no end to wait for that would say that the target works.
     if (head.isEventStream) this.attemptCompleted();
-    const { collect_bytes: limit } = this.service.service;
+    const { response_buffer_bytes: limit } = this.service.service;
     const isSlow = this.draft?.isSlow === true && head.framing !== "none";
     if (head.isEventStream || head.framing === "close" || head.length > limit || isSlow)
       this.#startStreaming(head);

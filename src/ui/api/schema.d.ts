@@ -10,8 +10,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Check whether an application answers
-         * @description Asks the address for its first page, as a target would be asked; what no target may be is refused. Redirects are not followed. Answers 200 whatever is found, and changes nothing.
+         * Check whether an application responds
+         * @description Requests the URL as the gateway would request a target; addresses that no target may have are rejected. Does not follow redirects. Returns 200 with the result, and changes nothing.
          */
         post: operations["postApiV1ApplicationsCheck-upstream"];
         delete?: never;
@@ -49,7 +49,7 @@ export interface paths {
         get: operations["getApiV1ApplicationsById"];
         /**
          * Replace a application
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1ApplicationsById"];
         post?: never;
@@ -90,7 +90,7 @@ export interface paths {
         get: operations["getApiV1ServicesById"];
         /**
          * Replace a service
-         * @description Absent fields return to their defaults. So does `targets`: without it, the targets are removed, and `X-Warning` says how many. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. So does `targets`: without it, the gateway removes all targets, and `X-Warning` says how many. An unused ID creates the object.
          */
         put: operations["putApiV1ServicesById"];
         post?: never;
@@ -149,7 +149,7 @@ export interface paths {
         get: operations["getApiV1TargetsById"];
         /**
          * Replace a target
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1TargetsById"];
         post?: never;
@@ -168,7 +168,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of a service and its targets */
+        /** Get the health of a service and its targets */
         get: operations["getApiV1ServicesByIdHealth"];
         put?: never;
         post?: never;
@@ -187,8 +187,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say whether a target is healthy
-         * @description It holds at once on every worker, whatever checks and traffic say, until `ttl` seconds have passed, `auto` is sent, or the gateway ends. It is no part of the configuration: no revision, no export, no ETag knows of it.
+         * Override the health of a target
+         * @description Applies at once on every worker and overrides checks and traffic until `ttl` seconds have passed, `auto` is sent, or the gateway stops. It is no part of the configuration, revisions, exports or ETags.
          */
         put: operations["putApiV1TargetsByIdHealth"];
         post?: never;
@@ -227,7 +227,7 @@ export interface paths {
         get: operations["getApiV1RoutesById"];
         /**
          * Replace a route
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1RoutesById"];
         post?: never;
@@ -249,8 +249,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Explain which route takes a request
-         * @description The request is not made and nothing is changed: a worker decides as it would for a real one. `candidates` are the routes that came closest, at most 100, in the order in which they are tried.
+         * Explain which route matches a request
+         * @description Sends no request and changes nothing: a worker routes it like a real one. `candidates` are the closest routes, at most 100, in matching order.
          */
         post: operations["postApiV1RoutesExplain"];
         delete?: never;
@@ -288,7 +288,7 @@ export interface paths {
         get: operations["getApiV1ListenersById"];
         /**
          * Replace a listener
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1ListenersById"];
         post?: never;
@@ -329,7 +329,7 @@ export interface paths {
         get: operations["getApiV1CertificatesById"];
         /**
          * Replace a certificate
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1CertificatesById"];
         post?: never;
@@ -351,8 +351,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a certificate issued anew
-         * @description Orders a new one now, however long the present one lasts, which stays in use until then. Answers at once: `status` and `last_error` tell how it goes.
+         * Renew a certificate
+         * @description Requests a new certificate from the CA now; the present one stays in use until then. Returns at once: `status` and `last_error` show the progress.
          */
         post: operations["postApiV1CertificatesByIdRenew"];
         delete?: never;
@@ -372,7 +372,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke a certificate
-         * @description Tells its authority that it holds no more and takes it out of service; another one is ordered at once, unless it is switched off.
+         * @description Revokes the certificate at its CA and takes it out of service; the gateway requests a new one at once, unless it is disabled.
          */
         post: operations["postApiV1CertificatesByIdRevoke"];
         delete?: never;
@@ -390,7 +390,7 @@ export interface paths {
         };
         /**
          * Download the chain of a certificate
-         * @description The certificate and those that lead to its issuer, as PEM, without the key.
+         * @description The certificate and its intermediates as PEM, without the key.
          */
         get: operations["getApiV1CertificatesByIdPem"];
         put?: never;
@@ -450,7 +450,7 @@ export interface paths {
         get: operations["getApiV1Dns-providersById"];
         /**
          * Replace a DNS provider
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1Dns-providersById"];
         post?: never;
@@ -472,8 +472,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a DNS provider out
-         * @description Writes a TXT record in the zone, looks for it and takes it away again; without a zone the zones are listed. Answers 200 whatever is found. One that runs a program needs an admin.
+         * Test a DNS provider
+         * @description Writes a TXT record to the zone, queries it and deletes it; without a zone, lists the zones. Returns 200 with the result. Providers that run a program require an admin.
          */
         post: operations["postApiV1Dns-providersByIdTest"];
         delete?: never;
@@ -490,7 +490,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the ways to send alerts
+         * List the types of alerts
          * @description Each with the schema and an example of its `config`.
          */
         get: operations["getApiV1AlertsTypes"];
@@ -531,7 +531,7 @@ export interface paths {
         get: operations["getApiV1AlertsById"];
         /**
          * Replace a alert
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1AlertsById"];
         post?: never;
@@ -554,7 +554,7 @@ export interface paths {
         put?: never;
         /**
          * Test an alert
-         * @description Sends one message that says it is a test, also of an alert that is disabled, and answers 200 with what came of it.
+         * @description Sends one test notification, even if the alert is disabled, and returns 200 with the result.
          */
         post: operations["postApiV1AlertsByIdTest"];
         delete?: never;
@@ -571,8 +571,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what an alert has told
-         * @description The last 100 messages, the newest first, and what became of them. They are kept in memory, as long as the gateway runs and the alert is enabled. Tests are not among them.
+         * List the notifications of an alert
+         * @description The last 100 notifications, newest first, with their delivery state. The gateway stores them in memory while it runs and the alert is enabled. Tests are not included.
          */
         get: operations["getApiV1AlertsByIdMessages"];
         put?: never;
@@ -594,7 +594,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether a certificate could be issued
-         * @description For each name: whether it leads here, whether port 80 reaches this gateway, whether CAA records allow the authorities of the accounts, whether the DNS zone can be written. Answers 200 whatever is found; nothing is ordered.
+         * @description Checks for each name: whether it resolves to this gateway, whether port 80 reaches it, whether CAA records permit the CAs of the accounts, whether the DNS zone is writable. Returns 200 with the result; requests no certificate.
          */
         post: operations["postApiV1CertificatesPreflight"];
         delete?: never;
@@ -632,7 +632,7 @@ export interface paths {
         get: operations["getApiV1AcmeAccountsById"];
         /**
          * Replace a ACME account
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1AcmeAccountsById"];
         post?: never;
@@ -654,8 +654,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change the key of an ACME account
-         * @description The authority knows the account by a new key when this answers, and by the present one no more. Its certificates stay as they are. 409 while something is ordered with it.
+         * Roll over the key of an ACME account
+         * @description Replaces the account key at the CA (RFC 8555 section 7.3.5) before it responds. Certificates stay valid. 409 while an order with the account is in progress.
          */
         post: operations["postApiV1AcmeAccountsByIdRotate-key"];
         delete?: never;
@@ -693,7 +693,7 @@ export interface paths {
         get: operations["getApiV1Stream-routesById"];
         /**
          * Replace a stream route
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1Stream-routesById"];
         post?: never;
@@ -714,7 +714,7 @@ export interface paths {
         };
         /**
          * List the connections of a stream route
-         * @description As they are now, on all workers, oldest first.
+         * @description Open connections on all workers, oldest first.
          */
         get: operations["getApiV1Stream-routesByIdConnections"];
         put?: never;
@@ -735,7 +735,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Cut a connection */
+        /** Close a connection */
         delete: operations["deleteApiV1ConnectionsById"];
         options?: never;
         head?: never;
@@ -771,7 +771,7 @@ export interface paths {
         get: operations["getApiV1PluginsById"];
         /**
          * Replace a plugin
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1PluginsById"];
         post?: never;
@@ -791,7 +791,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the plugins that there are
+         * List the available plugins
          * @description Each with the schema, the defaults and an example of its configuration.
          */
         get: operations["getApiV1PluginsSchemas"];
@@ -830,8 +830,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Forget answers that response-cache has stored
-         * @description Answers when no worker gives any of them any more. Answers that are on their way from a service at that moment are not stored either.
+         * Purge responses from the cache
+         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached.
          */
         post: operations["postApiV1CachePurge"];
         delete?: never;
@@ -869,7 +869,7 @@ export interface paths {
         get: operations["getApiV1ConsumersById"];
         /**
          * Replace a consumer
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1ConsumersById"];
         post?: never;
@@ -910,7 +910,7 @@ export interface paths {
         get: operations["getApiV1CredentialsById"];
         /**
          * Replace a credential
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1CredentialsById"];
         post?: never;
@@ -934,7 +934,7 @@ export interface paths {
         put?: never;
         /**
          * Create a credential of a consumer
-         * @description A secret that is made by the gateway is in this answer only.
+         * @description Only this response shows a secret that the gateway generates.
          */
         post: operations["postApiV1ConsumersByIdCredentials"];
         delete?: never;
@@ -953,8 +953,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a new secret for a credential
-         * @description The new secret is in this answer only. The present one is accepted for `overlap_seconds` more; without a body it is worth nothing at once. A credential with a key pair has no secret: write a new `public_key` instead.
+         * Rotate the secret of a credential
+         * @description Only this response shows the new secret. The present one stays valid for `overlap_seconds`; without a body it becomes invalid at once. A credential with a key pair has no secret: write a new `public_key` instead.
          */
         post: operations["postApiV1CredentialsByIdRotate"];
         delete?: never;
@@ -992,7 +992,7 @@ export interface paths {
         get: operations["getApiV1SecretsById"];
         /**
          * Replace a secret
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1SecretsById"];
         post?: never;
@@ -1033,7 +1033,7 @@ export interface paths {
         get: operations["getApiV1UsersById"];
         /**
          * Replace a user
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1UsersById"];
         post?: never;
@@ -1055,7 +1055,7 @@ export interface paths {
         get?: never;
         /**
          * Change the password of a user
-         * @description Everybody may change their own password and gives the old one with it; admins need none for other users. All other sessions of the user end.
+         * @description Users may change their own password and must send the old one; admins need none for other users. All other sessions of the user end.
          */
         put: operations["putApiV1UsersByIdPassword"];
         post?: never;
@@ -1073,19 +1073,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a user signs in with
-         * @description Everybody may ask for themselves, admins for everybody.
+         * Get the sign-in methods of a user
+         * @description Users may read their own, admins those of all users.
          */
         get: operations["getApiV1UsersByIdTotp"];
         put?: never;
         /**
-         * Begin the use of a second factor
-         * @description Only for oneself. The key is shown once, for an authenticator app; codes are asked for from the moment one is confirmed.
+         * Set up the second factor
+         * @description Only for the user's own account. The key for the authenticator app is shown once; sign-in requires codes after the confirmation.
          */
         post: operations["postApiV1UsersByIdTotp"];
         /**
-         * Turn the second factor off
-         * @description Everybody may do so for themselves and gives the password with it; admins may for others and send no body.
+         * Disable the second factor
+         * @description Users may disable their own and must send the password; admins may disable that of others without a body.
          */
         delete: operations["deleteApiV1UsersByIdTotp"];
         options?: never;
@@ -1104,7 +1104,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm the second factor with a code
-         * @description Only for oneself. From here on a code is needed to sign in. The recovery codes are shown once; each of them works once in the place of a code.
+         * @description Only for the user's own account. From then on sign-in requires a code. The recovery codes are shown once; each works once instead of a code.
          */
         post: operations["postApiV1UsersByIdTotpConfirm"];
         delete?: never;
@@ -1124,7 +1124,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Sets the cookie of a session, which lasts 7 days: `sluice_session_` and eight digits of the installation's id, with `__Host-` before it over HTTPS. A 401 with `X-Totp-Required: true` says that the password was right and a code is needed as well. After 10 failures within 5 minutes, from one address or for one account, the answer is 429.
+         * @description Sets a session cookie that lasts 7 days: `sluice_session_` and eight digits of the installation's ID, with the prefix `__Host-` over HTTPS. A 401 with `X-Totp-Required: true` means that the password is correct and a code is required as well. After 10 failures within 5 minutes, from one address or for one account, the response is 429.
          */
         post: operations["postApiV1AuthLogin"];
         delete?: never;
@@ -1144,7 +1144,7 @@ export interface paths {
         put?: never;
         /**
          * Sign out
-         * @description Ends the session of the cookie and takes the cookie back.
+         * @description Ends the session of the cookie and deletes the cookie.
          */
         post: operations["postApiV1AuthLogout"];
         delete?: never;
@@ -1161,8 +1161,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who the caller is
-         * @description While there are no users, everybody is an admin.
+         * Get the client's identity
+         * @description Before the first user exists, every client is an admin.
          */
         get: operations["getApiV1AuthMe"];
         put?: never;
@@ -1182,7 +1182,7 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description One's own; admins may name a user, or nobody with an empty value for all.
+         * @description Sessions of the user; admins may select a user, or all with an empty value.
          */
         get: operations["getApiV1AuthSessions"];
         put?: never;
@@ -1205,7 +1205,7 @@ export interface paths {
         post?: never;
         /**
          * End a session
-         * @description One's own, for admins any.
+         * @description An own session; admins may end any.
          */
         delete: operations["deleteApiV1AuthSessionsById"];
         options?: never;
@@ -1242,7 +1242,7 @@ export interface paths {
         get: operations["getApiV1TokensById"];
         /**
          * Replace a token
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. An unused ID creates the object.
          */
         put: operations["putApiV1TokensById"];
         post?: never;
@@ -1261,12 +1261,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether there is an admin token */
+        /** Get the status of the admin token */
         get: operations["getApiV1AdminToken"];
         put?: never;
         /**
-         * Make the admin token, or a new one in its place
-         * @description The token is shown in this answer only; the one before is worth nothing from here on.
+         * Create or replace the admin token
+         * @description Only this response shows the token; the previous one becomes invalid.
          */
         post: operations["postApiV1AdminToken"];
         /** Delete the admin token */
@@ -1307,7 +1307,7 @@ export interface paths {
         };
         /**
          * Export the configuration
-         * @description Plain: users and tokens are left out, secrets are `***`; those below admin get nothing that only admins may read. With `secrets=1`, for admins: everything that makes this gateway, encrypted under X-Passphrase.
+         * @description A plain export has no users and tokens, and `***` for secrets; roles below admin get nothing that only admins may read. With `secrets=1`, for admins: the complete gateway, encrypted with X-Passphrase.
          */
         get: operations["getApiV1Export"];
         put?: never;
@@ -1329,7 +1329,7 @@ export interface paths {
         put?: never;
         /**
          * Import a configuration
-         * @description All of it or nothing, as one change. What the document does not name stays as it is: `merge` adds and updates, `replace` also deletes what the lists in the document do not hold. `***` stands for the secret that the gateway has. Up to 64 MiB. With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` tells what became of it.
+         * @description Applies the whole file as one atomic change. Objects that the file does not name stay unchanged: `merge` adds and updates, `replace` also deletes objects that the lists in the file do not hold. `***` preserves the stored secret. Up to 64 MiB. With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` holds the results.
          */
         post: operations["postApiV1Import"];
         delete?: never;
@@ -1346,8 +1346,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the revisions
-         * @description Every change of the configuration that settings.retention keeps.
+         * List revisions
+         * @description Every change of the configuration within settings.retention.
          */
         get: operations["getApiV1Revisions"];
         put?: never;
@@ -1365,7 +1365,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a revision and what it changed */
+        /** Get a revision and its changes */
         get: operations["getApiV1RevisionsById"];
         put?: never;
         post?: never;
@@ -1385,8 +1385,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring back the state after a revision
-         * @description As a new revision. Users, tokens and single sign-on stay as they are, and so do secrets that it refers to.
+         * Restore the configuration of a revision
+         * @description Creates a new revision. Users, tokens, single sign-on and referenced secrets stay unchanged.
          */
         post: operations["postApiV1RevisionsByIdRestore"];
         delete?: never;
@@ -1403,8 +1403,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Begin to sign in at the identity provider
-         * @description A page to go to, not to fetch. A sign-in that fails ends at `/?sso_error=` and one of these codes: `setup_required` (no user exists yet; the first one is created in the setup), `sso_disabled` (single sign-on was turned off), `invalid_state` (the sign-in has expired, was used already, or was begun in another browser or under another address), `access_denied` (the provider refused, or the person cancelled), `provider_unreachable` (the provider did not answer in time), `provider_error` (the provider answered with an error or with something that cannot be used), `invalid_token` (the id token of the provider cannot be trusted), `email_missing` (the provider did not tell an e-mail address), `email_unverified` (the provider does not vouch for the e-mail address), `domain_not_allowed` (the domain of the e-mail address may not sign in), `no_account` (there is no user with this e-mail address, and none is created), `identity_conflict` (the user with this e-mail address belongs to another account of the provider), `unknown_role` (no role follows from what the provider tells), `user_disabled` (the user is disabled), `internal_error` (the gateway failed; its log says why).
+         * Start a sign-in at the identity provider
+         * @description A page to navigate to, not to fetch. A failed sign-in ends at `/?sso_error=` and one of these codes: `setup_required` (no user exists yet; the first one is created in the setup), `sso_disabled` (single sign-on was turned off), `invalid_state` (the sign-in has expired, was used already, or was begun in another browser or under another address), `access_denied` (the provider denied the sign-in, or the user canceled it), `provider_unreachable` (the provider did not respond in time), `provider_error` (the provider returned an error or an unusable response), `invalid_token` (the id token of the provider cannot be trusted), `email_missing` (the provider sent no e-mail address), `email_unverified` (the provider has not verified the e-mail address), `domain_not_allowed` (the domain of the e-mail address may not sign in), `no_account` (there is no user with this e-mail address, and none is created), `identity_conflict` (the user with this e-mail address belongs to another account of the provider), `unknown_role` (no role matches the claims of the provider), `user_disabled` (the user is disabled), `internal_error` (internal error; see the log of the gateway).
          */
         get: operations["getApiV1AuthSsoStart"];
         put?: never;
@@ -1423,8 +1423,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Come back from the identity provider
-         * @description The redirect URI to register at the provider. A sign-in that fails ends at `/?sso_error=` and one of these codes: `setup_required` (no user exists yet; the first one is created in the setup), `sso_disabled` (single sign-on was turned off), `invalid_state` (the sign-in has expired, was used already, or was begun in another browser or under another address), `access_denied` (the provider refused, or the person cancelled), `provider_unreachable` (the provider did not answer in time), `provider_error` (the provider answered with an error or with something that cannot be used), `invalid_token` (the id token of the provider cannot be trusted), `email_missing` (the provider did not tell an e-mail address), `email_unverified` (the provider does not vouch for the e-mail address), `domain_not_allowed` (the domain of the e-mail address may not sign in), `no_account` (there is no user with this e-mail address, and none is created), `identity_conflict` (the user with this e-mail address belongs to another account of the provider), `unknown_role` (no role follows from what the provider tells), `user_disabled` (the user is disabled), `internal_error` (the gateway failed; its log says why).
+         * Complete a sign-in from the identity provider
+         * @description The redirect URI to register at the provider. A failed sign-in ends at `/?sso_error=` and one of these codes: `setup_required` (no user exists yet; the first one is created in the setup), `sso_disabled` (single sign-on was turned off), `invalid_state` (the sign-in has expired, was used already, or was begun in another browser or under another address), `access_denied` (the provider denied the sign-in, or the user canceled it), `provider_unreachable` (the provider did not respond in time), `provider_error` (the provider returned an error or an unusable response), `invalid_token` (the id token of the provider cannot be trusted), `email_missing` (the provider sent no e-mail address), `email_unverified` (the provider has not verified the e-mail address), `domain_not_allowed` (the domain of the e-mail address may not sign in), `no_account` (there is no user with this e-mail address, and none is created), `identity_conflict` (the user with this e-mail address belongs to another account of the provider), `unknown_role` (no role matches the claims of the provider), `user_disabled` (the user is disabled), `internal_error` (internal error; see the log of the gateway).
          */
         get: operations["getApiV1AuthSsoCallback"];
         put?: never;
@@ -1444,12 +1444,12 @@ export interface paths {
         };
         /**
          * Get the settings of single sign-on
-         * @description Without the client secret: `client_secret_set` tells whether there is one.
+         * @description Without the client secret: `client_secret_set` says whether one is set.
          */
         get: operations["getApiV1Sso"];
         /**
          * Replace the settings of single sign-on
-         * @description Absent fields return to their defaults, but the client secret stays.
+         * @description Absent fields return to their defaults, except the client secret.
          */
         put: operations["putApiV1Sso"];
         post?: never;
@@ -1471,7 +1471,7 @@ export interface paths {
         put?: never;
         /**
          * Test the settings of single sign-on
-         * @description Asks the provider with the stored settings, enabled or not, and says in words what is wrong. Nobody is signed in.
+         * @description Checks the stored settings with the provider, enabled or not, and reports what is wrong. Signs no user in.
          */
         post: operations["postApiV1SsoTest"];
         delete?: never;
@@ -1489,7 +1489,7 @@ export interface paths {
         };
         /**
          * List the audit log
-         * @description Who changed what, who signed in and who was refused, oldest first, for as long as settings.retention says. Secrets are masked; `*** (changed)` stands for one that is not what it was before.
+         * @description Changes, sign-ins and rejected requests, oldest first, within settings.retention. Secrets are masked; `*** (changed)` marks a changed secret.
          */
         get: operations["getApiV1Audit"];
         put?: never;
@@ -1508,8 +1508,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens, as server-sent events
-         * @description A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit log. The data of an event is JSON. A client that comes back with `Last-Event-ID` is sent what it missed; when that is gone it is sent `reset`, and `dropped` when it read too slowly: then it has to read everything again. A comment every 15 seconds keeps a silent stream open. The stream ends with the session or token that it was opened with.
+         * Stream events as server-sent events
+         * @description A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit log. The data of an event is JSON. A client that reconnects with `Last-Event-ID` receives what it missed; when that is gone it receives `reset`, and `dropped` when it read too slowly: then it must reload its state. A comment every 15 seconds holds an idle stream open. The stream ends with its session or token.
          */
         get: operations["getApiV1Events"];
         put?: never;
@@ -1529,7 +1529,7 @@ export interface paths {
         };
         /**
          * List recent requests
-         * @description The newest first: the last ones that ended on this gateway, as many as settings.retention.requests says, and connections of stream routes. Values of query parameters with names such as `token` are masked, see settings.requests.
+         * @description Newest first: the last completed requests of this gateway, up to settings.retention.requests, and connections of stream routes. Values of query parameters with names such as `token` are masked, see settings.requests.
          */
         get: operations["getApiV1Requests"];
         put?: never;
@@ -1548,8 +1548,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow requests as they end, as server-sent events
-         * @description Each `request` event is a request as the list shows it. A `dropped` event tells how many were left out, because there were too many of them or because they were read too slowly. The stream ends with the session or token that it was opened with.
+         * Stream completed requests as server-sent events
+         * @description Each `request` event is a request as in the list. A `dropped` event holds the number of skipped requests, because there were too many of them or because the client read too slowly. The stream ends with its session or token.
          */
         get: operations["getApiV1RequestsStream"];
         put?: never;
@@ -1585,8 +1585,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Figures of the traffic, now and in the past
-         * @description `now` is the last minute, `history` the time that `range` names: the last hour by minutes, the last day by five minutes, the last 30 days by hours. Percentiles are those of all requests of the time, at most 6.2 % off. Of routes, services and targets those with the most requests are listed, the rest is `_other`; `_none` are requests that no route took.
+         * Get traffic statistics, present and past
+         * @description `now` is the last minute, `history` covers `range`: the last hour by minutes, the last day by five minutes, the last 30 days by hours. Percentiles cover all requests of the range, with an error of at most 6.2 %. Of routes, services and targets it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched.
          */
         get: operations["getApiV1Stats"];
         put?: never;
@@ -1605,7 +1605,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Metrics for Prometheus
+         * Get metrics for Prometheus
          * @description In the text format of Prometheus, or as OpenMetrics if Accept asks for `application/openmetrics-text`. Names begin with `sluice_`. A scrape costs the workers nothing.
          */
         get: operations["getMetrics"];
@@ -1624,7 +1624,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the gateway runs */
+        /** Check whether the gateway runs */
         get: operations["getHealthz"];
         put?: never;
         post?: never;
@@ -1641,7 +1641,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether every worker serves the current configuration */
+        /** Check whether every worker serves the current configuration */
         get: operations["getReadyz"];
         put?: never;
         post?: never;
@@ -1658,7 +1658,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Status of the gateway */
+        /** Get the status of the gateway */
         get: operations["getApiV1AdminStatus"];
         put?: never;
         post?: never;
@@ -1675,7 +1675,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description */
+        /** OpenAPI description */
         get: operations["getOpenapi.yaml"];
         put?: never;
         post?: never;
@@ -1719,13 +1719,13 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description How targets are spoken to
+             * @description Protocol to the targets
              * @default http
              * @enum {string}
              */
             protocol: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
+             * @description Path prepended to the request's path; where nothing is left of that, it is sent as written
              * @default
              */
             path: string;
@@ -1735,7 +1735,7 @@ export interface components {
              */
             host_header: string;
             /**
-             * @description How a target is chosen
+             * @description Load balancing algorithm
              * @default round_robin
              * @enum {string}
              */
@@ -1764,12 +1764,12 @@ export interface components {
                 fallback: "ip" | "header" | "cookie" | "query" | "path" | "consumer";
             };
             /**
-             * @description Session affinity by cookie
+             * @description Sticky sessions with a cookie
              * @default {}
              */
             sticky: {
                 /**
-                 * @description Keep a client on the target it was first sent to
+                 * @description Whether a client stays on its first target
                  * @default false
                  */
                 enabled: boolean;
@@ -1800,7 +1800,7 @@ export interface components {
              */
             read_timeout: number;
             /**
-             * @description Milliseconds in which the target accepts no byte of the request
+             * @description Milliseconds without progress in sending the request
              * @default 60000
              */
             write_timeout: number;
@@ -1810,17 +1810,17 @@ export interface components {
              */
             request_timeout: number;
             /**
-             * @description When an attempt is made again
+             * @description Retries
              * @default {}
              */
             retries: {
                 /**
-                 * @description Attempts after the first
+                 * @description Retries after the first attempt
                  * @default 2
                  */
                 count: number;
                 /**
-                 * @description Reasons to try again: a failed connect, a reset, a time-out, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -1831,53 +1831,53 @@ export interface components {
                  */
                 on: ("connect" | "reset" | "timeout" | "500" | "502" | "503" | "504" | "429")[];
                 /**
-                 * @description Methods that may be sent twice (RFC 9110 section 9.2.2)
+                 * @description Methods that may be retried (RFC 9110 section 9.2.2)
                  * @default idempotent
                  * @enum {string}
                  */
                 methods: "idempotent" | "all";
                 /**
-                 * @description Time for one attempt in milliseconds; 0: only the total counts
+                 * @description Timeout of one attempt in milliseconds; 0: only request_timeout applies
                  * @default 0
                  */
                 per_try_timeout: number;
                 /**
-                 * @description First pause between attempts in milliseconds; doubled and jittered
+                 * @description Initial backoff in milliseconds; doubles with each retry, with jitter
                  * @default 25
                  */
                 backoff_ms: number;
                 /**
-                 * @description Share of all requests that may be retries; those after a failed connect are free
+                 * @description Share of all requests that may be retries; retries after a failed connect do not count
                  * @default 20
                  */
                 budget_percent: number;
             };
             /**
-             * @description Connections kept open to targets
+             * @description Connection pool
              * @default {}
              */
             keepalive: {
                 /**
-                 * @description Idle connections kept for each target and worker
+                 * @description Idle connections in the pool of each target and worker
                  * @default 64
                  */
                 size: number;
                 /**
-                 * @description Milliseconds an idle connection is kept
+                 * @description Milliseconds until the gateway closes an idle connection
                  * @default 60000
                  */
                 idle_timeout: number;
                 /**
-                 * @description Requests on one connection; 0: no limit
+                 * @description Requests per connection; 0: no limit
                  * @default 1000
                  */
                 max_requests: number;
             };
             /**
-             * @description Largest body of known length answered in one piece; longer ones are streamed
+             * @description Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed
              * @default 1048576
              */
-            collect_bytes: number;
+            response_buffer_bytes: number;
             /**
              * @description TLS to targets, for the protocols https and tls
              * @default {}
@@ -1899,19 +1899,19 @@ export interface components {
                  */
                 server_name: string;
                 /**
-                 * @description Id or name of the certificate to show to the target
+                 * @description ID or name of the client certificate for the target
                  * @default null
                  */
                 client_certificate_id: string | null;
                 /**
-                 * @description Oldest TLS version
+                 * @description Minimum TLS version
                  * @default 1.2
                  * @enum {string}
                  */
                 min_version: "1.2" | "1.3";
             };
             /**
-             * @description How target names become addresses
+             * @description DNS record type for target names
              * @default dns
              * @enum {string}
              */
@@ -1922,23 +1922,23 @@ export interface components {
              */
             health: {
                 /**
-                 * @description Active checks
+                 * @description Active health checks
                  * @default {}
                  */
                 active: {
                     /**
-                     * @description Send requests of our own to find out whether targets work
+                     * @description Whether the gateway probes the targets
                      * @default false
                      */
                     enabled: boolean;
                     /**
-                     * @description Kind of check
+                     * @description Protocol of the check
                      * @default http
                      * @enum {string}
                      */
                     type: "http" | "https" | "tcp";
                     /**
-                     * @description Path to ask for
+                     * @description Path of the check
                      * @default /
                      */
                     path: string;
@@ -1971,12 +1971,12 @@ export interface components {
                      */
                     unhealthy_interval: number;
                     /**
-                     * @description Seconds until a check has failed
+                     * @description Timeout of a check in seconds
                      * @default 2
                      */
                     timeout: number;
                     /**
-                     * @description Statuses of a working target: numbers or ranges
+                     * @description Statuses of a healthy target: numbers or ranges
                      * @default [
                      *       "200-399"
                      *     ]
@@ -1999,17 +1999,17 @@ export interface components {
                     unhealthy_threshold: number;
                 };
                 /**
-                 * @description Passive checks
+                 * @description Passive health checks
                  * @default {}
                  */
                 passive: {
                     /**
-                     * @description Learn from the traffic itself which targets work
+                     * @description Whether to eject targets whose requests fail
                      * @default true
                      */
                     enabled: boolean;
                     /**
-                     * @description Failures in a row until ejected
+                     * @description Consecutive failures until ejection
                      * @default 5
                      */
                     consecutive_failures: number;
@@ -2023,7 +2023,7 @@ export interface components {
                      */
                     statuses: number[];
                     /**
-                     * @description Seconds of the first ejection; multiplied by their number
+                     * @description Seconds of the first ejection; multiplied by the number of ejections
                      * @default 30
                      */
                     ejection_seconds: number;
@@ -2039,18 +2039,18 @@ export interface components {
                     max_ejection_percent: number;
                 };
                 /**
-                 * @description Below this share of healthy targets health is ignored
+                 * @description Panic threshold: below this percentage of healthy targets health is ignored
                  * @default 0
                  */
                 panic_percent: number;
             };
             /**
-             * @description Milliseconds over which a new or recovered target's weight grows to its full value
+             * @description Slow start: milliseconds over which the weight of a new or recovered target grows to its full value
              * @default 0
              */
             slow_start: number;
             /**
-             * @description Requests in flight for each target; 0: no limit
+             * @description Requests in flight per target; 0: no limit
              * @default 0
              */
             max_connections_per_target: number;
@@ -2060,12 +2060,12 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -2076,13 +2076,13 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description How targets are spoken to
+             * @description Protocol to the targets
              * @default http
              * @enum {string}
              */
             protocol?: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
+             * @description Path prepended to the request's path; where nothing is left of that, it is sent as written
              * @default
              */
             path?: string;
@@ -2092,7 +2092,7 @@ export interface components {
              */
             host_header?: string;
             /**
-             * @description How a target is chosen
+             * @description Load balancing algorithm
              * @default round_robin
              * @enum {string}
              */
@@ -2121,12 +2121,12 @@ export interface components {
                 fallback?: "ip" | "header" | "cookie" | "query" | "path" | "consumer";
             };
             /**
-             * @description Session affinity by cookie
+             * @description Sticky sessions with a cookie
              * @default {}
              */
             sticky?: {
                 /**
-                 * @description Keep a client on the target it was first sent to
+                 * @description Whether a client stays on its first target
                  * @default false
                  */
                 enabled?: boolean;
@@ -2157,7 +2157,7 @@ export interface components {
              */
             read_timeout?: number;
             /**
-             * @description Milliseconds in which the target accepts no byte of the request
+             * @description Milliseconds without progress in sending the request
              * @default 60000
              */
             write_timeout?: number;
@@ -2167,17 +2167,17 @@ export interface components {
              */
             request_timeout?: number;
             /**
-             * @description When an attempt is made again
+             * @description Retries
              * @default {}
              */
             retries?: {
                 /**
-                 * @description Attempts after the first
+                 * @description Retries after the first attempt
                  * @default 2
                  */
                 count?: number;
                 /**
-                 * @description Reasons to try again: a failed connect, a reset, a time-out, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -2188,53 +2188,53 @@ export interface components {
                  */
                 on?: ("connect" | "reset" | "timeout" | "500" | "502" | "503" | "504" | "429")[];
                 /**
-                 * @description Methods that may be sent twice (RFC 9110 section 9.2.2)
+                 * @description Methods that may be retried (RFC 9110 section 9.2.2)
                  * @default idempotent
                  * @enum {string}
                  */
                 methods?: "idempotent" | "all";
                 /**
-                 * @description Time for one attempt in milliseconds; 0: only the total counts
+                 * @description Timeout of one attempt in milliseconds; 0: only request_timeout applies
                  * @default 0
                  */
                 per_try_timeout?: number;
                 /**
-                 * @description First pause between attempts in milliseconds; doubled and jittered
+                 * @description Initial backoff in milliseconds; doubles with each retry, with jitter
                  * @default 25
                  */
                 backoff_ms?: number;
                 /**
-                 * @description Share of all requests that may be retries; those after a failed connect are free
+                 * @description Share of all requests that may be retries; retries after a failed connect do not count
                  * @default 20
                  */
                 budget_percent?: number;
             };
             /**
-             * @description Connections kept open to targets
+             * @description Connection pool
              * @default {}
              */
             keepalive?: {
                 /**
-                 * @description Idle connections kept for each target and worker
+                 * @description Idle connections in the pool of each target and worker
                  * @default 64
                  */
                 size?: number;
                 /**
-                 * @description Milliseconds an idle connection is kept
+                 * @description Milliseconds until the gateway closes an idle connection
                  * @default 60000
                  */
                 idle_timeout?: number;
                 /**
-                 * @description Requests on one connection; 0: no limit
+                 * @description Requests per connection; 0: no limit
                  * @default 1000
                  */
                 max_requests?: number;
             };
             /**
-             * @description Largest body of known length answered in one piece; longer ones are streamed
+             * @description Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed
              * @default 1048576
              */
-            collect_bytes?: number;
+            response_buffer_bytes?: number;
             /**
              * @description TLS to targets, for the protocols https and tls
              * @default {}
@@ -2256,19 +2256,19 @@ export interface components {
                  */
                 server_name?: string;
                 /**
-                 * @description Id or name of the certificate to show to the target
+                 * @description ID or name of the client certificate for the target
                  * @default null
                  */
                 client_certificate_id?: string | null;
                 /**
-                 * @description Oldest TLS version
+                 * @description Minimum TLS version
                  * @default 1.2
                  * @enum {string}
                  */
                 min_version?: "1.2" | "1.3";
             };
             /**
-             * @description How target names become addresses
+             * @description DNS record type for target names
              * @default dns
              * @enum {string}
              */
@@ -2279,23 +2279,23 @@ export interface components {
              */
             health?: {
                 /**
-                 * @description Active checks
+                 * @description Active health checks
                  * @default {}
                  */
                 active?: {
                     /**
-                     * @description Send requests of our own to find out whether targets work
+                     * @description Whether the gateway probes the targets
                      * @default false
                      */
                     enabled?: boolean;
                     /**
-                     * @description Kind of check
+                     * @description Protocol of the check
                      * @default http
                      * @enum {string}
                      */
                     type?: "http" | "https" | "tcp";
                     /**
-                     * @description Path to ask for
+                     * @description Path of the check
                      * @default /
                      */
                     path?: string;
@@ -2328,12 +2328,12 @@ export interface components {
                      */
                     unhealthy_interval?: number;
                     /**
-                     * @description Seconds until a check has failed
+                     * @description Timeout of a check in seconds
                      * @default 2
                      */
                     timeout?: number;
                     /**
-                     * @description Statuses of a working target: numbers or ranges
+                     * @description Statuses of a healthy target: numbers or ranges
                      * @default [
                      *       "200-399"
                      *     ]
@@ -2356,17 +2356,17 @@ export interface components {
                     unhealthy_threshold?: number;
                 };
                 /**
-                 * @description Passive checks
+                 * @description Passive health checks
                  * @default {}
                  */
                 passive?: {
                     /**
-                     * @description Learn from the traffic itself which targets work
+                     * @description Whether to eject targets whose requests fail
                      * @default true
                      */
                     enabled?: boolean;
                     /**
-                     * @description Failures in a row until ejected
+                     * @description Consecutive failures until ejection
                      * @default 5
                      */
                     consecutive_failures?: number;
@@ -2380,7 +2380,7 @@ export interface components {
                      */
                     statuses?: number[];
                     /**
-                     * @description Seconds of the first ejection; multiplied by their number
+                     * @description Seconds of the first ejection; multiplied by the number of ejections
                      * @default 30
                      */
                     ejection_seconds?: number;
@@ -2396,18 +2396,18 @@ export interface components {
                     max_ejection_percent?: number;
                 };
                 /**
-                 * @description Below this share of healthy targets health is ignored
+                 * @description Panic threshold: below this percentage of healthy targets health is ignored
                  * @default 0
                  */
                 panic_percent?: number;
             };
             /**
-             * @description Milliseconds over which a new or recovered target's weight grows to its full value
+             * @description Slow start: milliseconds over which the weight of a new or recovered target grows to its full value
              * @default 0
              */
             slow_start?: number;
             /**
-             * @description Requests in flight for each target; 0: no limit
+             * @description Requests in flight per target; 0: no limit
              * @default 0
              */
             max_connections_per_target?: number;
@@ -2417,24 +2417,24 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
             /**
-             * @description Servers of the service: all that it has afterwards. One that has the id, or the host and port, of one that is there keeps its id and state
+             * @description All targets of the service. A target with the id, or the host and port, of a present one keeps its id and state
              * @default []
              */
             targets?: {
                 /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
                 host: string;
                 /**
-                 * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+                 * @description Port; required, but null for a unix socket and for a name with SRV records
                  * @default null
                  */
                 port?: number | null;
@@ -2454,12 +2454,12 @@ export interface components {
                  */
                 enabled?: boolean;
                 /**
-                 * @description Words to find the object by: `?tag=` on lists
+                 * @description Tags to filter lists by: `?tag=`
                  * @default []
                  */
                 tags?: string[];
                 /**
-                 * @description Free text for people
+                 * @description Free text
                  * @default
                  */
                 description?: string;
@@ -2482,12 +2482,12 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description Id or name of the service */
+            /** @description ID or name of the service */
             service_id: string;
             /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
             host: string;
             /**
-             * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+             * @description Port; required, but null for a unix socket and for a name with SRV records
              * @default null
              */
             port: number | null;
@@ -2507,24 +2507,24 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
             health: {
                 /**
-                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
+                 * @description Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do
                  * @enum {string}
                  */
                 state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
-                 * @description Since when
+                 * @description Start time
                  */
                 since: string;
                 /** @description Last failure */
@@ -2535,12 +2535,12 @@ export interface components {
         };
         /** Target */
         TargetInput: {
-            /** @description Id or name of the service */
+            /** @description ID or name of the service */
             service_id: string;
             /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
             host: string;
             /**
-             * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+             * @description Port; required, but null for a unix socket and for a name with SRV records
              * @default null
              */
             port?: number | null;
@@ -2560,12 +2560,12 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -2575,7 +2575,7 @@ export interface components {
             /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
             host: string;
             /**
-             * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+             * @description Port; required, but null for a unix socket and for a name with SRV records
              * @default null
              */
             port?: number | null;
@@ -2595,12 +2595,12 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -2608,11 +2608,11 @@ export interface components {
         /** Health of a target */
         TargetHealthInput: {
             /**
-             * @description What it is, whatever checks and traffic say; auto: what they say
+             * @description Health that overrides checks and traffic; auto: no override
              * @enum {string}
              */
             state: "healthy" | "unhealthy" | "auto";
-            /** @description Seconds for which it holds; absent: until it is taken back */
+            /** @description Seconds of the override; absent: until it is removed */
             ttl?: number | null;
         };
         /** Health of a service */
@@ -2622,7 +2622,7 @@ export interface components {
                 name: string;
             };
             /**
-             * @description degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic
+             * @description degraded: some targets are failing or unhealthy; failing: all are, but some still receive traffic; unhealthy: all are unhealthy; unknown: no target has a known state, or none receives traffic
              * @enum {string}
              */
             state: "healthy" | "degraded" | "failing" | "unhealthy" | "unknown";
@@ -2631,19 +2631,19 @@ export interface components {
                 host: string;
                 port: number | null;
                 /**
-                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
+                 * @description Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do
                  * @enum {string}
                  */
                 state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
-                 * @description Since when
+                 * @description Start time
                  */
                 since: string;
                 /** @description Last failure */
                 last_error: string | null;
                 /**
-                 * @description Who decided: a person, an active check, the traffic; null: nobody yet
+                 * @description Source of the state: manual override, active check or traffic; null: none yet
                  * @enum {string|null}
                  */
                 by: "override" | "active" | "passive" | null;
@@ -2676,12 +2676,12 @@ export interface components {
              */
             name: string | null;
             /**
-             * @description Id or name of the service; null for a route that only answers
+             * @description ID or name of the service; null for a route whose plugins respond
              * @default null
              */
             service_id: string | null;
             /**
-             * @description Host names, `*.example.com` for all below; empty: any
+             * @description Host names, `*.example.com` for all subdomains; empty: any
              * @default []
              */
             hosts: string[];
@@ -2774,12 +2774,12 @@ export interface components {
              */
             protocols: ("http" | "https")[];
             /**
-             * @description Ids or names of listeners; empty: all
+             * @description IDs or names of listeners; empty: all
              * @default []
              */
             listener_ids: string[];
             /**
-             * @description A higher one wins before anything else is compared
+             * @description The route with the highest priority wins, before specificity counts
              * @default 0
              */
             priority: number;
@@ -2789,7 +2789,7 @@ export interface components {
              */
             strip_path: boolean;
             /**
-             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @description Path that replaces the matched prefix before the request goes upstream: /new; null: none
              * @default null
              */
             prefix_rewrite: string | null;
@@ -2809,12 +2809,12 @@ export interface components {
              */
             preserve_host: boolean | null;
             /**
-             * @description Answer plain HTTP with a redirect to HTTPS; true is 308
+             * @description Redirect plain HTTP to HTTPS; true is 308
              * @default false
              */
             https_redirect: boolean | 301 | 308;
             /**
-             * @description Time-outs that differ from the service's
+             * @description Timeouts that override the service's
              * @default {}
              */
             timeouts: {
@@ -2834,7 +2834,7 @@ export interface components {
                  */
                 read_timeout: number | null;
                 /**
-                 * @description Milliseconds in which the target accepts no byte; null: the service's
+                 * @description Milliseconds without progress in sending the request; null: the service's
                  * @default null
                  */
                 write_timeout: number | null;
@@ -2845,7 +2845,7 @@ export interface components {
                 request_timeout: number | null;
             };
             /**
-             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @description Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit; null: the listener's
              * @default null
              */
             body_min_rate: number | null;
@@ -2855,12 +2855,12 @@ export interface components {
              */
             retries: {
                 /**
-                 * @description Attempts after the first
+                 * @description Retries after the first attempt
                  * @default 2
                  */
                 count: number;
                 /**
-                 * @description Reasons to try again: a failed connect, a reset, a time-out, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -2871,65 +2871,65 @@ export interface components {
                  */
                 on: ("connect" | "reset" | "timeout" | "500" | "502" | "503" | "504" | "429")[];
                 /**
-                 * @description Methods that may be sent twice (RFC 9110 section 9.2.2)
+                 * @description Methods that may be retried (RFC 9110 section 9.2.2)
                  * @default idempotent
                  * @enum {string}
                  */
                 methods: "idempotent" | "all";
                 /**
-                 * @description Time for one attempt in milliseconds; 0: only the total counts
+                 * @description Timeout of one attempt in milliseconds; 0: only request_timeout applies
                  * @default 0
                  */
                 per_try_timeout: number;
                 /**
-                 * @description First pause between attempts in milliseconds; doubled and jittered
+                 * @description Initial backoff in milliseconds; doubles with each retry, with jitter
                  * @default 25
                  */
                 backoff_ms: number;
                 /**
-                 * @description Share of all requests that may be retries; those after a failed connect are free
+                 * @description Share of all requests that may be retries; retries after a failed connect do not count
                  * @default 20
                  */
                 budget_percent: number;
             } | null;
             /**
-             * @description Answer 503 instead of serving
+             * @description Maintenance mode: respond with 503
              * @default null
              */
             maintenance: {
                 /**
-                 * @description Seconds named in Retry-After
+                 * @description Seconds in Retry-After
                  * @default 300
                  */
                 retry_after: number;
                 /**
-                 * @description Page to show; empty: the built-in one
+                 * @description HTML page; empty: the built-in one
                  * @default
                  */
                 html: string;
                 /**
-                 * @description Networks that are served as usual
+                 * @description Client networks that are served as usual
                  * @default []
                  */
                 bypass_cidrs: string[];
             } | null;
             /**
-             * @description Whether WebSocket handshakes are passed on
+             * @description Whether to proxy WebSocket handshakes
              * @default true
              */
             websocket: boolean;
             /**
-             * @description Whether the route takes part in matching
+             * @description Whether the router uses the route
              * @default true
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -2942,12 +2942,12 @@ export interface components {
              */
             name?: string | null;
             /**
-             * @description Id or name of the service; null for a route that only answers
+             * @description ID or name of the service; null for a route whose plugins respond
              * @default null
              */
             service_id?: string | null;
             /**
-             * @description Host names, `*.example.com` for all below; empty: any
+             * @description Host names, `*.example.com` for all subdomains; empty: any
              * @default []
              */
             hosts?: string[];
@@ -3040,12 +3040,12 @@ export interface components {
              */
             protocols?: ("http" | "https")[];
             /**
-             * @description Ids or names of listeners; empty: all
+             * @description IDs or names of listeners; empty: all
              * @default []
              */
             listener_ids?: string[];
             /**
-             * @description A higher one wins before anything else is compared
+             * @description The route with the highest priority wins, before specificity counts
              * @default 0
              */
             priority?: number;
@@ -3055,7 +3055,7 @@ export interface components {
              */
             strip_path?: boolean;
             /**
-             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @description Path that replaces the matched prefix before the request goes upstream: /new; null: none
              * @default null
              */
             prefix_rewrite?: string | null;
@@ -3075,12 +3075,12 @@ export interface components {
              */
             preserve_host?: boolean | null;
             /**
-             * @description Answer plain HTTP with a redirect to HTTPS; true is 308
+             * @description Redirect plain HTTP to HTTPS; true is 308
              * @default false
              */
             https_redirect?: boolean | 301 | 308;
             /**
-             * @description Time-outs that differ from the service's
+             * @description Timeouts that override the service's
              * @default {}
              */
             timeouts?: {
@@ -3100,7 +3100,7 @@ export interface components {
                  */
                 read_timeout?: number | null;
                 /**
-                 * @description Milliseconds in which the target accepts no byte; null: the service's
+                 * @description Milliseconds without progress in sending the request; null: the service's
                  * @default null
                  */
                 write_timeout?: number | null;
@@ -3111,7 +3111,7 @@ export interface components {
                 request_timeout?: number | null;
             };
             /**
-             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @description Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit; null: the listener's
              * @default null
              */
             body_min_rate?: number | null;
@@ -3121,12 +3121,12 @@ export interface components {
              */
             retries?: {
                 /**
-                 * @description Attempts after the first
+                 * @description Retries after the first attempt
                  * @default 2
                  */
                 count?: number;
                 /**
-                 * @description Reasons to try again: a failed connect, a reset, a time-out, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -3137,65 +3137,65 @@ export interface components {
                  */
                 on?: ("connect" | "reset" | "timeout" | "500" | "502" | "503" | "504" | "429")[];
                 /**
-                 * @description Methods that may be sent twice (RFC 9110 section 9.2.2)
+                 * @description Methods that may be retried (RFC 9110 section 9.2.2)
                  * @default idempotent
                  * @enum {string}
                  */
                 methods?: "idempotent" | "all";
                 /**
-                 * @description Time for one attempt in milliseconds; 0: only the total counts
+                 * @description Timeout of one attempt in milliseconds; 0: only request_timeout applies
                  * @default 0
                  */
                 per_try_timeout?: number;
                 /**
-                 * @description First pause between attempts in milliseconds; doubled and jittered
+                 * @description Initial backoff in milliseconds; doubles with each retry, with jitter
                  * @default 25
                  */
                 backoff_ms?: number;
                 /**
-                 * @description Share of all requests that may be retries; those after a failed connect are free
+                 * @description Share of all requests that may be retries; retries after a failed connect do not count
                  * @default 20
                  */
                 budget_percent?: number;
             } | null;
             /**
-             * @description Answer 503 instead of serving
+             * @description Maintenance mode: respond with 503
              * @default null
              */
             maintenance?: {
                 /**
-                 * @description Seconds named in Retry-After
+                 * @description Seconds in Retry-After
                  * @default 300
                  */
                 retry_after?: number;
                 /**
-                 * @description Page to show; empty: the built-in one
+                 * @description HTML page; empty: the built-in one
                  * @default
                  */
                 html?: string;
                 /**
-                 * @description Networks that are served as usual
+                 * @description Client networks that are served as usual
                  * @default []
                  */
                 bypass_cidrs?: string[];
             } | null;
             /**
-             * @description Whether WebSocket handshakes are passed on
+             * @description Whether to proxy WebSocket handshakes
              * @default true
              */
             websocket?: boolean;
             /**
-             * @description Whether the route takes part in matching
+             * @description Whether the router uses the route
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -3227,45 +3227,45 @@ export interface components {
             /** @description Port to listen on */
             port: number;
             /**
-             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @description Host names that it serves, `*.example.com` for all subdomains; empty: any. Listeners with different names may share an address and port: the most specific name wins
              * @default []
              */
             hosts: string[];
             /**
-             * @description Plain or TLS
+             * @description http: plain; https: TLS
              * @default http
              * @enum {string}
              */
             protocol: "http" | "https";
             /**
-             * @description Offer HTTP/2
+             * @description Whether to offer HTTP/2
              * @default true
              */
             http2: boolean;
             /**
-             * @description Offer HTTP/3; TLS only
+             * @description Whether to offer HTTP/3; TLS only
              * @default false
              */
             http3: boolean;
             /**
-             * @description Oldest TLS version
+             * @description Minimum TLS version
              * @default 1.2
              * @enum {string}
              */
             tls_min_version: "1.2" | "1.3";
             /**
-             * @description Client certificates: none; request: may be shown, and must hold then; require: must be shown. TLS listeners with http2 false only
+             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only
              * @default none
              * @enum {string}
              */
             client_auth: "none" | "request" | "require";
             /**
-             * @description PEM certificates of those who sign client certificates; required with client_auth
+             * @description PEM certificates of the CAs that sign client certificates; required with client_auth
              * @default null
              */
             client_ca: string | null;
             /**
-             * @description PEM revocation lists, one for every certificate of client_ca; client certificates on them are refused
+             * @description PEM revocation lists, one for every certificate of client_ca; the gateway rejects client certificates on them
              * @default null
              */
             client_crl: string | null;
@@ -3275,27 +3275,27 @@ export interface components {
              */
             proxy_protocol: boolean;
             /**
-             * @description Networks whose forwarded fields are believed, beside the settings'
+             * @description Networks whose X-Forwarded-* headers are trusted, beside the settings'
              * @default []
              */
             trusted_proxies: string[];
             /**
-             * @description Refuse names that no certificate covers
+             * @description Whether to reject handshakes for names that no certificate covers
              * @default false
              */
             strict_sni: boolean;
             /**
-             * @description Connections at once; 0: no limit
+             * @description Concurrent connections; 0: no limit
              * @default 0
              */
             max_connections: number;
             /**
-             * @description Connections at once from one address; 0: no limit
+             * @description Concurrent connections from one address; 0: no limit
              * @default 0
              */
             max_connections_per_address: number;
             /**
-             * @description Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit
+             * @description Requests in flight through this listener, in all workers; above it the gateway responds with 503; 0: no limit
              * @default 0
              */
             max_in_flight_requests: number;
@@ -3310,12 +3310,12 @@ export interface components {
              */
             max_body_bytes: number;
             /**
-             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @description Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit
              * @default 500
              */
             body_min_rate: number;
             /**
-             * @description Seconds an idle connection is kept
+             * @description Seconds until the gateway closes an idle connection
              * @default 75
              */
             idle_timeout: number;
@@ -3325,12 +3325,12 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -3347,45 +3347,45 @@ export interface components {
             /** @description Port to listen on */
             port: number;
             /**
-             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @description Host names that it serves, `*.example.com` for all subdomains; empty: any. Listeners with different names may share an address and port: the most specific name wins
              * @default []
              */
             hosts?: string[];
             /**
-             * @description Plain or TLS
+             * @description http: plain; https: TLS
              * @default http
              * @enum {string}
              */
             protocol?: "http" | "https";
             /**
-             * @description Offer HTTP/2
+             * @description Whether to offer HTTP/2
              * @default true
              */
             http2?: boolean;
             /**
-             * @description Offer HTTP/3; TLS only
+             * @description Whether to offer HTTP/3; TLS only
              * @default false
              */
             http3?: boolean;
             /**
-             * @description Oldest TLS version
+             * @description Minimum TLS version
              * @default 1.2
              * @enum {string}
              */
             tls_min_version?: "1.2" | "1.3";
             /**
-             * @description Client certificates: none; request: may be shown, and must hold then; require: must be shown. TLS listeners with http2 false only
+             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only
              * @default none
              * @enum {string}
              */
             client_auth?: "none" | "request" | "require";
             /**
-             * @description PEM certificates of those who sign client certificates; required with client_auth
+             * @description PEM certificates of the CAs that sign client certificates; required with client_auth
              * @default null
              */
             client_ca?: string | null;
             /**
-             * @description PEM revocation lists, one for every certificate of client_ca; client certificates on them are refused
+             * @description PEM revocation lists, one for every certificate of client_ca; the gateway rejects client certificates on them
              * @default null
              */
             client_crl?: string | null;
@@ -3395,27 +3395,27 @@ export interface components {
              */
             proxy_protocol?: boolean;
             /**
-             * @description Networks whose forwarded fields are believed, beside the settings'
+             * @description Networks whose X-Forwarded-* headers are trusted, beside the settings'
              * @default []
              */
             trusted_proxies?: string[];
             /**
-             * @description Refuse names that no certificate covers
+             * @description Whether to reject handshakes for names that no certificate covers
              * @default false
              */
             strict_sni?: boolean;
             /**
-             * @description Connections at once; 0: no limit
+             * @description Concurrent connections; 0: no limit
              * @default 0
              */
             max_connections?: number;
             /**
-             * @description Connections at once from one address; 0: no limit
+             * @description Concurrent connections from one address; 0: no limit
              * @default 0
              */
             max_connections_per_address?: number;
             /**
-             * @description Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit
+             * @description Requests in flight through this listener, in all workers; above it the gateway responds with 503; 0: no limit
              * @default 0
              */
             max_in_flight_requests?: number;
@@ -3430,12 +3430,12 @@ export interface components {
              */
             max_body_bytes?: number;
             /**
-             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @description Minimum average rate of a request body in bytes per second while the gateway waits for the client; below it the gateway responds with 408; 0: no limit
              * @default 500
              */
             body_min_rate?: number;
             /**
-             * @description Seconds an idle connection is kept
+             * @description Seconds until the gateway closes an idle connection
              * @default 75
              */
             idle_timeout?: number;
@@ -3445,12 +3445,12 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -3475,65 +3475,65 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description upload: certificate and private_key are sent; self_signed: made here, for tests and local networks; acme: ordered from an authority and renewed in time
+             * @description upload: certificate and private_key are uploaded; self_signed: the gateway signs it, for tests and local networks; acme: issued by an ACME CA and renewed in time
              * @default upload
              * @enum {string}
              */
             source: "upload" | "self_signed" | "acme";
             /**
-             * @description Host names that it is used for. upload: read from the certificate when left out, and otherwise some of its names; self_signed and acme: required
+             * @description Host names that it serves. upload: default: all names in the certificate, or a subset of them; self_signed and acme: required
              * @default []
              */
             domains: string[];
             /**
-             * @description acme: accounts to order with, ids or names; the next one is tried when one fails. Empty: the oldest account that is enabled
+             * @description acme: accounts to use, IDs or names; when one fails, the next one is tried. Empty: the oldest enabled account
              * @default []
              */
             acme_account_ids: string[];
             /**
-             * @description acme: how names are proved. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need
+             * @description acme: challenge type. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need
              * @default http-01
              * @enum {string}
              */
             challenge: "http-01" | "tls-alpn-01" | "dns-01";
             /**
-             * @description acme with dns-01: DNS provider, id or name. null: the one whose zones fit best
+             * @description acme with dns-01: DNS provider, ID or name. null: the one with the longest matching zone
              * @default null
              */
             dns_provider_id: string | null;
             /**
-             * @description acme: kind of the private key; ecdsa: P-256, rsa: 2048 bits
+             * @description acme: type of the private key; ecdsa: P-256, rsa: 2048 bits
              * @default ecdsa
              * @enum {string}
              */
             key_type: "ecdsa" | "rsa";
             /**
-             * @description acme: common name of the issuer at the end of the chain that is preferred; null: as the account says
+             * @description acme: common name of the topmost issuer of the preferred chain; null: the account's
              * @default null
              */
             preferred_chain: string | null;
             /**
-             * @description acme: profile, where the authority offers several; null: as the account says
+             * @description acme: profile, where the CA offers several; null: the account's
              * @default null
              */
             profile: string | null;
             /**
-             * @description acme: whether renewals keep the private key
+             * @description acme: whether renewals reuse the private key
              * @default false
              */
             reuse_key: boolean;
             /**
-             * @description acme: certificates for names that are not listed, ordered when clients ask for them
+             * @description acme: on-demand certificates for names that are not listed
              * @default null
              */
             on_demand: {
                 /**
-                 * @description Asked with ?domain=NAME before anything is ordered: 200 allows it. Empty: every name that fits hosts
+                 * @description URL that the gateway requests with ?domain=NAME before it issues a certificate: 200 allows the name. Empty: every name that matches hosts
                  * @default
                  */
                 ask_url: string;
                 /**
-                 * @description Names that may be asked for; required
+                 * @description Names that may get a certificate; required
                  * @default []
                  */
                 hosts: string[];
@@ -3544,16 +3544,16 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
-            /** @description PEM: the certificate and those that lead to its issuer, in any order */
+            /** @description PEM: the certificate and its intermediates, in any order */
             certificate?: string;
             /**
              * @description RFC 3339: valid from
@@ -3566,7 +3566,7 @@ export interface components {
              */
             not_after: string | null;
             /**
-             * @description Distinguished name of who signed it
+             * @description Distinguished name of the issuer
              * @default null
              */
             issuer: string | null;
@@ -3576,24 +3576,24 @@ export interface components {
              */
             fingerprint: string | null;
             /**
-             * @description pending: not issued, or not valid yet; ordering: being issued; renewing: valid, and a new one is on its way or tried again; failed: not issued, and the last attempt failed
+             * @description pending: not issued, or not valid yet; ordering: being issued; renewing: valid, and its renewal is in progress or being retried; failed: not issued, and the last attempt failed
              * @enum {string}
              */
             status: "pending" | "ordering" | "valid" | "renewing" | "failed" | "expired";
             /**
-             * @description Why the last attempt to have it issued failed
+             * @description Error of the last attempt to issue or renew it
              * @default null
              */
             last_error: string | null;
-            /** @description Attempts since it was last issued */
+            /** @description Attempts since the last success */
             attempts: number;
             /**
-             * @description When it is ordered or renewed next; null: never
+             * @description Next attempt to issue or renew it; null: none
              * @default null
              */
             next_attempt_at: string | null;
             /**
-             * @description When the authority wants it to be renewed, if it says so (RFC 9773)
+             * @description Renewal window that the CA suggests (RFC 9773)
              * @default null
              */
             renewal_window: {
@@ -3606,65 +3606,65 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description upload: certificate and private_key are sent; self_signed: made here, for tests and local networks; acme: ordered from an authority and renewed in time
+             * @description upload: certificate and private_key are uploaded; self_signed: the gateway signs it, for tests and local networks; acme: issued by an ACME CA and renewed in time
              * @default upload
              * @enum {string}
              */
             source?: "upload" | "self_signed" | "acme";
             /**
-             * @description Host names that it is used for. upload: read from the certificate when left out, and otherwise some of its names; self_signed and acme: required
+             * @description Host names that it serves. upload: default: all names in the certificate, or a subset of them; self_signed and acme: required
              * @default []
              */
             domains?: string[];
             /**
-             * @description acme: accounts to order with, ids or names; the next one is tried when one fails. Empty: the oldest account that is enabled
+             * @description acme: accounts to use, IDs or names; when one fails, the next one is tried. Empty: the oldest enabled account
              * @default []
              */
             acme_account_ids?: string[];
             /**
-             * @description acme: how names are proved. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need
+             * @description acme: challenge type. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need
              * @default http-01
              * @enum {string}
              */
             challenge?: "http-01" | "tls-alpn-01" | "dns-01";
             /**
-             * @description acme with dns-01: DNS provider, id or name. null: the one whose zones fit best
+             * @description acme with dns-01: DNS provider, ID or name. null: the one with the longest matching zone
              * @default null
              */
             dns_provider_id?: string | null;
             /**
-             * @description acme: kind of the private key; ecdsa: P-256, rsa: 2048 bits
+             * @description acme: type of the private key; ecdsa: P-256, rsa: 2048 bits
              * @default ecdsa
              * @enum {string}
              */
             key_type?: "ecdsa" | "rsa";
             /**
-             * @description acme: common name of the issuer at the end of the chain that is preferred; null: as the account says
+             * @description acme: common name of the topmost issuer of the preferred chain; null: the account's
              * @default null
              */
             preferred_chain?: string | null;
             /**
-             * @description acme: profile, where the authority offers several; null: as the account says
+             * @description acme: profile, where the CA offers several; null: the account's
              * @default null
              */
             profile?: string | null;
             /**
-             * @description acme: whether renewals keep the private key
+             * @description acme: whether renewals reuse the private key
              * @default false
              */
             reuse_key?: boolean;
             /**
-             * @description acme: certificates for names that are not listed, ordered when clients ask for them
+             * @description acme: on-demand certificates for names that are not listed
              * @default null
              */
             on_demand?: {
                 /**
-                 * @description Asked with ?domain=NAME before anything is ordered: 200 allows it. Empty: every name that fits hosts
+                 * @description URL that the gateway requests with ?domain=NAME before it issues a certificate: 200 allows the name. Empty: every name that matches hosts
                  * @default
                  */
                 ask_url?: string;
                 /**
-                 * @description Names that may be asked for; required
+                 * @description Names that may get a certificate; required
                  * @default []
                  */
                 hosts?: string[];
@@ -3675,24 +3675,24 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
-            /** @description PEM: the certificate and those that lead to its issuer, in any order */
+            /** @description PEM: the certificate and its intermediates, in any order */
             certificate?: string;
-            /** @description PEM, not encrypted. Write-only: left out of a later write, it stays */
+            /** @description PEM, not encrypted. Write-only: a later write without it leaves it unchanged */
             private_key?: string;
         };
         /** Revocation */
         Revocation: {
             /**
-             * @description Why
+             * @description Reason of the revocation
              * @default unspecified
              * @enum {string}
              */
@@ -3718,62 +3718,62 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew
+             * @description Use the CA's staging directory, whose certificates clients do not trust. When switched off, the gateway replaces certificates that were issued there
              * @default false
              */
             staging: boolean;
             /**
-             * @description Directory for trials; null: known of Let's Encrypt and Google Trust Services
+             * @description Staging directory; null: the well-known one, for Let's Encrypt and Google Trust Services
              * @default null
              */
             staging_directory_url: string | null;
             /**
-             * @description Directory of the certificate authority
+             * @description Directory URL of the CA
              * @default https://acme-v02.api.letsencrypt.org/directory
              */
             directory_url: string;
             /**
-             * @description Where the authority writes to, if it does
+             * @description Contact address for notices from the CA
              * @default null
              */
             email: string | null;
             /**
-             * @description Key id of an external account binding, for authorities that ask for one
+             * @description Key ID of an external account binding, for CAs that require one
              * @default null
              */
             eab_key_id: string | null;
             /**
-             * @description Profile of certificates, for authorities that offer several
+             * @description Certificate profile, for CAs that offer several
              * @default null
              */
             profile: string | null;
             /**
-             * @description Common name of the issuer at the end of the chain that is preferred
+             * @description Common name of the topmost issuer of the preferred chain
              * @default null
              */
             preferred_chain: string | null;
             /**
-             * @description PEM: authorities to trust for the directory, in the place of the usual ones
+             * @description PEM: CAs to trust for the directory, instead of the system's
              * @default
              */
             ca_certificates: string;
             /**
-             * @description Whether you agree to the authority's terms of service
+             * @description Whether you agree to the CA's terms of service
              * @default false
              */
             terms_agreed: boolean;
             /**
-             * @description Whether certificates are ordered with it
+             * @description Whether the gateway issues certificates with it
              * @default true
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -3783,66 +3783,66 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew
+             * @description Use the CA's staging directory, whose certificates clients do not trust. When switched off, the gateway replaces certificates that were issued there
              * @default false
              */
             staging?: boolean;
             /**
-             * @description Directory for trials; null: known of Let's Encrypt and Google Trust Services
+             * @description Staging directory; null: the well-known one, for Let's Encrypt and Google Trust Services
              * @default null
              */
             staging_directory_url?: string | null;
             /**
-             * @description Directory of the certificate authority
+             * @description Directory URL of the CA
              * @default https://acme-v02.api.letsencrypt.org/directory
              */
             directory_url?: string;
             /**
-             * @description Where the authority writes to, if it does
+             * @description Contact address for notices from the CA
              * @default null
              */
             email?: string | null;
             /**
-             * @description Key id of an external account binding, for authorities that ask for one
+             * @description Key ID of an external account binding, for CAs that require one
              * @default null
              */
             eab_key_id?: string | null;
             /**
-             * @description Profile of certificates, for authorities that offer several
+             * @description Certificate profile, for CAs that offer several
              * @default null
              */
             profile?: string | null;
             /**
-             * @description Common name of the issuer at the end of the chain that is preferred
+             * @description Common name of the topmost issuer of the preferred chain
              * @default null
              */
             preferred_chain?: string | null;
             /**
-             * @description PEM: authorities to trust for the directory, in the place of the usual ones
+             * @description PEM: CAs to trust for the directory, instead of the system's
              * @default
              */
             ca_certificates?: string;
             /**
-             * @description Whether you agree to the authority's terms of service
+             * @description Whether you agree to the CA's terms of service
              * @default false
              */
             terms_agreed?: boolean;
             /**
-             * @description Whether certificates are ordered with it
+             * @description Whether the gateway issues certificates with it
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
-            /** @description Key of the external account binding. Write-only: left out of a later write, it stays unless its destination changes */
+            /** @description Key of the external account binding. Write-only: a later write without it leaves it unchanged unless its destination changes */
             eab_hmac_key?: string;
         };
         /** Stream route */
@@ -3891,27 +3891,27 @@ export interface components {
              */
             udp_session_timeout: number;
             /**
-             * @description UDP sessions at once, in one worker; datagrams of further clients are dropped
+             * @description Concurrent UDP sessions in one worker; datagrams of further clients are dropped
              * @default 10000
              */
             udp_max_sessions: number;
             /**
-             * @description TLS names that it takes; empty: every connection. Several stream routes with different names may share a port
+             * @description TLS server names that it matches; empty: every connection. Several stream routes with different names may share a port
              * @default []
              */
             sni: string[];
             /**
-             * @description none: bytes as they come; passthrough: TLS is left to the target, its name decides; terminate: TLS ends here
+             * @description none: raw bytes; passthrough: the target terminates TLS, the server name selects the route; terminate: the gateway terminates TLS
              * @default none
              * @enum {string}
              */
             tls_mode: "none" | "passthrough" | "terminate";
             /**
-             * @description Id or name of the certificate for terminate; null: chosen by the name that the client asks for
+             * @description ID or name of the certificate for terminate; null: selected by server name
              * @default null
              */
             certificate_id: string | null;
-            /** @description Id or name of the service */
+            /** @description ID or name of the service */
             service_id: string;
             /**
              * @description Expect a PROXY protocol header from proxy_protocol_trusted
@@ -3919,12 +3919,12 @@ export interface components {
              */
             proxy_protocol_in: boolean;
             /**
-             * @description Networks whose PROXY header is believed; others are refused
+             * @description Networks whose PROXY header is trusted; others are rejected
              * @default []
              */
             proxy_protocol_trusted: string[];
             /**
-             * @description Tell the target who the client is with a PROXY protocol header
+             * @description Version of the PROXY protocol header for the target
              * @default off
              * @enum {string}
              */
@@ -3935,12 +3935,12 @@ export interface components {
              */
             connect_timeout: number;
             /**
-             * @description Seconds without a byte in either direction after which a connection is closed; 0: no limit
+             * @description Seconds without a byte in either direction until the gateway closes the connection; 0: no limit
              * @default 600
              */
             idle_timeout: number;
             /**
-             * @description Connections at once, over all workers; 0: no limit
+             * @description Concurrent connections, over all workers; 0: no limit
              * @default 0
              */
             max_connections: number;
@@ -3950,7 +3950,7 @@ export interface components {
              */
             allow: string[];
             /**
-             * @description Client networks that may not, whatever allow says
+             * @description Client networks that may not connect; wins over allow
              * @default []
              */
             deny: string[];
@@ -3960,12 +3960,12 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -4001,27 +4001,27 @@ export interface components {
              */
             udp_session_timeout?: number;
             /**
-             * @description UDP sessions at once, in one worker; datagrams of further clients are dropped
+             * @description Concurrent UDP sessions in one worker; datagrams of further clients are dropped
              * @default 10000
              */
             udp_max_sessions?: number;
             /**
-             * @description TLS names that it takes; empty: every connection. Several stream routes with different names may share a port
+             * @description TLS server names that it matches; empty: every connection. Several stream routes with different names may share a port
              * @default []
              */
             sni?: string[];
             /**
-             * @description none: bytes as they come; passthrough: TLS is left to the target, its name decides; terminate: TLS ends here
+             * @description none: raw bytes; passthrough: the target terminates TLS, the server name selects the route; terminate: the gateway terminates TLS
              * @default none
              * @enum {string}
              */
             tls_mode?: "none" | "passthrough" | "terminate";
             /**
-             * @description Id or name of the certificate for terminate; null: chosen by the name that the client asks for
+             * @description ID or name of the certificate for terminate; null: selected by server name
              * @default null
              */
             certificate_id?: string | null;
-            /** @description Id or name of the service */
+            /** @description ID or name of the service */
             service_id: string;
             /**
              * @description Expect a PROXY protocol header from proxy_protocol_trusted
@@ -4029,12 +4029,12 @@ export interface components {
              */
             proxy_protocol_in?: boolean;
             /**
-             * @description Networks whose PROXY header is believed; others are refused
+             * @description Networks whose PROXY header is trusted; others are rejected
              * @default []
              */
             proxy_protocol_trusted?: string[];
             /**
-             * @description Tell the target who the client is with a PROXY protocol header
+             * @description Version of the PROXY protocol header for the target
              * @default off
              * @enum {string}
              */
@@ -4045,12 +4045,12 @@ export interface components {
              */
             connect_timeout?: number;
             /**
-             * @description Seconds without a byte in either direction after which a connection is closed; 0: no limit
+             * @description Seconds without a byte in either direction until the gateway closes the connection; 0: no limit
              * @default 600
              */
             idle_timeout?: number;
             /**
-             * @description Connections at once, over all workers; 0: no limit
+             * @description Concurrent connections, over all workers; 0: no limit
              * @default 0
              */
             max_connections?: number;
@@ -4060,7 +4060,7 @@ export interface components {
              */
             allow?: string[];
             /**
-             * @description Client networks that may not, whatever allow says
+             * @description Client networks that may not connect; wins over allow
              * @default []
              */
             deny?: string[];
@@ -4070,25 +4070,25 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
         };
         /** Connection */
         Connection: {
-            /** @description Id of the connection */
+            /** @description ID of the connection */
             id: string;
-            /** @description Id of the stream route */
+            /** @description ID of the stream route */
             stream_route_id: string;
             /** @description Address and port of the client */
             client: string;
-            /** @description Id of the target */
+            /** @description ID of the target */
             target_id: string | null;
             /** @description Bytes from the client */
             bytes_in: number;
@@ -4096,7 +4096,7 @@ export interface components {
             bytes_out: number;
             /**
              * Format: date-time
-             * @description Since when
+             * @description Start time
              */
             started_at: string;
         };
@@ -4117,7 +4117,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
+            /** @description E-mail address to sign in with; unique, A to Z case-insensitive */
             email: string;
             /** @description Display name */
             name: string;
@@ -4132,25 +4132,25 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
             /** @description Whether the user can sign in with a password */
             has_password: boolean;
-            /** @description Whether a second factor is needed to sign in */
+            /** @description Whether sign-in requires a second factor */
             totp_enabled: boolean;
             /** @description Whether the user has signed in with SSO */
             sso_linked: boolean;
         };
         /** User */
         UserInput: {
-            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
+            /** @description E-mail address to sign in with; unique, A to Z case-insensitive */
             email: string;
             /** @description Display name */
             name: string;
@@ -4165,56 +4165,56 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
-            /** @description At least 10 characters. A new user without one can sign in with SSO only. Write-only: left out of a later write, it stays */
+            /** @description At least 10 characters. A new user without one can sign in with SSO only. Write-only: a later write without it leaves it unchanged */
             password?: string;
         };
         /** PasswordChange */
         PasswordChange: {
-            /** @description The user's own password; needed by users who have one and act on themselves */
+            /** @description The user's own password; required from users who have one and change themselves */
             current_password?: string;
             /** @description The new password, 10 to 1024 characters */
             password: string;
         };
         /** OwnPassword */
         OwnPassword: {
-            /** @description The user's own password; needed by users who have one and act on themselves */
+            /** @description The user's own password; required from users who have one and change themselves */
             current_password?: string;
         };
         /** TotpCode */
         TotpCode: {
-            /** @description What the authenticator app shows now */
+            /** @description Current code of the authenticator app */
             code: string;
         };
         /** SignInMeans */
         SignInMeans: {
-            /** @description Whether there is a password */
+            /** @description Whether the user has a password */
             has_password: boolean;
             /** @description Whether the user has signed in with SSO */
             sso_linked: boolean;
-            /** @description Whether a code is needed beside the password */
+            /** @description Whether sign-in requires a second factor */
             totp_enabled: boolean;
             /** @description Recovery codes that have not been used */
             recovery_codes_left: number;
         };
         /** TotpSetup */
         TotpSetup: {
-            /** @description The key in base32, to be typed into an app */
+            /** @description The key in base32, for manual entry */
             secret: string;
-            /** @description otpauth:// address of the key, to be shown as a picture */
+            /** @description otpauth:// URI of the key, for a QR code */
             uri: string;
         };
         /** RecoveryCodes */
         RecoveryCodes: {
-            /** @description Each works once in the place of a code; shown only here */
+            /** @description Each works once instead of a code; shown once, in this response */
             recovery_codes: string[];
         };
         /** Secret */
@@ -4237,12 +4237,12 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -4251,15 +4251,15 @@ export interface components {
         SecretInput: {
             /** @description Unique name */
             name: string;
-            /** @description Required on creation. Write-only: left out of a later write, it stays */
+            /** @description Required on creation. Write-only: a later write without it leaves it unchanged */
             value?: string;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -4270,17 +4270,17 @@ export interface components {
             email: string;
             /** @description Password of the user */
             password: string;
-            /** @description Code of the authenticator app or a recovery code, once the answer asks for it */
+            /** @description Code of the authenticator app or a recovery code, when the response asks for it */
             totp?: string;
         };
         /** Me */
         Me: {
             /**
-             * @description Whether credentials are needed
+             * @description Whether credentials are required
              * @enum {string}
              */
             authentication: "disabled" | "enabled";
-            /** @description The user; null for tokens, and while there are no users */
+            /** @description The user; null for tokens, and before the first user exists */
             user: {
                 /** Format: uuid */
                 id: string;
@@ -4293,16 +4293,16 @@ export interface components {
                 role: "viewer" | "editor" | "admin";
             } | null;
             /**
-             * @description What the caller may do
+             * @description Role of the client
              * @enum {string}
              */
             role: "viewer" | "editor" | "admin";
             /**
-             * @description How the caller was recognised
+             * @description Authentication method
              * @enum {string}
              */
             method: "disabled" | "session" | "token";
-            /** @description When the session or token ends; null: never */
+            /** @description When the session or token expires; null: never */
             expires_at: string | null;
         };
         /** SignedOut */
@@ -4314,12 +4314,12 @@ export interface components {
         Session: {
             /**
              * Format: uuid
-             * @description Id of the session, which is not the cookie
+             * @description ID of the session, different from the cookie
              */
             id: string;
             /**
              * Format: uuid
-             * @description Whose it is
+             * @description ID of the user
              */
             user_id: string;
             /** @description E-mail address of the user */
@@ -4336,14 +4336,14 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it ends, used or not
+             * @description When it expires, used or not
              */
             expires_at: string;
             /** @description Address that the user signed in from */
             address: string;
-            /** @description What the browser said of itself */
+            /** @description User-Agent of the browser */
             user_agent: string;
-            /** @description Whether it is the one that asks */
+            /** @description Whether it is the session of this request */
             current: boolean;
         };
         /** Token */
@@ -4372,12 +4372,12 @@ export interface components {
              */
             role: "viewer" | "editor" | "admin";
             /**
-             * @description RFC 3339; from then on it is refused; null: never
+             * @description RFC 3339; the gateway rejects it from then on; null: never
              * @default null
              */
             expires_at: string | null;
             /**
-             * @description Networks that it is accepted from; empty: any
+             * @description Client networks that may use it; empty: any
              * @default []
              */
             allowed_cidrs: string[];
@@ -4387,20 +4387,20 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
             /** @description First 8 hexadecimal digits of the SHA-256 */
             fingerprint: string;
-            /** @description To the minute after a crash; null: never */
+            /** @description Last use, accurate to the minute after a crash; null: never */
             last_used_at: string | null;
-            /** @description Only in the answer that creates it, and never again */
+            /** @description Shown once, in the response that creates it */
             token?: string;
         };
         /** Token */
@@ -4414,12 +4414,12 @@ export interface components {
              */
             role?: "viewer" | "editor" | "admin";
             /**
-             * @description RFC 3339; from then on it is refused; null: never
+             * @description RFC 3339; the gateway rejects it from then on; null: never
              * @default null
              */
             expires_at?: string | null;
             /**
-             * @description Networks that it is accepted from; empty: any
+             * @description Client networks that may use it; empty: any
              * @default []
              */
             allowed_cidrs?: string[];
@@ -4429,59 +4429,59 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
         };
         /** AdminToken */
         AdminToken: {
-            /** @description Shown here and never again */
+            /** @description Shown once, in this response */
             token: string;
             /** @description First 8 hexadecimal digits of the SHA-256 */
             fingerprint: string;
             /**
              * Format: date-time
-             * @description When it was made
+             * @description When it was created
              */
             created_at: string;
         };
         /** AdminTokenStatus */
         AdminTokenStatus: {
-            /** @description Whether there is one */
+            /** @description Whether an admin token exists */
             exists: boolean;
-            /** @description Of the token that there is */
+            /** @description Fingerprint of the token */
             fingerprint: string | null;
-            /** @description When it was made */
+            /** @description When it was created */
             created_at: string | null;
-            /** @description To the minute after a crash; null: never */
+            /** @description Last use, accurate to the minute after a crash; null: never */
             last_used_at: string | null;
         };
         /** Application */
         ApplicationInput: {
-            /** @description Unique name; its service and route are called the same */
+            /** @description Unique name; its service and route get the same name */
             name: string;
-            /** @description Names that people reach it by */
+            /** @description Host names of the application */
             domains: string[];
             /**
-             * @description Where it runs; null: `targets` says so
+             * @description URL of the upstream; null: see `targets`
              * @default null
              */
             upstream?: string | null;
             /**
-             * @description Where it runs, in the place of `upstream`; spoken to over plain HTTP
+             * @description Upstream targets, instead of `upstream`; reached over plain HTTP
              * @default []
              */
             targets?: {
                 /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
                 host: string;
                 /**
-                 * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+                 * @description Port; required, but null for a unix socket and for a name with SRV records
                  * @default null
                  */
                 port?: number | null;
@@ -4501,12 +4501,12 @@ export interface components {
                  */
                 enabled?: boolean;
                 /**
-                 * @description Words to find the object by: `?tag=` on lists
+                 * @description Tags to filter lists by: `?tag=`
                  * @default []
                  */
                 tags?: string[];
                 /**
-                 * @description Free text for people
+                 * @description Free text
                  * @default
                  */
                 description?: string;
@@ -4517,13 +4517,13 @@ export interface components {
              */
             https?: {
                 /**
-                 * @description auto: a certificate is ordered for public names, others get one that is signed here; acme: always ordered; certificate: the one named
+                 * @description auto: ACME issues certificates for public names, others get a self-signed one; acme: always ACME; certificate: the certificate in certificate_id
                  * @default auto
                  * @enum {string}
                  */
                 mode?: "off" | "auto" | "acme" | "certificate";
                 /**
-                 * @description Id or name of a certificate, for the mode certificate
+                 * @description ID or name of a certificate, for the mode certificate
                  * @default null
                  */
                 certificate_id?: string | null;
@@ -4533,7 +4533,7 @@ export interface components {
                  */
                 redirect?: boolean;
                 /**
-                 * @description Tell browsers to use HTTPS only (RFC 6797), once there is a valid certificate
+                 * @description Send Strict-Transport-Security (RFC 6797), once there is a valid certificate
                  * @default false
                  */
                 hsts?: boolean;
@@ -4545,7 +4545,7 @@ export interface components {
              */
             access?: "public" | "private";
             /**
-             * @description Answer everybody that it is under maintenance
+             * @description Respond to every request with the maintenance page
              * @default false
              */
             maintenance?: boolean;
@@ -4555,21 +4555,21 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
         };
         /** UpstreamCheckInput */
         UpstreamCheckInput: {
-            /** @description Address, such as http://10.0.0.5:3000 */
+            /** @description URL, such as http://10.0.0.5:3000 */
             upstream: string;
-            /** @description Name that people reach it by; sent as Host, as requests will have it */
+            /** @description Host name of the application, sent as Host */
             host?: string;
         };
         /** Application */
@@ -4589,12 +4589,12 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description Unique name; its service and route are called the same */
+            /** @description Unique name; its service and route get the same name */
             name: string;
-            /** @description Names that people reach it by */
+            /** @description Host names of the application */
             domains: string[];
             /**
-             * @description Where it runs; null: `targets` says so
+             * @description URL of the upstream; null: see `targets`
              * @default null
              */
             upstream: string | null;
@@ -4604,13 +4604,13 @@ export interface components {
              */
             https: {
                 /**
-                 * @description auto: a certificate is ordered for public names, others get one that is signed here; acme: always ordered; certificate: the one named
+                 * @description auto: ACME issues certificates for public names, others get a self-signed one; acme: always ACME; certificate: the certificate in certificate_id
                  * @default auto
                  * @enum {string}
                  */
                 mode: "off" | "auto" | "acme" | "certificate";
                 /**
-                 * @description Id or name of a certificate, for the mode certificate
+                 * @description ID or name of a certificate, for the mode certificate
                  * @default null
                  */
                 certificate_id: string | null;
@@ -4620,7 +4620,7 @@ export interface components {
                  */
                 redirect: boolean;
                 /**
-                 * @description Tell browsers to use HTTPS only (RFC 6797), once there is a valid certificate
+                 * @description Send Strict-Transport-Security (RFC 6797), once there is a valid certificate
                  * @default false
                  */
                 hsts: boolean;
@@ -4632,7 +4632,7 @@ export interface components {
              */
             access: "public" | "private";
             /**
-             * @description Answer everybody that it is under maintenance
+             * @description Respond to every request with the maintenance page
              * @default false
              */
             maintenance: boolean;
@@ -4642,43 +4642,43 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
-            /** @description Its service, without targets; null: somebody deleted it */
+            /** @description Its service, without targets; null: deleted */
             service: components["schemas"]["Service"] | null;
-            /** @description Targets of its service */
+            /** @description Targets of the service */
             targets: components["schemas"]["Target"][];
-            /** @description Its route, and one for private names if it has both kinds */
+            /** @description Its route, and a second one for private names if it has both kinds */
             routes: components["schemas"]["Route"][];
-            /** @description Instances for access and HSTS */
+            /** @description Plugin instances for access and HSTS */
             plugins: components["schemas"]["Plugin"][];
-            /** @description The certificate that it is to have */
+            /** @description The certificate in the configuration */
             certificate: components["schemas"]["Certificate"] | null;
-            /** @description Self-signed: presented until the other is there, and for private names */
+            /** @description Self-signed certificate: served until the other is issued, and for private names */
             interim_certificate: components["schemas"]["Certificate"] | null;
-            /** @description What was changed by hand about its parts */
+            /** @description Manual changes to its objects */
             drift: {
                 /** @description `service`, `route` and so on */
                 kind: string;
-                /** @description Id of the object */
+                /** @description ID of the object */
                 id: string;
-                /** @description What it is called */
+                /** @description Name of the object */
                 name: string | null;
-                /** @description Which field differs; null: the object as a whole */
+                /** @description Field that differs; null: the whole object */
                 field: string | null;
-                /** @description As the application made it; null: it did not */
+                /** @description Value set by the application; null: absent */
                 expected: unknown;
-                /** @description As it is; null: it is gone */
+                /** @description Present value; null: absent */
                 found: unknown;
             }[];
-            /** @description What is missing */
+            /** @description Problems that prevent it from working */
             warnings: string[];
             /** @description With dry_run: what would change, field by field */
             changes?: unknown[];
@@ -4703,12 +4703,12 @@ export interface components {
             /** @description Unique name */
             username: string;
             /**
-             * @description Unique id in another system
+             * @description Unique ID in another system
              * @default null
              */
             custom_id: string | null;
             /**
-             * @description Groups, for acl and policies
+             * @description Groups, for acl and access-policy
              * @default []
              */
             groups: string[];
@@ -4718,12 +4718,12 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
@@ -4733,12 +4733,12 @@ export interface components {
             /** @description Unique name */
             username: string;
             /**
-             * @description Unique id in another system
+             * @description Unique ID in another system
              * @default null
              */
             custom_id?: string | null;
             /**
-             * @description Groups, for acl and policies
+             * @description Groups, for acl and access-policy
              * @default []
              */
             groups?: string[];
@@ -4748,12 +4748,12 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -4775,7 +4775,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description Id or username of the consumer */
+            /** @description ID or username of the consumer */
             consumer_id: string;
             /**
              * @description key: an API key; basic: user name and password; jwt: signs tokens; hmac: signs requests
@@ -4783,12 +4783,12 @@ export interface components {
              */
             type: "key" | "basic" | "jwt" | "hmac";
             /**
-             * @description What it is for, in words
+             * @description What it is for
              * @default null
              */
             name: string | null;
             /**
-             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key id; both default to a random one. Not for key
+             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key ID; both default to a random one. Not for key
              * @default null
              */
             identifier: string | null;
@@ -4803,7 +4803,7 @@ export interface components {
              */
             public_key: string | null;
             /**
-             * @description RFC 3339; from then on it is refused; null: never
+             * @description RFC 3339; the gateway rejects it from then on; null: never
              * @default null
              */
             expires_at: string | null;
@@ -4813,27 +4813,27 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
-            /** @description The first characters of a key, to tell it from others */
+            /** @description The first characters of a key, to identify it */
             prefix: string | null;
-            /** @description Until when the secret before the last rotation is accepted too */
+            /** @description Until when the secret from before the last rotation stays valid */
             previous_until: string | null;
-            /** @description To the minute after a crash; null: never */
+            /** @description Last use, accurate to the minute after a crash; null: never */
             last_used_at: string | null;
-            /** @description Only in the answer that makes it, and never again */
+            /** @description Shown once, in the response that creates it */
             secret?: string;
         };
         /** Credential */
         CredentialInput: {
-            /** @description Id or username of the consumer */
+            /** @description ID or username of the consumer */
             consumer_id: string;
             /**
              * @description key: an API key; basic: user name and password; jwt: signs tokens; hmac: signs requests
@@ -4841,12 +4841,12 @@ export interface components {
              */
             type: "key" | "basic" | "jwt" | "hmac";
             /**
-             * @description What it is for, in words
+             * @description What it is for
              * @default null
              */
             name?: string | null;
             /**
-             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key id; both default to a random one. Not for key
+             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key ID; both default to a random one. Not for key
              * @default null
              */
             identifier?: string | null;
@@ -4861,7 +4861,7 @@ export interface components {
              */
             public_key?: string | null;
             /**
-             * @description RFC 3339; from then on it is refused; null: never
+             * @description RFC 3339; the gateway rejects it from then on; null: never
              * @default null
              */
             expires_at?: string | null;
@@ -4871,16 +4871,16 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
-            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
+            /** @description The key, the password or the shared secret. Without one on creation, the gateway generates it and shows it once. Write-only: a later write without it leaves it unchanged */
             secret?: string;
         };
         /** Credential of a consumer */
@@ -4891,12 +4891,12 @@ export interface components {
              */
             type: "key" | "basic" | "jwt" | "hmac";
             /**
-             * @description What it is for, in words
+             * @description What it is for
              * @default null
              */
             name?: string | null;
             /**
-             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key id; both default to a random one. Not for key
+             * @description Unique for the type. basic: the user name, default the consumer's; jwt: the value of the key claim; hmac: the key ID; both default to a random one. Not for key
              * @default null
              */
             identifier?: string | null;
@@ -4911,7 +4911,7 @@ export interface components {
              */
             public_key?: string | null;
             /**
-             * @description RFC 3339; from then on it is refused; null: never
+             * @description RFC 3339; the gateway rejects it from then on; null: never
              * @default null
              */
             expires_at?: string | null;
@@ -4921,29 +4921,29 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
-            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
+            /** @description The key, the password or the shared secret. Without one on creation, the gateway generates it and shows it once. Write-only: a later write without it leaves it unchanged */
             secret?: string;
         };
         /** Rotation */
         Rotation: {
             /**
-             * @description For how long the present secret stays valid beside the new one
+             * @description Seconds for which the old secret stays valid beside the new one
              * @default 0
              */
             overlap_seconds: number;
         };
         /**
          * Plugin
-         * @description Secrets in `config` are left out; references to named secrets are shown
+         * @description `config` without secrets, but with references to named secrets
          */
         Plugin: {
             /**
@@ -4961,7 +4961,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description Which plugin, see GET /plugins/schemas */
+            /** @description Name of the plugin, see GET /plugins/schemas */
             name: string;
             /**
              * @description Unique name of this instance
@@ -4969,39 +4969,39 @@ export interface components {
              */
             label: string | null;
             /**
-             * @description Only traffic of this service: its id or name; null: whatever it is
+             * @description Only traffic of this service: ID or name; null: any
              * @default null
              */
             service_id: string | null;
             /**
-             * @description Only traffic of this route: its id or name; null: whatever it is
+             * @description Only traffic of this route: ID or name; null: any
              * @default null
              */
             route_id: string | null;
             /**
-             * @description Only traffic of this consumer: its id or name; null: whatever it is
+             * @description Only traffic of this consumer: ID or name; null: any
              * @default null
              */
             consumer_id: string | null;
             /**
-             * @description Only traffic of this stream route: its id or name; null: whatever it is
+             * @description Only traffic of this stream route: ID or name; null: any
              * @default null
              */
             stream_route_id: string | null;
             /**
-             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes
              * @default {}
              */
             config: {
                 [key: string]: unknown;
             };
             /**
-             * @description Place in the order within a phase, higher first; null: the plugin's own
+             * @description Priority within a phase, higher runs first; null: the plugin's default
              * @default null
              */
             priority: number | null;
             /**
-             * @description Only for requests that fit; null: for all
+             * @description Only for requests that match; null: for all
              * @default null
              */
             when: {
@@ -5019,15 +5019,15 @@ export interface components {
                 ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
-                /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 header?: {
                     [key: string]: string | null;
                 };
-                /** @description Query parameters by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Query parameters by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 query?: {
                     [key: string]: string | null;
                 };
-                /** @description Cookies by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Cookies by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 cookie?: {
                     [key: string]: string | null;
                 };
@@ -5035,7 +5035,7 @@ export interface components {
                 consumer?: string[];
                 /** @description The consumer is in one of these groups */
                 group?: string[];
-                /** @description Whether the client has shown a certificate that was accepted */
+                /** @description Whether the client presented a valid certificate */
                 tls_client?: boolean;
                 /** @description The time of the request */
                 time?: {
@@ -5048,7 +5048,7 @@ export interface components {
                     /** @description IANA name, such as Europe/Berlin; default UTC */
                     timezone?: string;
                 };
-                /** @description This as a whole must not hold */
+                /** @description A condition that must not hold as a whole */
                 not?: {
                     /** @description The client is in one of these networks */
                     cidr?: string[];
@@ -5064,15 +5064,15 @@ export interface components {
                     ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
-                    /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     header?: {
                         [key: string]: string | null;
                     };
-                    /** @description Query parameters by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Query parameters by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     query?: {
                         [key: string]: string | null;
                     };
-                    /** @description Cookies by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Cookies by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     cookie?: {
                         [key: string]: string | null;
                     };
@@ -5080,7 +5080,7 @@ export interface components {
                     consumer?: string[];
                     /** @description The consumer is in one of these groups */
                     group?: string[];
-                    /** @description Whether the client has shown a certificate that was accepted */
+                    /** @description Whether the client presented a valid certificate */
                     tls_client?: boolean;
                     /** @description The time of the request */
                     time?: {
@@ -5096,29 +5096,29 @@ export interface components {
                 };
             } | null;
             /**
-             * @description What happens to a request when the plugin fails; null: as the plugin is made
+             * @description What happens to a request when the plugin fails; null: the plugin's default
              * @default null
              */
             on_error: ("open" | "closed") | null;
             /**
-             * @description Whether it runs
+             * @description Whether the plugin runs
              * @default true
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
         };
         /** Plugin */
         PluginInput: {
-            /** @description Which plugin, see GET /plugins/schemas */
+            /** @description Name of the plugin, see GET /plugins/schemas */
             name: string;
             /**
              * @description Unique name of this instance
@@ -5126,39 +5126,39 @@ export interface components {
              */
             label?: string | null;
             /**
-             * @description Only traffic of this service: its id or name; null: whatever it is
+             * @description Only traffic of this service: ID or name; null: any
              * @default null
              */
             service_id?: string | null;
             /**
-             * @description Only traffic of this route: its id or name; null: whatever it is
+             * @description Only traffic of this route: ID or name; null: any
              * @default null
              */
             route_id?: string | null;
             /**
-             * @description Only traffic of this consumer: its id or name; null: whatever it is
+             * @description Only traffic of this consumer: ID or name; null: any
              * @default null
              */
             consumer_id?: string | null;
             /**
-             * @description Only traffic of this stream route: its id or name; null: whatever it is
+             * @description Only traffic of this stream route: ID or name; null: any
              * @default null
              */
             stream_route_id?: string | null;
             /**
-             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes
              * @default {}
              */
             config?: {
                 [key: string]: unknown;
             };
             /**
-             * @description Place in the order within a phase, higher first; null: the plugin's own
+             * @description Priority within a phase, higher runs first; null: the plugin's default
              * @default null
              */
             priority?: number | null;
             /**
-             * @description Only for requests that fit; null: for all
+             * @description Only for requests that match; null: for all
              * @default null
              */
             when?: {
@@ -5176,15 +5176,15 @@ export interface components {
                 ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
-                /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 header?: {
                     [key: string]: string | null;
                 };
-                /** @description Query parameters by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Query parameters by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 query?: {
                     [key: string]: string | null;
                 };
-                /** @description Cookies by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                /** @description Cookies by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 cookie?: {
                     [key: string]: string | null;
                 };
@@ -5192,7 +5192,7 @@ export interface components {
                 consumer?: string[];
                 /** @description The consumer is in one of these groups */
                 group?: string[];
-                /** @description Whether the client has shown a certificate that was accepted */
+                /** @description Whether the client presented a valid certificate */
                 tls_client?: boolean;
                 /** @description The time of the request */
                 time?: {
@@ -5205,7 +5205,7 @@ export interface components {
                     /** @description IANA name, such as Europe/Berlin; default UTC */
                     timezone?: string;
                 };
-                /** @description This as a whole must not hold */
+                /** @description A condition that must not hold as a whole */
                 not?: {
                     /** @description The client is in one of these networks */
                     cidr?: string[];
@@ -5221,15 +5221,15 @@ export interface components {
                     ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
-                    /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     header?: {
                         [key: string]: string | null;
                     };
-                    /** @description Query parameters by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Query parameters by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     query?: {
                         [key: string]: string | null;
                     };
-                    /** @description Cookies by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
+                    /** @description Cookies by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     cookie?: {
                         [key: string]: string | null;
                     };
@@ -5237,7 +5237,7 @@ export interface components {
                     consumer?: string[];
                     /** @description The consumer is in one of these groups */
                     group?: string[];
-                    /** @description Whether the client has shown a certificate that was accepted */
+                    /** @description Whether the client presented a valid certificate */
                     tls_client?: boolean;
                     /** @description The time of the request */
                     time?: {
@@ -5253,22 +5253,22 @@ export interface components {
                 };
             } | null;
             /**
-             * @description What happens to a request when the plugin fails; null: as the plugin is made
+             * @description What happens to a request when the plugin fails; null: the plugin's default
              * @default null
              */
             on_error?: ("open" | "closed") | null;
             /**
-             * @description Whether it runs
+             * @description Whether the plugin runs
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
@@ -5281,25 +5281,25 @@ export interface components {
             summary: string;
             /** @description What it does, in Markdown */
             description: string;
-            /** @description Kind of plugin */
+            /** @description Category */
             group: string;
-            /** @description The moments of a request at which it runs */
+            /** @description Phases of a request in which it runs */
             phases: string[];
-            /** @description What instances can be attached to */
+            /** @description Scopes of instances */
             scopes: string[];
-            /** @description Place within a phase, higher first */
+            /** @description Priority within a phase, higher runs first */
             order: number;
-            /** @description open: a request goes on when it fails; closed: not */
+            /** @description open: the request continues when the plugin fails; closed: the gateway rejects it */
             on_error: string;
-            /** @description Whether one place may have several instances */
+            /** @description Whether a scope may have several instances */
             allows_multiple: boolean;
             /** @description Whether only admins may write instances */
             needs_admin: boolean;
-            /** @description JSON Schema of `config`; `x-kind` says what a text is beyond it */
+            /** @description JSON Schema of `config`; `x-kind` is the kind of a text */
             schema: unknown;
-            /** @description `config` when nothing is said */
+            /** @description Default `config` */
             defaults: unknown;
-            /** @description A `config` that works */
+            /** @description Example of a valid `config` */
             example: unknown;
         };
         /** DNS provider */
@@ -5322,37 +5322,37 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Which provider; exec: a program on this machine
+             * @description Provider; exec: a program on this machine
              * @enum {string}
              */
             type: "cloudflare" | "route53" | "hetzner" | "digitalocean" | "ovh" | "gandi" | "desec" | "duckdns" | "rfc2136" | "acme-dns" | "webhook" | "exec";
             /**
-             * @description Zones that it may write, longest match wins; empty: those that it finds itself
+             * @description Zones that it may write, longest match wins; empty: discovered from the provider
              * @default []
              */
             zones: string[];
             /**
-             * @description Seconds that a record gets to appear at the zone's own name servers; 0: not checked
+             * @description Seconds to wait until the zone's authoritative name servers return the record; 0: not checked
              * @default 120
              */
             propagation_timeout: number;
             /**
-             * @description Whether it is used
+             * @description Whether certificates may use it
              * @default true
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
+             * @description Settings of the provider. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes. {"$secret": "name"} refers to a named secret
              * @default {}
              */
             config: {
@@ -5364,37 +5364,37 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Which provider; exec: a program on this machine
+             * @description Provider; exec: a program on this machine
              * @enum {string}
              */
             type: "cloudflare" | "route53" | "hetzner" | "digitalocean" | "ovh" | "gandi" | "desec" | "duckdns" | "rfc2136" | "acme-dns" | "webhook" | "exec";
             /**
-             * @description Zones that it may write, longest match wins; empty: those that it finds itself
+             * @description Zones that it may write, longest match wins; empty: discovered from the provider
              * @default []
              */
             zones?: string[];
             /**
-             * @description Seconds that a record gets to appear at the zone's own name servers; 0: not checked
+             * @description Seconds to wait until the zone's authoritative name servers return the record; 0: not checked
              * @default 120
              */
             propagation_timeout?: number;
             /**
-             * @description Whether it is used
+             * @description Whether certificates may use it
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
+             * @description Settings of the provider. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes. {"$secret": "name"} refers to a named secret
              * @default {}
              */
             config?: {
@@ -5403,70 +5403,70 @@ export interface components {
         };
         /** DNS provider test */
         DnsProviderTest: {
-            /** @description Zone to write a record in, and to take it away again; absent: the zones are listed */
+            /** @description Zone to write and delete a record in; absent: list the zones */
             zone?: string;
         };
         /** DnsProviderType */
         DnsProviderType: {
             /** @enum {string} */
             type: "cloudflare" | "route53" | "hetzner" | "digitalocean" | "ovh" | "gandi" | "desec" | "duckdns" | "rfc2136" | "acme-dns" | "webhook" | "exec";
-            /** @description Its name for people */
+            /** @description Display name */
             title: string;
-            /** @description What has to be done at the provider first */
+            /** @description Preparation at the provider */
             help: string;
             /** @description JSON Schema of `config`; `writeOnly` marks secrets */
             schema: unknown;
-            /** @description A `config` */
+            /** @description Example of a `config` */
             example: unknown;
-            /** @description Whether only an admin may write and test it */
+            /** @description Whether only admins may write and test it */
             needs_admin: boolean;
         };
         /** Preflight */
         PreflightInput: {
-            /** @description Names that a certificate is wanted for */
+            /** @description Names of the planned certificate */
             domains: string[];
             /**
              * @description Default: dns-01 if a wildcard or dns_provider_id is given, else http-01
              * @enum {string}
              */
             challenge?: "http-01" | "tls-alpn-01" | "dns-01";
-            /** @description Id or name of the DNS provider; default: the one with the longest zone */
+            /** @description ID or name of the DNS provider; default: the one with the longest matching zone */
             dns_provider_id?: string;
         };
         /** PreflightReport */
         PreflightReport: {
-            /** @description Whether no check failed */
+            /** @description Whether all checks passed */
             ok: boolean;
-            /** @description What the checks are about */
+            /** @description Challenge type */
             challenge: string;
             checks: {
-                /** @description Which of the names */
+                /** @description Name that was checked */
                 domain: string;
-                /** @description What was looked at */
+                /** @description Name of the check */
                 name: string;
                 /**
-                 * @description warning: it may be right all the same
+                 * @description warning: it may still work
                  * @enum {string}
                  */
                 status: "ok" | "warning" | "failed";
-                /** @description What was found, for people */
+                /** @description Result in one sentence */
                 message: string;
             }[];
         };
         /** CheckReport */
         CheckReport: {
-            /** @description Whether no check failed */
+            /** @description Whether all checks passed */
             ok: boolean;
-            /** @description In the order in which they were made */
+            /** @description In order of execution */
             checks: {
-                /** @description What was looked at */
+                /** @description Name of the check */
                 name: string;
                 /**
-                 * @description warning: it may be right all the same
+                 * @description warning: it may still work
                  * @enum {string}
                  */
                 status: "ok" | "warning" | "failed";
-                /** @description What was found, for people */
+                /** @description Result in one sentence */
                 message: string;
             }[];
         };
@@ -5489,92 +5489,92 @@ export interface components {
             updated_at: string;
             /** @description Unique name */
             name: string;
-            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused */
+            /** @description Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests */
             events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload")[];
             /**
-             * @description Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything
+             * @description IDs or names: only targets of these services, and the error share of each; empty, with empty route_ids: everything
              * @default []
              */
             service_ids: string[];
             /**
-             * @description Ids or names: the error share of each of these routes, and targets of their services only
+             * @description IDs or names: the error share of each of these routes, and only targets of their services
              * @default []
              */
             route_ids: string[];
             /**
-             * @description For error_share
+             * @description Threshold of error_share
              * @default {}
              */
             threshold: {
                 /**
-                 * @description Share of 5xx among all answers, in percent, from which it is too much
+                 * @description Percentage of 5xx responses from which the alert fires
                  * @default 5
                  */
                 percent: number;
                 /**
-                 * @description Over how many seconds it is counted
+                 * @description Time window in seconds
                  * @default 300
                  */
                 window_seconds: number;
                 /**
-                 * @description Fewer requests in this time say nothing
+                 * @description With fewer requests in the window the alert does not fire
                  * @default 20
                  */
                 min_requests: number;
             };
             /**
-             * @description What was told to begin is told to begin again at the earliest after so many seconds, if it lasts then
+             * @description Seconds after a notification before the same alert may fire again, if the condition still holds
              * @default 300
              */
             quiet_seconds: number;
             /**
-             * @description What lasts is told again after so many seconds; 0: never
+             * @description Seconds after which an alert that lasts is sent again; 0: never
              * @default 14400
              */
             repeat_after: number;
             /**
-             * @description Whether it is told that something that was told is over
+             * @description Whether to notify when an alert is resolved
              * @default true
              */
             resolved: boolean;
             /**
-             * @description How messages are sent
+             * @description How notifications are sent
              * @enum {string}
              */
             type: "webhook" | "smtp";
             /**
-             * @description Whether anything is sent
+             * @description Whether notifications are sent
              * @default true
              */
             enabled: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
+             * @description Where notifications are sent. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes. {"$secret": "name"} refers to a named secret
              * @default {}
              */
             config: {
                 [key: string]: unknown;
             };
-            /** @description Where messages go, without what is secret */
+            /** @description Destination, without secrets */
             destination: string;
-            /** @description How the sending goes */
+            /** @description State of the delivery */
             delivery: {
-                /** @description Messages that are not delivered yet */
+                /** @description Notifications in the queue */
                 waiting: number;
-                /** @description Messages that were given up since the start */
+                /** @description Notifications dropped since the start */
                 lost: number;
-                /** @description When one was delivered last */
+                /** @description Time of the last delivery */
                 last_sent_at: string | null;
-                /** @description Why the last attempt failed; null: it did not */
+                /** @description Error of the last attempt; null: it succeeded */
                 last_error: string | null;
             };
         };
@@ -5582,76 +5582,76 @@ export interface components {
         AlertInput: {
             /** @description Unique name */
             name: string;
-            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused */
+            /** @description Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests */
             events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload")[];
             /**
-             * @description Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything
+             * @description IDs or names: only targets of these services, and the error share of each; empty, with empty route_ids: everything
              * @default []
              */
             service_ids?: string[];
             /**
-             * @description Ids or names: the error share of each of these routes, and targets of their services only
+             * @description IDs or names: the error share of each of these routes, and only targets of their services
              * @default []
              */
             route_ids?: string[];
             /**
-             * @description For error_share
+             * @description Threshold of error_share
              * @default {}
              */
             threshold?: {
                 /**
-                 * @description Share of 5xx among all answers, in percent, from which it is too much
+                 * @description Percentage of 5xx responses from which the alert fires
                  * @default 5
                  */
                 percent?: number;
                 /**
-                 * @description Over how many seconds it is counted
+                 * @description Time window in seconds
                  * @default 300
                  */
                 window_seconds?: number;
                 /**
-                 * @description Fewer requests in this time say nothing
+                 * @description With fewer requests in the window the alert does not fire
                  * @default 20
                  */
                 min_requests?: number;
             };
             /**
-             * @description What was told to begin is told to begin again at the earliest after so many seconds, if it lasts then
+             * @description Seconds after a notification before the same alert may fire again, if the condition still holds
              * @default 300
              */
             quiet_seconds?: number;
             /**
-             * @description What lasts is told again after so many seconds; 0: never
+             * @description Seconds after which an alert that lasts is sent again; 0: never
              * @default 14400
              */
             repeat_after?: number;
             /**
-             * @description Whether it is told that something that was told is over
+             * @description Whether to notify when an alert is resolved
              * @default true
              */
             resolved?: boolean;
             /**
-             * @description How messages are sent
+             * @description How notifications are sent
              * @enum {string}
              */
             type: "webhook" | "smtp";
             /**
-             * @description Whether anything is sent
+             * @description Whether notifications are sent
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Words to find the object by: `?tag=` on lists
+             * @description Tags to filter lists by: `?tag=`
              * @default []
              */
             tags?: string[];
             /**
-             * @description Free text for people
+             * @description Free text
              * @default
              */
             description?: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
+             * @description Where notifications are sent. Secrets in it are write-only: a later write without them leaves them unchanged unless their destination changes. {"$secret": "name"} refers to a named secret
              * @default {}
              */
             config?: {
@@ -5662,7 +5662,7 @@ export interface components {
         AlertType: {
             /** @enum {string} */
             type: "webhook" | "smtp";
-            /** @description Its name for people */
+            /** @description Display name */
             title: string;
             /** @description JSON Schema of `config`; `writeOnly` marks secrets */
             schema: unknown;
@@ -5671,7 +5671,7 @@ export interface components {
         };
         /** AlertMessage */
         AlertMessage: {
-            /** @description Also in the message itself */
+            /** @description Also in the notification itself */
             id: string;
             /** @enum {string} */
             event: "target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload";
@@ -5679,459 +5679,459 @@ export interface components {
             status: "firing" | "resolved";
             /**
              * Format: date-time
-             * @description When it was told
+             * @description When it was sent
              */
             at: string;
             /**
              * Format: date-time
-             * @description When it began
+             * @description When the event began
              */
             since: string;
             object: {
                 /** @enum {string} */
                 kind: "target" | "certificate" | "service" | "route" | "worker" | "gateway";
-                /** @description Empty for a worker and the gateway */
+                /** @description Empty for workers and the gateway */
                 id: string;
                 name: string;
             };
-            /** @description One line */
+            /** @description Summary, one line */
             title: string;
-            /** @description More about it */
+            /** @description Details */
             message: string;
             /** @enum {string} */
             delivery: "waiting" | "delivered" | "lost";
-            /** @description Why it was lost */
+            /** @description Why it was dropped */
             detail: string | null;
         };
         /** AlertTest */
         AlertTest: {
-            /** @description Whether the message was taken */
+            /** @description Whether the destination accepted the notification */
             ok: boolean;
-            /** @description Where it was sent to */
+            /** @description Destination */
             destination: string;
-            /** @description What happened, for people */
+            /** @description Result in one sentence */
             message: string;
-            /** @description How long it took */
+            /** @description Duration in milliseconds */
             duration_ms: number;
         };
         /** Request */
         Request: {
-            /** @description Names the request in logs and error pages, too */
+            /** @description The same ID in logs and error pages */
             id: string;
             /** @enum {string} */
             kind: "http" | "stream";
             /**
              * Format: date-time
-             * @description When it began
+             * @description Start of the request
              */
             time: string;
             /** @description Address of the client */
             client: string;
             /** @description Null for streams */
             method: string | null;
-            /** @description http or https; of a stream tcp or udp */
+            /** @description http or https; for streams tcp or udp */
             scheme: string;
             /** @description Lower case, without port */
             host: string | null;
             /** @description With the query, in which secrets are masked */
             path: string | null;
-            /** @description Null when the client was sent none */
+            /** @description Null when the gateway sent none */
             status: number | null;
-            /** @description The route or stream route; null when none took it */
+            /** @description The route or stream route; null when no route matched */
             route: {
                 /** Format: uuid */
                 id: string;
-                /** @description Null when it is gone */
+                /** @description Null when it was deleted */
                 name: string | null;
             } | null;
             /** @description The service */
             service: {
                 /** Format: uuid */
                 id: string;
-                /** @description Null when it is gone */
+                /** @description Null when it was deleted */
                 name: string | null;
             } | null;
             /** @description The target of the last attempt */
             target: {
                 id: string;
-                /** @description Null when it is gone */
+                /** @description Null when it was deleted */
                 address: string | null;
             } | null;
-            /** @description Who sent it, as far as a plugin knows */
+            /** @description Consumer, if a plugin authenticated one */
             consumer: string | null;
-            /** @description How often a target was tried */
+            /** @description Number of attempts */
             attempts: number;
-            /** @description Milliseconds; null: not known */
+            /** @description Timings in milliseconds; null: unknown */
             timings: {
-                /** @description In plugins, waiting for a place of concurrency-limit */
+                /** @description Waiting in the queue of concurrency-limit */
                 queue: number | null;
                 /** @description In plugins */
                 plugins: number | null;
-                /** @description Connecting to the last target; 0 when a connection was kept */
+                /** @description Connecting to the last target; 0 for a reused connection */
                 connect: number | null;
-                /** @description Until the head of the answer was there */
+                /** @description Until the response head arrived */
                 first_byte: number | null;
-                /** @description Until the last byte of the answer */
+                /** @description Until the last byte of the response */
                 total: number;
             };
-            /** @description Bytes of the body that the client sent */
+            /** @description Bytes of the request body */
             bytes_in: number;
-            /** @description Bytes of the body that it was sent */
+            /** @description Bytes of the response body */
             bytes_out: number;
-            /** @description Why it ended as it did; empty: nothing special */
+            /** @description Reasons of an unusual outcome; empty: none */
             reasons: string[];
-            /** @description `TLSv1.3` or `TLSv1.2`, where it is certain */
+            /** @description `TLSv1.3` or `TLSv1.2`, if known */
             tls_version: string | null;
-            /** @description `2`, or `1` for 1.1 and 1.0, where it is certain */
+            /** @description `2`, or `1` for 1.1 and 1.0, if known */
             http_version: string | null;
-            /** @description What the client says of itself */
+            /** @description User-Agent of the client */
             user_agent: string | null;
-            /** @description Fields whose text was too long and is cut */
+            /** @description Fields with truncated text */
             truncated: string[];
         };
         /** Stats */
         Stats: {
             /**
              * Format: date-time
-             * @description When this was counted
+             * @description Time of the measurement
              */
             at: string;
             /** @description The last minute */
             now: {
-                /** @description How long it was counted: a minute, less after a start */
+                /** @description Length of the window: a minute, less after a start */
                 seconds: number;
-                /** @description Requests in a second */
+                /** @description Requests per second */
                 requests_per_second: number;
-                /** @description Bytes in a second */
+                /** @description Bytes per second */
                 bytes_in_per_second: number;
-                /** @description Bytes in a second */
+                /** @description Bytes per second */
                 bytes_out_per_second: number;
-                /** @description Requests that are being served */
+                /** @description Requests in flight */
                 in_flight: number;
-                /** @description WebSockets that are open */
+                /** @description Open WebSockets */
                 open_websockets: number;
-                /** @description Requests that have ended */
+                /** @description Completed requests */
                 requests: number;
-                /** @description Answered with 500 and above */
+                /** @description Responses with status 500 and above */
                 errors: number;
-                /** @description Answered with 400 to 499 */
+                /** @description Responses with status 400 to 499 */
                 client_errors: number;
-                /** @description Answers that broke off */
+                /** @description Aborted responses */
                 broken_off: number;
-                /** @description Attempts after the first one of a request */
+                /** @description Retries */
                 retries: number;
                 /** @description Bytes of request bodies */
                 bytes_in: number;
                 /** @description Bytes of response bodies */
                 bytes_out: number;
-                /** @description errors as a part of requests */
+                /** @description errors divided by requests */
                 error_share: number;
-                /** @description Milliseconds from the head of a request to the last byte of its answer */
+                /** @description Milliseconds from the request head to the last byte of the response */
                 latency_ms: {
-                    /** @description Null when nothing was measured */
+                    /** @description Null without measurements */
                     mean: number | null;
-                    /** @description Null when nothing was measured */
+                    /** @description Null without measurements */
                     p50: number | null;
-                    /** @description Null when nothing was measured */
+                    /** @description Null without measurements */
                     p95: number | null;
-                    /** @description Null when nothing was measured */
+                    /** @description Null without measurements */
                     p99: number | null;
                 };
                 /** @description Most requests first */
                 by_route: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
                 /** @description As by_route */
                 by_service: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
-                /** @description As by_route. A request counts for each target that it was tried on */
+                /** @description As by_route. A request counts for each target of its attempts */
                 by_target: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
             };
-            /** @description The time that was asked for */
+            /** @description The requested range */
             history: {
                 /** @enum {string} */
                 range: "1h" | "24h" | "30d";
                 /**
                  * Format: date-time
-                 * @description When the first point begins
+                 * @description Start of the first point
                  */
                 from: string;
                 /**
                  * Format: date-time
-                 * @description When the last point begins
+                 * @description Start of the last point
                  */
                 to: string;
-                /** @description How long a point is */
+                /** @description Length of a point */
                 step_seconds: number;
-                /** @description All points together */
+                /** @description Sum of all points */
                 total: {
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 };
-                /** @description Oldest first, only those in which there was traffic */
+                /** @description Oldest first, only points with traffic */
                 points: {
                     /**
                      * Format: date-time
-                     * @description When it began
+                     * @description Start of the point
                      */
                     at: string;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
                 /** @description Most requests first */
                 by_route: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
                 /** @description As by_route */
                 by_service: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
-                /** @description As by_route. A request counts for each target that it was tried on */
+                /** @description As by_route. A request counts for each target of its attempts */
                 by_target: {
-                    /** @description Id, or `_other` and `_none` */
+                    /** @description ID, or `_other` and `_none` */
                     id: string;
-                    /** @description The present name, or the last one */
+                    /** @description Present or last name */
                     name: string;
-                    /** @description Requests in a second */
+                    /** @description Requests per second */
                     requests_per_second: number;
-                    /** @description Requests that have ended */
+                    /** @description Completed requests */
                     requests: number;
-                    /** @description Answered with 500 and above */
+                    /** @description Responses with status 500 and above */
                     errors: number;
-                    /** @description Answered with 400 to 499 */
+                    /** @description Responses with status 400 to 499 */
                     client_errors: number;
-                    /** @description Answers that broke off */
+                    /** @description Aborted responses */
                     broken_off: number;
-                    /** @description Attempts after the first one of a request */
+                    /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
-                    /** @description errors as a part of requests */
+                    /** @description errors divided by requests */
                     error_share: number;
-                    /** @description Milliseconds from the head of a request to the last byte of its answer */
+                    /** @description Milliseconds from the request head to the last byte of the response */
                     latency_ms: {
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         mean: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p50: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p95: number | null;
-                        /** @description Null when nothing was measured */
+                        /** @description Null without measurements */
                         p99: number | null;
                     };
                 }[];
@@ -6144,7 +6144,7 @@ export interface components {
         Document: {
             /** @description 1 */
             format: number;
-            /** @description What wrote it */
+            /** @description Program that wrote the file */
             program?: string;
         } & {
             [key: string]: unknown;
@@ -6157,27 +6157,27 @@ export interface components {
                 action: "create" | "update" | "delete";
                 /** @description `route`, `settings` and so on */
                 kind: string;
-                /** @description null for what exists only once */
+                /** @description null for singletons */
                 id: string | null;
                 /** @description Name, if it has one */
                 name: string | null;
-                /** @description Fields that differ. Of more than 500 objects those created and deleted show none */
+                /** @description Fields that differ; with more than 500 objects, created and deleted ones have none */
                 diff: {
                     /** @description `health.active.path`; a list counts as one value */
                     path: string;
-                    /** @description null: it was not there; secrets are masked */
+                    /** @description null: absent; secrets are masked */
                     before: unknown;
-                    /** @description null: it is not there any more */
+                    /** @description null: absent */
                     after: unknown;
                 }[];
             }[];
-            /** @description Of an import with `from`: what became of everything in the source */
+            /** @description Import with `from`: the result for every object in the source */
             report?: {
                 /** @enum {string} */
                 level: "carried" | "changed" | "left_out";
-                /** @description Something in the source */
+                /** @description Object in the source */
                 what: string;
-                /** @description What became of it */
+                /** @description Result of its import */
                 why: string;
             }[];
         };
@@ -6192,7 +6192,7 @@ export interface components {
             at: string;
             /** @description E-mail address of the user or name of the token */
             actor: string;
-            /** @description What it did, in one line */
+            /** @description Summary, one line */
             summary: string;
         };
         /** RevisionDetail */
@@ -6206,7 +6206,7 @@ export interface components {
             at: string;
             /** @description E-mail address of the user or name of the token */
             actor: string;
-            /** @description What it did, in one line */
+            /** @description Summary, one line */
             summary: string;
             /** @description One entry for each object */
             changes: {
@@ -6214,17 +6214,17 @@ export interface components {
                 action: "create" | "update" | "delete";
                 /** @description `route`, `settings` and so on */
                 kind: string;
-                /** @description null for what exists only once */
+                /** @description null for singletons */
                 id: string | null;
                 /** @description Name, if it has one */
                 name: string | null;
-                /** @description Fields that differ. Of more than 500 objects those created and deleted show none */
+                /** @description Fields that differ; with more than 500 objects, created and deleted ones have none */
                 diff: {
                     /** @description `health.active.path`; a list counts as one value */
                     path: string;
-                    /** @description null: it was not there; secrets are masked */
+                    /** @description null: absent; secrets are masked */
                     before: unknown;
-                    /** @description null: it is not there any more */
+                    /** @description null: absent */
                     after: unknown;
                 }[];
             }[];
@@ -6232,38 +6232,38 @@ export interface components {
         /** Settings */
         Settings: {
             /**
-             * @description Address at which people reach the management API and UI
+             * @description Public URL of the management API and UI
              * @default null
              */
             public_url: string | null;
             /**
-             * @description Networks whose X-Forwarded-* fields are believed on every listener
+             * @description Networks whose X-Forwarded-* headers are trusted on every listener
              * @default []
              */
             trusted_proxies: string[];
             /**
-             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
+             * @description Networks that may use the management API. Empty: those of --admin-allow; without either, only this machine. A change that locks out its own client needs ?force=1
              * @default []
              */
             admin_allowed_cidrs: string[];
             /**
-             * @description Answer to requests that no route takes
+             * @description Response when no route matches
              * @default {}
              */
             default_site: {
                 /**
-                 * @description Answer to a request that no route takes
+                 * @description Response when no route matches
                  * @default 404
                  * @enum {string}
                  */
                 action: "404" | "redirect" | "html" | "close";
                 /**
-                 * @description Address to redirect to
+                 * @description URL of the redirect
                  * @default
                  */
                 to: string;
                 /**
-                 * @description Page to show
+                 * @description HTML page
                  * @default
                  */
                 html: string;
@@ -6285,43 +6285,43 @@ export interface components {
                 asn_db: string | null;
             };
             /**
-             * @description Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied answer
+             * @description Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied response
              * @default false
              */
             debug_headers: boolean;
             /**
-             * @description How much history is kept
+             * @description Retention of the history
              * @default {}
              */
             retention: {
                 /**
-                 * @description Revisions kept
+                 * @description Number of revisions
                  * @default 1000
                  */
                 revisions: number;
                 /**
-                 * @description Days that audit entries are kept
+                 * @description Days until audit entries are deleted
                  * @default 90
                  */
                 audit_days: number;
                 /**
-                 * @description Audit entries kept
+                 * @description Number of audit entries
                  * @default 10000
                  */
                 audit_entries: number;
                 /**
-                 * @description Recent requests kept in memory
+                 * @description Recent requests in memory
                  * @default 10000
                  */
                 requests: number;
             };
             /**
-             * @description How requests are named and shown; how many are kept is retention.requests
+             * @description Request IDs and the log of recent requests; retention.requests is its size
              * @default {}
              */
             requests: {
                 /**
-                 * @description Name every request: targets and clients learn its id as X-Request-Id, and the id that a trusted proxy gives is kept
+                 * @description Send X-Request-Id to targets and clients; the ID of a trusted proxy is preserved
                  * @default true
                  */
                 ids: boolean;
@@ -6367,131 +6367,131 @@ export interface components {
              */
             limits: {
                 /**
-                 * @description Fields of a request head; more are answered with 431
+                 * @description Number of headers in a request; above it the gateway responds with 431
                  * @default 100
                  */
                 max_header_fields: number;
                 /**
-                 * @description Length of path and query; more is answered with 414
+                 * @description Length of path and query; above it the gateway responds with 414
                  * @default 8192
                  */
                 max_target_bytes: number;
                 /**
-                 * @description Head of an upstream response; more is answered with 502
+                 * @description Size of an upstream response's head in bytes; above it the gateway responds with 502
                  * @default 65536
                  */
                 max_response_head_bytes: number;
                 /**
-                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without a response
                  * @default 15000
                  */
                 head_read_timeout: number;
                 /**
-                 * @description Milliseconds in which the client sends no byte of its request body; then 408
+                 * @description Milliseconds without a byte of the request body; then 408
                  * @default 60000
                  */
                 body_read_timeout: number;
                 /**
-                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @description Milliseconds of waiting for the client before body_min_rate of its listener or route applies
                  * @default 30000
                  */
                 body_min_rate_grace: number;
                 /**
-                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
+                 * @description Milliseconds in which the client reads nothing of the response; then the gateway aborts it; 0: no limit
                  * @default 60000
                  */
                 response_write_timeout: number;
                 /**
-                 * @description Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed
+                 * @description Milliseconds in which a client must send its PROXY header and TLS ClientHello; then the gateway closes the connection
                  * @default 10000
                  */
                 preread_timeout: number;
                 /**
-                 * @description Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere
+                 * @description Milliseconds for open connections and UDP sessions of a stream route to finish after the route was deleted or changed its service
                  * @default 10000
                  */
                 stream_drain_timeout: number;
                 /**
-                 * @description Bytes of collected bodies held by one worker; past it bodies are streamed
+                 * @description Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed
                  * @default 67108864
                  */
-                collect_budget_bytes: number;
+                response_buffer_budget_bytes: number;
                 /**
-                 * @description Requests in flight in one worker; more are answered with 503; 0: no limit
+                 * @description Requests in flight in one worker; above it the gateway responds with 503; 0: no limit
                  * @default 0
                  */
                 max_in_flight_requests: number;
                 /**
-                 * @description Requests in flight in all workers together; more are answered with 503; 0: no limit
+                 * @description Requests in flight in all workers together; above it the gateway responds with 503; 0: no limit
                  * @default 0
                  */
                 max_in_flight_total: number;
                 /**
-                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit
                  * @default 300
                  */
                 max_aborted_per_connection: number;
                 /**
-                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
                  * @default 2000
                  */
                 max_aborted_per_address: number;
                 /**
-                 * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
+                 * @description Resident memory in bytes above which the gateway responds to new requests with 503, until it is 10 % lower; 0: 80 % of what the machine or its control group allows
                  * @default 0
                  */
                 max_memory_bytes: number;
                 /**
-                 * @description Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start
+                 * @description Counters of plugins, such as one per client address, in memory at the same time; takes effect at the next start
                  * @default 131072
                  */
                 counter_keys: number;
                 /**
-                 * @description Milliseconds that requests in flight get to end when the gateway stops
+                 * @description Milliseconds for requests in flight to finish when the gateway stops
                  * @default 30000
                  */
                 shutdown_timeout: number;
             };
             /** Format: date-time */
             updated_at: string;
-            /** @description Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address */
+            /** @description Networks that may use the management API now: admin_allowed_cidrs, or those of --admin-allow while it is empty; empty: all */
             admin_allowed_in_force: string[];
         };
         /** Settings */
         SettingsInput: {
             /**
-             * @description Address at which people reach the management API and UI
+             * @description Public URL of the management API and UI
              * @default null
              */
             public_url?: string | null;
             /**
-             * @description Networks whose X-Forwarded-* fields are believed on every listener
+             * @description Networks whose X-Forwarded-* headers are trusted on every listener
              * @default []
              */
             trusted_proxies?: string[];
             /**
-             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
+             * @description Networks that may use the management API. Empty: those of --admin-allow; without either, only this machine. A change that locks out its own client needs ?force=1
              * @default []
              */
             admin_allowed_cidrs?: string[];
             /**
-             * @description Answer to requests that no route takes
+             * @description Response when no route matches
              * @default {}
              */
             default_site?: {
                 /**
-                 * @description Answer to a request that no route takes
+                 * @description Response when no route matches
                  * @default 404
                  * @enum {string}
                  */
                 action?: "404" | "redirect" | "html" | "close";
                 /**
-                 * @description Address to redirect to
+                 * @description URL of the redirect
                  * @default
                  */
                 to?: string;
                 /**
-                 * @description Page to show
+                 * @description HTML page
                  * @default
                  */
                 html?: string;
@@ -6513,43 +6513,43 @@ export interface components {
                 asn_db?: string | null;
             };
             /**
-             * @description Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied answer
+             * @description Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied response
              * @default false
              */
             debug_headers?: boolean;
             /**
-             * @description How much history is kept
+             * @description Retention of the history
              * @default {}
              */
             retention?: {
                 /**
-                 * @description Revisions kept
+                 * @description Number of revisions
                  * @default 1000
                  */
                 revisions?: number;
                 /**
-                 * @description Days that audit entries are kept
+                 * @description Days until audit entries are deleted
                  * @default 90
                  */
                 audit_days?: number;
                 /**
-                 * @description Audit entries kept
+                 * @description Number of audit entries
                  * @default 10000
                  */
                 audit_entries?: number;
                 /**
-                 * @description Recent requests kept in memory
+                 * @description Recent requests in memory
                  * @default 10000
                  */
                 requests?: number;
             };
             /**
-             * @description How requests are named and shown; how many are kept is retention.requests
+             * @description Request IDs and the log of recent requests; retention.requests is its size
              * @default {}
              */
             requests?: {
                 /**
-                 * @description Name every request: targets and clients learn its id as X-Request-Id, and the id that a trusted proxy gives is kept
+                 * @description Send X-Request-Id to targets and clients; the ID of a trusted proxy is preserved
                  * @default true
                  */
                 ids?: boolean;
@@ -6595,87 +6595,87 @@ export interface components {
              */
             limits?: {
                 /**
-                 * @description Fields of a request head; more are answered with 431
+                 * @description Number of headers in a request; above it the gateway responds with 431
                  * @default 100
                  */
                 max_header_fields?: number;
                 /**
-                 * @description Length of path and query; more is answered with 414
+                 * @description Length of path and query; above it the gateway responds with 414
                  * @default 8192
                  */
                 max_target_bytes?: number;
                 /**
-                 * @description Head of an upstream response; more is answered with 502
+                 * @description Size of an upstream response's head in bytes; above it the gateway responds with 502
                  * @default 65536
                  */
                 max_response_head_bytes?: number;
                 /**
-                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without a response
                  * @default 15000
                  */
                 head_read_timeout?: number;
                 /**
-                 * @description Milliseconds in which the client sends no byte of its request body; then 408
+                 * @description Milliseconds without a byte of the request body; then 408
                  * @default 60000
                  */
                 body_read_timeout?: number;
                 /**
-                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @description Milliseconds of waiting for the client before body_min_rate of its listener or route applies
                  * @default 30000
                  */
                 body_min_rate_grace?: number;
                 /**
-                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
+                 * @description Milliseconds in which the client reads nothing of the response; then the gateway aborts it; 0: no limit
                  * @default 60000
                  */
                 response_write_timeout?: number;
                 /**
-                 * @description Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed
+                 * @description Milliseconds in which a client must send its PROXY header and TLS ClientHello; then the gateway closes the connection
                  * @default 10000
                  */
                 preread_timeout?: number;
                 /**
-                 * @description Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere
+                 * @description Milliseconds for open connections and UDP sessions of a stream route to finish after the route was deleted or changed its service
                  * @default 10000
                  */
                 stream_drain_timeout?: number;
                 /**
-                 * @description Bytes of collected bodies held by one worker; past it bodies are streamed
+                 * @description Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed
                  * @default 67108864
                  */
-                collect_budget_bytes?: number;
+                response_buffer_budget_bytes?: number;
                 /**
-                 * @description Requests in flight in one worker; more are answered with 503; 0: no limit
+                 * @description Requests in flight in one worker; above it the gateway responds with 503; 0: no limit
                  * @default 0
                  */
                 max_in_flight_requests?: number;
                 /**
-                 * @description Requests in flight in all workers together; more are answered with 503; 0: no limit
+                 * @description Requests in flight in all workers together; above it the gateway responds with 503; 0: no limit
                  * @default 0
                  */
                 max_in_flight_total?: number;
                 /**
-                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit
                  * @default 300
                  */
                 max_aborted_per_connection?: number;
                 /**
-                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
                  * @default 2000
                  */
                 max_aborted_per_address?: number;
                 /**
-                 * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
+                 * @description Resident memory in bytes above which the gateway responds to new requests with 503, until it is 10 % lower; 0: 80 % of what the machine or its control group allows
                  * @default 0
                  */
                 max_memory_bytes?: number;
                 /**
-                 * @description Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start
+                 * @description Counters of plugins, such as one per client address, in memory at the same time; takes effect at the next start
                  * @default 131072
                  */
                 counter_keys?: number;
                 /**
-                 * @description Milliseconds that requests in flight get to end when the gateway stops
+                 * @description Milliseconds for requests in flight to finish when the gateway stops
                  * @default 30000
                  */
                 shutdown_timeout?: number;
@@ -6691,44 +6691,44 @@ export interface components {
             /** @description E-mail address of the user or name of the token */
             actor: string;
             /**
-             * @description How the actor was recognised; disabled: there were no users yet
+             * @description Authentication method of the actor; disabled: there were no users yet
              * @enum {string}
              */
             method: "disabled" | "session" | "token" | "local" | "none";
-            /** @description Address of the connection; empty: the machine itself */
+            /** @description IP address of the client; empty: the gateway itself */
             address: string;
             /** @description `create`, `update`, `delete`, `login` and so on */
             action: string;
             /** @description Kind of object: `user`, `route` and so on */
             kind: string;
-            /** @description Id of the object */
+            /** @description ID of the object */
             object_id: string | null;
             /** @description Name of the object */
             object_name: string | null;
             /**
-             * @description refused: the request was answered with 4xx; failed: with 500
+             * @description refused: the response was 4xx; failed: it was 500
              * @enum {string}
              */
             result: "ok" | "refused" | "failed";
-            /** @description Revision of the configuration that this made */
+            /** @description Revision that the change created */
             revision: number | null;
-            /** @description Of a change: `before`, `after` and, of an update, `diff`; of a refusal: method, path, status and error */
+            /** @description Changes: `before`, `after` and, for an update, `diff`; rejected requests: method, path, status and error */
             detail: unknown;
         };
         /** Sso */
         Sso: {
             /**
-             * @description Whether people can sign in with it
+             * @description Whether users can sign in with it
              * @default false
              */
             enabled: boolean;
             /**
-             * @description Issuer as the identity provider names itself; discovery adds /.well-known/openid-configuration
+             * @description Issuer URL of the identity provider; discovery adds /.well-known/openid-configuration
              * @default
              */
             issuer: string;
             /**
-             * @description Client id at the provider
+             * @description Client ID at the provider
              * @default
              */
             client_id: string;
@@ -6739,7 +6739,7 @@ export interface components {
              */
             token_auth: "basic" | "post";
             /**
-             * @description Scopes to ask for; openid is always among them
+             * @description Scopes to request; openid is always among them
              * @default [
              *       "openid",
              *       "email",
@@ -6748,19 +6748,19 @@ export interface components {
              */
             scopes: string[];
             /**
-             * @description Claim of the id token that names the role or groups, dots for nested ones; empty: none
+             * @description Claim of the ID token that holds the role or groups, dots for nested ones; empty: none
              * @default
              */
             role_claim: string;
             /**
-             * @description Role for each value of role_claim; of several the highest
+             * @description Role for each value of role_claim; of several, the highest
              * @default {}
              */
             role_map: {
                 [key: string]: "viewer" | "editor" | "admin";
             };
             /**
-             * @description Role of people whom role_map does not know; null: they are refused
+             * @description Role of users without a match in role_map; null: sign-in is denied
              * @default null
              */
             default_role: ("viewer" | "editor" | "admin") | null;
@@ -6770,7 +6770,7 @@ export interface components {
              */
             allowed_domains: string[];
             /**
-             * @description Create a user for people who sign in for the first time
+             * @description Whether to create a user at the first sign-in
              * @default false
              */
             auto_provision: boolean;
@@ -6779,7 +6779,7 @@ export interface components {
              * @default Single sign-on
              */
             button_label: string;
-            /** @description Whether there is a client secret */
+            /** @description Whether a client secret is set */
             client_secret_set: boolean;
             /** Format: date-time */
             updated_at: string;
@@ -6787,17 +6787,17 @@ export interface components {
         /** Sso */
         SsoInput: {
             /**
-             * @description Whether people can sign in with it
+             * @description Whether users can sign in with it
              * @default false
              */
             enabled?: boolean;
             /**
-             * @description Issuer as the identity provider names itself; discovery adds /.well-known/openid-configuration
+             * @description Issuer URL of the identity provider; discovery adds /.well-known/openid-configuration
              * @default
              */
             issuer?: string;
             /**
-             * @description Client id at the provider
+             * @description Client ID at the provider
              * @default
              */
             client_id?: string;
@@ -6808,7 +6808,7 @@ export interface components {
              */
             token_auth?: "basic" | "post";
             /**
-             * @description Scopes to ask for; openid is always among them
+             * @description Scopes to request; openid is always among them
              * @default [
              *       "openid",
              *       "email",
@@ -6817,19 +6817,19 @@ export interface components {
              */
             scopes?: string[];
             /**
-             * @description Claim of the id token that names the role or groups, dots for nested ones; empty: none
+             * @description Claim of the ID token that holds the role or groups, dots for nested ones; empty: none
              * @default
              */
             role_claim?: string;
             /**
-             * @description Role for each value of role_claim; of several the highest
+             * @description Role for each value of role_claim; of several, the highest
              * @default {}
              */
             role_map?: {
                 [key: string]: "viewer" | "editor" | "admin";
             };
             /**
-             * @description Role of people whom role_map does not know; null: they are refused
+             * @description Role of users without a match in role_map; null: sign-in is denied
              * @default null
              */
             default_role?: ("viewer" | "editor" | "admin") | null;
@@ -6839,7 +6839,7 @@ export interface components {
              */
             allowed_domains?: string[];
             /**
-             * @description Create a user for people who sign in for the first time
+             * @description Whether to create a user at the first sign-in
              * @default false
              */
             auto_provision?: boolean;
@@ -6848,7 +6848,7 @@ export interface components {
              * @default Single sign-on
              */
             button_label?: string;
-            /** @description A text, or a reference to a secret; null: none (public client). Write-only: left out of a later write, it stays unless its destination changes */
+            /** @description A text, or a reference to a secret; null: none (public client). Write-only: a later write without it leaves it unchanged unless its destination changes */
             client_secret?: string | {
                 /** @description Name of a secret */
                 $secret: string;
@@ -6856,21 +6856,21 @@ export interface components {
         };
         /**
          * CachePurge
-         * @description At most one of key, prefix and tag; without any of them everything is meant
+         * @description At most one of key, prefix and tag; without any of them the whole cache is purged
          */
         CachePurge: {
-            /** @description Id or label of an instance of response-cache; absent: all of them */
+            /** @description ID or label of an instance of response-cache; absent: all of them */
             plugin_id?: string;
-            /** @description Exactly this: `shop.example.com/page?a=1`, or `/page?a=1` on any host; a scheme and a port in front do not count */
+            /** @description Exact key: `shop.example.com/page?a=1`, or `/page?a=1` on any host; scheme and port are ignored */
             key?: string;
-            /** @description Everything that begins like this, in the form of `key` */
+            /** @description Prefix of keys, in the form of `key` */
             prefix?: string;
-            /** @description Everything whose Surrogate-Key holds this word */
+            /** @description Responses whose Surrogate-Key has this tag */
             tag?: string;
         };
         /** CachePurged */
         CachePurged: {
-            /** @description How many answers there were, in all workers */
+            /** @description Purged responses, in all workers */
             purged: number;
         };
         /** ExplainedRequest */
@@ -6880,30 +6880,30 @@ export interface components {
              * @default GET
              */
             method?: string;
-            /** @description Absolute address, http or https, as a client would ask for it */
+            /** @description Absolute URL, http or https, as a client would request it */
             url: string;
             /**
-             * @description Header fields of the request; Host is that of the url unless it is given
+             * @description Headers of the request; Host defaults to the host of url
              * @default {}
              */
             headers?: {
                 [key: string]: string;
             };
             /**
-             * @description Address that the request comes from
+             * @description IP address of the client
              * @default 127.0.0.1
              */
             client_ip?: string;
         };
         /** Explanation */
         Explanation: {
-            /** @description Listener that the request comes through */
+            /** @description Listener of the request */
             listener: {
                 id: string;
                 /** @description Name, if it has one */
                 name: string | null;
             } | null;
-            /** @description Route that takes it */
+            /** @description Route that matches */
             route: {
                 id: string;
                 /** @description Name, if it has one */
@@ -6916,19 +6916,19 @@ export interface components {
                 name: string | null;
             } | null;
             /**
-             * @description What the gateway does; proxy and websocket: it is passed on
+             * @description What the gateway does with the request
              * @enum {string}
              */
             outcome: "proxy" | "websocket" | "redirect" | "maintenance" | "default_site" | "unavailable" | "refused";
-            /** @description Status of an answer that the gateway gives itself */
+            /** @description Status of a local response */
             status: number | null;
-            /** @description Why it is not passed on, or where it is redirected to */
+            /** @description Reason of a local response, or the redirect's location */
             detail: string | null;
-            /** @description Targets of the service; url and host are those of the first that works */
+            /** @description Targets of the service; url and host are those of the first available one */
             upstream: {
-                /** @description Where the request would go */
+                /** @description Upstream URL of the request */
                 url: string;
-                /** @description The Host that it would have */
+                /** @description Host of the upstream request */
                 host: string;
                 targets: {
                     /**
@@ -6946,12 +6946,12 @@ export interface components {
                      * @description RFC 3339, UTC
                      */
                     updated_at: string;
-                    /** @description Id or name of the service */
+                    /** @description ID or name of the service */
                     service_id: string;
                     /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
                     host: string;
                     /**
-                     * @description Port; required, but null for a unix socket and for a name that is looked up with SRV records
+                     * @description Port; required, but null for a unix socket and for a name with SRV records
                      * @default null
                      */
                     port: number | null;
@@ -6971,24 +6971,24 @@ export interface components {
                      */
                     enabled: boolean;
                     /**
-                     * @description Words to find the object by: `?tag=` on lists
+                     * @description Tags to filter lists by: `?tag=`
                      * @default []
                      */
                     tags: string[];
                     /**
-                     * @description Free text for people
+                     * @description Free text
                      * @default
                      */
                     description: string;
                     health: {
                         /**
-                         * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
+                         * @description Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do
                          * @enum {string}
                          */
                         state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                         /**
                          * Format: date-time
-                         * @description Since when
+                         * @description Start time
                          */
                         since: string;
                         /** @description Last failure */
@@ -6999,48 +6999,48 @@ export interface components {
                     url: string;
                 }[];
             } | null;
-            /** @description Routes that came closest, in the order in which they are tried */
+            /** @description Closest routes, in matching order */
             candidates: {
                 route: {
                     id: string;
                     /** @description Name, if it has one */
                     name: string | null;
                 };
-                /** @description Place in the order of trying; null: the route is off */
+                /** @description Position in the matching order; null: the route is disabled */
                 position: number | null;
-                /** @description Whether the request meets all its conditions */
+                /** @description Whether the request matches all its conditions */
                 matched: boolean;
-                /** @description The first condition that the request does not meet */
+                /** @description The first condition that does not match */
                 reason: string | null;
             }[];
-            /** @description Plugins that are there for it, in the order in which they run */
+            /** @description Plugins of the request, in execution order */
             plugins: {
                 id: string;
-                /** @description Which plugin */
+                /** @description Name of the plugin */
                 name: string;
                 /** @description Name of the instance, if it has one */
                 label: string | null;
-                /** @description Where it was put */
+                /** @description Scope of the instance */
                 scope: string | null;
-                /** @description When it runs */
+                /** @description Phases in which it runs */
                 phases: string[];
-                /** @description Whether its condition holds; null: that depends on who the client is */
+                /** @description Whether its condition matches; null: it depends on the client's identity */
                 applies: boolean | null;
             }[];
-            /** @description The setting default_site, for a request that no route takes */
+            /** @description The setting default_site, when no route matches */
             default_site: unknown | null;
         };
         /** SsoTest */
         SsoTest: {
-            /** @description Whether every check is */
+            /** @description Whether all checks passed */
             ok: boolean;
-            /** @description In the order in which they were made; the first that fails may be the last */
+            /** @description In order of execution; may end at the first failure */
             checks: {
-                /** @description What was looked at */
+                /** @description Name of the check */
                 name: string;
-                /** @description Whether it is as it should be */
+                /** @description Whether the check passed */
                 ok: boolean;
-                /** @description What was found, for people */
+                /** @description Result in one sentence */
                 message: string;
             }[];
         };
@@ -7053,44 +7053,44 @@ export interface components {
         Ready: {
             /** @constant */
             status: "ready";
-            /** @description What all workers serve */
+            /** @description Revision that all workers serve */
             revision: number;
             /** @description Number of workers */
             workers: number;
         };
         /** Status */
         Status: {
-            /** @description Name of the program */
+            /** @description Program name */
             name: string;
-            /** @description Version of the program */
+            /** @description Program version */
             version: string;
             /**
-             * @description Whether credentials are needed
+             * @description Whether credentials are required
              * @enum {string}
              */
             authentication: "disabled" | "enabled";
-            /** @description Whether the first user is still to be created */
+            /** @description Whether no user exists yet */
             setup_required: boolean;
-            /** @description Whether people can sign in with OpenID Connect */
+            /** @description Whether users can sign in with OpenID Connect */
             sso_enabled: boolean;
-            /** @description Text of the button that begins to sign in with it, while it is on */
+            /** @description Text of the SSO button, while SSO is enabled */
             sso_label?: string;
-            /** @description Seconds since the start */
+            /** @description Uptime in seconds */
             uptime_seconds: number;
-            /** @description Number of the configuration in service */
+            /** @description Revision in service */
             revision: number;
-            /** @description Whether the configuration is kept in a file, so that changes are refused */
+            /** @description Whether the configuration comes from a file, so that the API rejects changes */
             read_only: boolean;
             /**
-             * @description Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what
+             * @description Networks that reach the management API. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine only, because a requirement of the address in --admin is missing; the warnings name it
              * @enum {string}
              */
             management_access: "local" | "restricted" | "any" | "held_back";
             /** @description Number of workers */
             workers: number;
-            /** @description How many serve the current configuration */
+            /** @description Workers that serve the current configuration */
             workers_ready: number;
-            /** @description What is allowed but hardly meant */
+            /** @description Valid, but probably mistakes */
             warnings: string[];
         };
     };
@@ -7115,7 +7115,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was found */
+            /** @description Result of the check */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7151,10 +7151,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7176,9 +7176,9 @@ export interface operations {
     postApiV1Applications: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: take over objects that exist already, and accept what was changed by hand; try it with dry_run, the answer tells what would change */
+                /** @description 1: adopt existing objects and accept manual changes; with dry_run the response shows the changes */
                 adopt?: string;
             };
             header?: never;
@@ -7194,13 +7194,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7224,7 +7224,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the application */
+                /** @description ID or name of the application */
                 id: string;
             };
             cookie?: never;
@@ -7234,7 +7234,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7256,23 +7256,23 @@ export interface operations {
     putApiV1ApplicationsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: take over objects that exist already, and accept what was changed by hand; try it with dry_run, the answer tells what would change */
+                /** @description 1: adopt existing objects and accept manual changes; with dry_run the response shows the changes */
                 adopt?: string;
-                /** @description 1: bring back everything that was changed or deleted by hand; on PUT `reset_drift` is the same */
+                /** @description 1: revert manual changes and deletions; on PUT `reset_drift` is the same */
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the application */
+                /** @description ID or name of the application */
                 id: string;
             };
             cookie?: never;
@@ -7286,13 +7286,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7314,17 +7314,17 @@ export interface operations {
     deleteApiV1ApplicationsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the application */
+                /** @description ID or name of the application */
                 id: string;
             };
             cookie?: never;
@@ -7334,9 +7334,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -7358,26 +7358,26 @@ export interface operations {
     patchApiV1ApplicationsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: take over objects that exist already, and accept what was changed by hand; try it with dry_run, the answer tells what would change */
+                /** @description 1: adopt existing objects and accept manual changes; with dry_run the response shows the changes */
                 adopt?: string;
-                /** @description 1: bring back everything that was changed or deleted by hand; on PUT `reset_drift` is the same */
+                /** @description 1: revert manual changes and deletions; on PUT `reset_drift` is the same */
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the application */
+                /** @description ID or name of the application */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of ApplicationInput; null brings a default back (RFC 7396) */
+        /** @description Any members of ApplicationInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -7387,13 +7387,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7428,10 +7428,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7453,7 +7453,7 @@ export interface operations {
     postApiV1Services: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -7469,13 +7469,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7499,7 +7499,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
@@ -7509,7 +7509,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7531,17 +7531,17 @@ export interface operations {
     putApiV1ServicesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
@@ -7555,13 +7555,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7583,17 +7583,17 @@ export interface operations {
     deleteApiV1ServicesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
@@ -7603,9 +7603,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -7627,20 +7627,20 @@ export interface operations {
     patchApiV1ServicesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of ServiceInput; null brings a default back (RFC 7396) */
+        /** @description Any members of ServiceInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -7650,13 +7650,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7687,17 +7687,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7719,12 +7719,12 @@ export interface operations {
     postApiV1ServicesByIdTargets: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
@@ -7738,13 +7738,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7772,7 +7772,7 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this service: its id or name */
+                /** @description Only objects of this service: ID or name */
                 service_id?: string;
             };
             header?: never;
@@ -7781,10 +7781,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7806,7 +7806,7 @@ export interface operations {
     postApiV1Targets: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -7822,13 +7822,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7852,7 +7852,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the target */
+                /** @description ID of the target */
                 id: string;
             };
             cookie?: never;
@@ -7862,7 +7862,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7884,17 +7884,17 @@ export interface operations {
     putApiV1TargetsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id of the target */
+                /** @description ID of the target */
                 id: string;
             };
             cookie?: never;
@@ -7908,13 +7908,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -7936,17 +7936,17 @@ export interface operations {
     deleteApiV1TargetsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id of the target */
+                /** @description ID of the target */
                 id: string;
             };
             cookie?: never;
@@ -7956,9 +7956,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -7980,20 +7980,20 @@ export interface operations {
     patchApiV1TargetsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id of the target */
+                /** @description ID of the target */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of TargetInput; null brings a default back (RFC 7396) */
+        /** @description Any members of TargetInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -8003,13 +8003,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8033,14 +8033,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the service */
+                /** @description ID or name of the service */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What is known at this moment */
+            /** @description Present health */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8065,7 +8065,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the target */
+                /** @description ID of the target */
                 id: string;
             };
             cookie?: never;
@@ -8076,7 +8076,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Every worker knows it */
+            /** @description Every worker applies it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8105,9 +8105,9 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this service: its id or name */
+                /** @description Only objects of this service: ID or name */
                 service_id?: string;
-                /** @description Only objects of this listener: its id or name */
+                /** @description Only objects of this listener: ID or name */
                 listener_id?: string;
             };
             header?: never;
@@ -8116,10 +8116,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8141,7 +8141,7 @@ export interface operations {
     postApiV1Routes: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -8157,13 +8157,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8187,7 +8187,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the route */
+                /** @description ID or name of the route */
                 id: string;
             };
             cookie?: never;
@@ -8197,7 +8197,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8219,17 +8219,17 @@ export interface operations {
     putApiV1RoutesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the route */
+                /** @description ID or name of the route */
                 id: string;
             };
             cookie?: never;
@@ -8243,13 +8243,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8271,17 +8271,17 @@ export interface operations {
     deleteApiV1RoutesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the route */
+                /** @description ID or name of the route */
                 id: string;
             };
             cookie?: never;
@@ -8291,9 +8291,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -8315,20 +8315,20 @@ export interface operations {
     patchApiV1RoutesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the route */
+                /** @description ID or name of the route */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of RouteInput; null brings a default back (RFC 7396) */
+        /** @description Any members of RouteInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -8338,13 +8338,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8376,7 +8376,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What would become of it */
+            /** @description What the gateway would do with the request */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8412,10 +8412,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8437,7 +8437,7 @@ export interface operations {
     postApiV1Listeners: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -8453,13 +8453,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8483,7 +8483,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the listener */
+                /** @description ID or name of the listener */
                 id: string;
             };
             cookie?: never;
@@ -8493,7 +8493,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8515,17 +8515,17 @@ export interface operations {
     putApiV1ListenersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the listener */
+                /** @description ID or name of the listener */
                 id: string;
             };
             cookie?: never;
@@ -8539,13 +8539,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8567,17 +8567,17 @@ export interface operations {
     deleteApiV1ListenersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the listener */
+                /** @description ID or name of the listener */
                 id: string;
             };
             cookie?: never;
@@ -8587,9 +8587,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -8611,20 +8611,20 @@ export interface operations {
     patchApiV1ListenersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the listener */
+                /** @description ID or name of the listener */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of ListenerInput; null brings a default back (RFC 7396) */
+        /** @description Any members of ListenerInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -8634,13 +8634,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8675,10 +8675,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8700,7 +8700,7 @@ export interface operations {
     postApiV1Certificates: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -8716,13 +8716,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8746,7 +8746,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -8756,7 +8756,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8778,17 +8778,17 @@ export interface operations {
     putApiV1CertificatesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -8802,13 +8802,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8830,17 +8830,17 @@ export interface operations {
     deleteApiV1CertificatesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -8850,9 +8850,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -8874,20 +8874,20 @@ export interface operations {
     patchApiV1CertificatesById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of CertificateInput; null brings a default back (RFC 7396) */
+        /** @description Any members of CertificateInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -8897,13 +8897,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -8927,7 +8927,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -8959,7 +8959,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -8995,7 +8995,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the certificate */
+                /** @description ID or name of the certificate */
                 id: string;
             };
             cookie?: never;
@@ -9031,7 +9031,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9067,10 +9067,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9092,7 +9092,7 @@ export interface operations {
     "postApiV1Dns-providers": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -9108,13 +9108,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9138,7 +9138,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the DNS provider */
+                /** @description ID or name of the DNS provider */
                 id: string;
             };
             cookie?: never;
@@ -9148,7 +9148,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9170,17 +9170,17 @@ export interface operations {
     "putApiV1Dns-providersById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the DNS provider */
+                /** @description ID or name of the DNS provider */
                 id: string;
             };
             cookie?: never;
@@ -9194,13 +9194,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9222,17 +9222,17 @@ export interface operations {
     "deleteApiV1Dns-providersById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the DNS provider */
+                /** @description ID or name of the DNS provider */
                 id: string;
             };
             cookie?: never;
@@ -9242,9 +9242,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -9266,20 +9266,20 @@ export interface operations {
     "patchApiV1Dns-providersById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the DNS provider */
+                /** @description ID or name of the DNS provider */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of DnsProviderInput; null brings a default back (RFC 7396) */
+        /** @description Any members of DnsProviderInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -9289,13 +9289,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9319,7 +9319,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the DNS provider */
+                /** @description ID or name of the DNS provider */
                 id: string;
             };
             cookie?: never;
@@ -9330,7 +9330,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was found */
+            /** @description Result of the test */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9359,7 +9359,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9388,9 +9388,9 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this service: its id or name */
+                /** @description Only objects of this service: ID or name */
                 service_id?: string;
-                /** @description Only objects of this route: its id or name */
+                /** @description Only objects of this route: ID or name */
                 route_id?: string;
             };
             header?: never;
@@ -9399,10 +9399,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9424,7 +9424,7 @@ export interface operations {
     postApiV1Alerts: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -9440,13 +9440,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9470,7 +9470,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
@@ -9480,7 +9480,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9502,17 +9502,17 @@ export interface operations {
     putApiV1AlertsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
@@ -9526,13 +9526,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9554,17 +9554,17 @@ export interface operations {
     deleteApiV1AlertsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
@@ -9574,9 +9574,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -9598,20 +9598,20 @@ export interface operations {
     patchApiV1AlertsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of AlertInput; null brings a default back (RFC 7396) */
+        /** @description Any members of AlertInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -9621,13 +9621,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9651,14 +9651,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What happened */
+            /** @description Result of the test */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9683,14 +9683,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the alert */
+                /** @description ID or name of the alert */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9723,7 +9723,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was found */
+            /** @description Result of the checks */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9759,10 +9759,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9784,7 +9784,7 @@ export interface operations {
     postApiV1AcmeAccounts: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -9800,13 +9800,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9830,7 +9830,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the ACME account */
+                /** @description ID or name of the ACME account */
                 id: string;
             };
             cookie?: never;
@@ -9840,7 +9840,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9862,17 +9862,17 @@ export interface operations {
     putApiV1AcmeAccountsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the ACME account */
+                /** @description ID or name of the ACME account */
                 id: string;
             };
             cookie?: never;
@@ -9886,13 +9886,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -9914,17 +9914,17 @@ export interface operations {
     deleteApiV1AcmeAccountsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the ACME account */
+                /** @description ID or name of the ACME account */
                 id: string;
             };
             cookie?: never;
@@ -9934,9 +9934,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -9958,20 +9958,20 @@ export interface operations {
     patchApiV1AcmeAccountsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the ACME account */
+                /** @description ID or name of the ACME account */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of AcmeAccountInput; null brings a default back (RFC 7396) */
+        /** @description Any members of AcmeAccountInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -9981,13 +9981,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10011,7 +10011,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the ACME account */
+                /** @description ID or name of the ACME account */
                 id: string;
             };
             cookie?: never;
@@ -10047,7 +10047,7 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this service: its id or name */
+                /** @description Only objects of this service: ID or name */
                 service_id?: string;
             };
             header?: never;
@@ -10056,10 +10056,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10081,7 +10081,7 @@ export interface operations {
     "postApiV1Stream-routes": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -10097,13 +10097,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10127,7 +10127,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the stream route */
+                /** @description ID or name of the stream route */
                 id: string;
             };
             cookie?: never;
@@ -10137,7 +10137,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10159,17 +10159,17 @@ export interface operations {
     "putApiV1Stream-routesById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the stream route */
+                /** @description ID or name of the stream route */
                 id: string;
             };
             cookie?: never;
@@ -10183,13 +10183,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10211,17 +10211,17 @@ export interface operations {
     "deleteApiV1Stream-routesById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the stream route */
+                /** @description ID or name of the stream route */
                 id: string;
             };
             cookie?: never;
@@ -10231,9 +10231,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -10255,20 +10255,20 @@ export interface operations {
     "patchApiV1Stream-routesById": {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the stream route */
+                /** @description ID or name of the stream route */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of StreamRouteInput; null brings a default back (RFC 7396) */
+        /** @description Any members of StreamRouteInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -10278,13 +10278,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10308,17 +10308,17 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the stream route */
+                /** @description ID or name of the stream route */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10342,7 +10342,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the connection */
+                /** @description ID of the connection */
                 id: string;
             };
             cookie?: never;
@@ -10352,9 +10352,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -10382,13 +10382,13 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this service: its id or name */
+                /** @description Only objects of this service: ID or name */
                 service_id?: string;
-                /** @description Only objects of this route: its id or name */
+                /** @description Only objects of this route: ID or name */
                 route_id?: string;
-                /** @description Only objects of this consumer: its id or name */
+                /** @description Only objects of this consumer: ID or name */
                 consumer_id?: string;
-                /** @description Only objects of this stream route: its id or name */
+                /** @description Only objects of this stream route: ID or name */
                 stream_route_id?: string;
             };
             header?: never;
@@ -10397,10 +10397,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10422,7 +10422,7 @@ export interface operations {
     postApiV1Plugins: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -10438,13 +10438,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10468,7 +10468,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or label of the plugin */
+                /** @description ID or label of the plugin */
                 id: string;
             };
             cookie?: never;
@@ -10478,7 +10478,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10500,17 +10500,17 @@ export interface operations {
     putApiV1PluginsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or label of the plugin */
+                /** @description ID or label of the plugin */
                 id: string;
             };
             cookie?: never;
@@ -10524,13 +10524,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10552,17 +10552,17 @@ export interface operations {
     deleteApiV1PluginsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or label of the plugin */
+                /** @description ID or label of the plugin */
                 id: string;
             };
             cookie?: never;
@@ -10572,9 +10572,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -10596,20 +10596,20 @@ export interface operations {
     patchApiV1PluginsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or label of the plugin */
+                /** @description ID or label of the plugin */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of PluginInput; null brings a default back (RFC 7396) */
+        /** @description Any members of PluginInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -10619,13 +10619,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10653,7 +10653,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10685,7 +10685,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What can be configured */
+            /** @description Schema of the plugin */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10718,7 +10718,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description They are gone */
+            /** @description The responses are purged */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10747,7 +10747,7 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only so many, the oldest ones of those that fit */
+                /** @description Maximum number of consumers, the oldest first */
                 limit?: string;
             };
             header?: never;
@@ -10756,10 +10756,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10781,7 +10781,7 @@ export interface operations {
     postApiV1Consumers: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -10797,13 +10797,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10827,7 +10827,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
@@ -10837,7 +10837,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10859,17 +10859,17 @@ export interface operations {
     putApiV1ConsumersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
@@ -10883,13 +10883,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -10911,17 +10911,17 @@ export interface operations {
     deleteApiV1ConsumersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
@@ -10931,9 +10931,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -10955,20 +10955,20 @@ export interface operations {
     patchApiV1ConsumersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of ConsumerInput; null brings a default back (RFC 7396) */
+        /** @description Any members of ConsumerInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -10978,13 +10978,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11012,7 +11012,7 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
-                /** @description Only objects of this consumer: its id or name */
+                /** @description Only objects of this consumer: ID or name */
                 consumer_id?: string;
                 /** @description Only credentials of this type */
                 type?: string;
@@ -11023,10 +11023,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11048,7 +11048,7 @@ export interface operations {
     postApiV1Credentials: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -11064,13 +11064,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11094,7 +11094,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the credential */
+                /** @description ID of the credential */
                 id: string;
             };
             cookie?: never;
@@ -11104,7 +11104,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11126,17 +11126,17 @@ export interface operations {
     putApiV1CredentialsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id of the credential */
+                /** @description ID of the credential */
                 id: string;
             };
             cookie?: never;
@@ -11150,13 +11150,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11178,17 +11178,17 @@ export interface operations {
     deleteApiV1CredentialsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id of the credential */
+                /** @description ID of the credential */
                 id: string;
             };
             cookie?: never;
@@ -11198,9 +11198,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -11222,20 +11222,20 @@ export interface operations {
     patchApiV1CredentialsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id of the credential */
+                /** @description ID of the credential */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of CredentialInput; null brings a default back (RFC 7396) */
+        /** @description Any members of CredentialInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -11245,13 +11245,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11284,17 +11284,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11316,12 +11316,12 @@ export interface operations {
     postApiV1ConsumersByIdCredentials: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
             path: {
-                /** @description Id or username of the consumer */
+                /** @description ID or username of the consumer */
                 id: string;
             };
             cookie?: never;
@@ -11335,13 +11335,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11363,15 +11363,15 @@ export interface operations {
     postApiV1CredentialsByIdRotate: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id of the credential */
+                /** @description ID of the credential */
                 id: string;
             };
             cookie?: never;
@@ -11385,13 +11385,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11426,10 +11426,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11451,7 +11451,7 @@ export interface operations {
     postApiV1Secrets: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -11467,13 +11467,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11497,7 +11497,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the secret */
+                /** @description ID or name of the secret */
                 id: string;
             };
             cookie?: never;
@@ -11507,7 +11507,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11529,17 +11529,17 @@ export interface operations {
     putApiV1SecretsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the secret */
+                /** @description ID or name of the secret */
                 id: string;
             };
             cookie?: never;
@@ -11553,13 +11553,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11581,17 +11581,17 @@ export interface operations {
     deleteApiV1SecretsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the secret */
+                /** @description ID or name of the secret */
                 id: string;
             };
             cookie?: never;
@@ -11601,9 +11601,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -11625,20 +11625,20 @@ export interface operations {
     patchApiV1SecretsById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the secret */
+                /** @description ID or name of the secret */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of SecretInput; null brings a default back (RFC 7396) */
+        /** @description Any members of SecretInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -11648,13 +11648,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11689,10 +11689,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11714,7 +11714,7 @@ export interface operations {
     postApiV1Users: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -11730,13 +11730,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11760,7 +11760,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -11770,7 +11770,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11792,17 +11792,17 @@ export interface operations {
     putApiV1UsersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -11816,13 +11816,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11844,17 +11844,17 @@ export interface operations {
     deleteApiV1UsersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -11864,9 +11864,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -11888,20 +11888,20 @@ export interface operations {
     patchApiV1UsersById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of UserInput; null brings a default back (RFC 7396) */
+        /** @description Any members of UserInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -11911,13 +11911,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11939,15 +11939,15 @@ export interface operations {
     putApiV1UsersByIdPassword: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -11961,13 +11961,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -11991,14 +11991,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What there is */
+            /** @description Sign-in methods of the user */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12023,7 +12023,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -12034,7 +12034,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the authenticator app needs */
+            /** @description Key for the authenticator app */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12059,7 +12059,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -12073,9 +12073,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -12099,7 +12099,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or e-mail address of the user */
+                /** @description ID or e-mail address of the user */
                 id: string;
             };
             cookie?: never;
@@ -12110,7 +12110,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The second factor is in use */
+            /** @description The second factor is enabled */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12143,7 +12143,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Who is signed in now */
+            /** @description The signed-in user */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12201,7 +12201,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The caller */
+            /** @description Identity of the client */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12224,7 +12224,7 @@ export interface operations {
     getApiV1AuthSessions: {
         parameters: {
             query?: {
-                /** @description Id or e-mail address of a user; empty: all. Admins only */
+                /** @description ID or e-mail address of a user; empty: all. Admins only */
                 user_id?: string;
             };
             header?: never;
@@ -12233,7 +12233,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12258,7 +12258,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session */
+                /** @description ID of the session */
                 id: string;
             };
             cookie?: never;
@@ -12301,10 +12301,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12326,7 +12326,7 @@ export interface operations {
     postApiV1Tokens: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: never;
@@ -12342,13 +12342,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12372,7 +12372,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id or name of the token */
+                /** @description ID or name of the token */
                 id: string;
             };
             cookie?: never;
@@ -12382,7 +12382,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12404,17 +12404,17 @@ export interface operations {
     putApiV1TokensById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description Id or name of the token */
+                /** @description ID or name of the token */
                 id: string;
             };
             cookie?: never;
@@ -12428,13 +12428,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12456,17 +12456,17 @@ export interface operations {
     deleteApiV1TokensById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: delete what refers to it too */
+                /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the token */
+                /** @description ID or name of the token */
                 id: string;
             };
             cookie?: never;
@@ -12476,9 +12476,9 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
-                    /** @description What else was deleted */
+                    /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
                     [name: string]: unknown;
                 };
@@ -12500,20 +12500,20 @@ export interface operations {
     patchApiV1TokensById: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path: {
-                /** @description Id or name of the token */
+                /** @description ID or name of the token */
                 id: string;
             };
             cookie?: never;
         };
-        /** @description Any members of TokenInput; null brings a default back (RFC 7396) */
+        /** @description Any members of TokenInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -12523,13 +12523,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12557,7 +12557,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is known of it */
+            /** @description Status of the admin token */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12615,7 +12615,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is worth nothing any more */
+            /** @description The token is invalid */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12647,7 +12647,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12669,13 +12669,13 @@ export interface operations {
     putApiV1Settings: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path?: never;
@@ -12690,13 +12690,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12718,19 +12718,19 @@ export interface operations {
     patchApiV1Settings: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path?: never;
             cookie?: never;
         };
-        /** @description Any members of SettingsInput; null brings a default back (RFC 7396) */
+        /** @description Any members of SettingsInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -12740,13 +12740,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12774,7 +12774,7 @@ export interface operations {
                 secrets?: string;
             };
             header?: {
-                /** @description 12 to 1024 printable ASCII characters that the document is encrypted under */
+                /** @description 12 to 1024 printable ASCII characters that encrypt the export */
                 "X-Passphrase"?: string;
             };
             path?: never;
@@ -12782,7 +12782,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The document */
+            /** @description The configuration file */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12808,15 +12808,15 @@ export interface operations {
             query?: {
                 /** @description `merge` (default) or `replace` */
                 mode?: string;
-                /** @description `kong`, `caddy` or `npm`: the program that the body is from */
+                /** @description `kong`, `caddy` or `npm`: the program whose configuration the body is */
                 from?: string;
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
             };
             header?: {
-                /** @description 12 to 1024 printable ASCII characters that the document is encrypted under */
+                /** @description 12 to 1024 printable ASCII characters that encrypt the export */
                 "X-Passphrase"?: string;
             };
             path?: never;
@@ -12832,13 +12832,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12866,7 +12866,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12921,9 +12921,9 @@ export interface operations {
     postApiV1RevisionsByIdRestore: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
-                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
             };
             header?: never;
@@ -12938,13 +12938,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -12966,7 +12966,7 @@ export interface operations {
     getApiV1AuthSsoStart: {
         parameters: {
             query?: {
-                /** @description Path of this gateway to go to afterwards; default: `/` */
+                /** @description Path of this gateway to redirect to afterwards; default: `/` */
                 redirect?: string;
             };
             header?: never;
@@ -12978,7 +12978,7 @@ export interface operations {
             /** @description To the identity provider, or to `/?sso_error=` and a code */
             302: {
                 headers: {
-                    /** @description Where to go */
+                    /** @description Target of the redirect */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -12998,11 +12998,11 @@ export interface operations {
     getApiV1AuthSsoCallback: {
         parameters: {
             query?: {
-                /** @description As the gateway sent it */
+                /** @description State that the gateway sent */
                 state?: string;
-                /** @description To be exchanged for tokens */
+                /** @description Authorization code */
                 code?: string;
-                /** @description Why there is no code */
+                /** @description Error code of the provider */
                 error?: string;
             };
             header?: never;
@@ -13011,10 +13011,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To the page asked for, with the session cookie, or to `/?sso_error=` and a code */
+            /** @description To the requested page, with the session cookie, or to `/?sso_error=` and a code */
             302: {
                 headers: {
-                    /** @description Where to go */
+                    /** @description Target of the redirect */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -13043,7 +13043,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13065,11 +13065,11 @@ export interface operations {
     putApiV1Sso: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path?: never;
@@ -13084,13 +13084,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -13112,17 +13112,17 @@ export interface operations {
     patchApiV1Sso: {
         parameters: {
             query?: {
-                /** @description 1: check everything, change nothing */
+                /** @description 1: validate the change without making it */
                 dry_run?: string;
             };
             header?: {
-                /** @description Go ahead only if the object still has this ETag */
+                /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
             };
             path?: never;
             cookie?: never;
         };
-        /** @description Any members of SsoInput; null brings a default back (RFC 7396) */
+        /** @description Any members of SsoInput; null restores the default (RFC 7396) */
         requestBody: {
             content: {
                 "application/json": Record<string, never>;
@@ -13132,13 +13132,13 @@ export interface operations {
             /** @description Every worker serves the change */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description Number of the configuration that all workers serve now */
+                    /** @description Revision of the configuration that all workers serve */
                     "X-Config-Revision"?: number;
                     /** @description true: nothing was changed */
                     "X-Dry-Run"?: string;
-                    /** @description Allowed but hardly meant */
+                    /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
                     [name: string]: unknown;
                 };
@@ -13166,7 +13166,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found */
+            /** @description Result of the test */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13193,19 +13193,19 @@ export interface operations {
                 since?: string;
                 /** @description RFC 3339: only entries before this time */
                 until?: string;
-                /** @description Only what this user or token did: e-mail address or name */
+                /** @description Only entries of this user or token: e-mail address or name */
                 actor?: string;
                 /** @description Only this kind of object: `user`, `route` and so on */
                 kind?: string;
                 /** @description Only this action: `create`, `update`, `delete`, `login` and so on */
                 action?: string;
-                /** @description Only what was done to the object with this id */
+                /** @description Only entries about the object with this ID */
                 object_id?: string;
                 /** @description Only `ok`, `refused` or `failed` */
                 result?: string;
-                /** @description 1 to 1000: only so many, and the newest first */
+                /** @description 1 to 1000: only this many entries, newest first */
                 newest?: string;
-                /** @description With newest: what X-Next of the page before said */
+                /** @description With newest: X-Next of the previous page */
                 before?: string;
                 /** @description Only entries whose actor, object or address contains this text */
                 q?: string;
@@ -13216,12 +13216,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
-                    /** @description With newest: `before` of the next page; absent: this was the last */
+                    /** @description With newest: `before` of the next page; absent: this is the last page */
                     "X-Next"?: string;
                     [name: string]: unknown;
                 };
@@ -13251,7 +13251,7 @@ export interface operations {
                 access_token?: string;
             };
             header?: {
-                /** @description Id of the last event that the client has seen */
+                /** @description ID of the last event that the client received */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -13282,19 +13282,19 @@ export interface operations {
     getApiV1Requests: {
         parameters: {
             query?: {
-                /** @description How many at most */
+                /** @description Maximum number of requests */
                 limit?: number;
                 /** @description Only these statuses: `200`, `5xx`, `400-499`, or several with commas */
                 status?: string;
-                /** @description Only this host, or with `*.` in front all hosts below it */
+                /** @description Only this host, or all its subdomains with a leading `*.` */
                 host?: string;
-                /** @description Only what this route or stream route took: id or name */
+                /** @description Only requests of this route or stream route: ID or name */
                 route?: string;
-                /** @description Only what led to this service: id or name */
+                /** @description Only requests of this service: ID or name */
                 service?: string;
                 /** @description Only clients with this address or in this network (CIDR) */
                 address?: string;
-                /** @description Only where the path, host, method, user agent or another text holds this */
+                /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */
                 kind?: string;
@@ -13305,7 +13305,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All that fit, oldest first */
+            /** @description All matches, oldest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13330,15 +13330,15 @@ export interface operations {
             query?: {
                 /** @description Only these statuses: `200`, `5xx`, `400-499`, or several with commas */
                 status?: string;
-                /** @description Only this host, or with `*.` in front all hosts below it */
+                /** @description Only this host, or all its subdomains with a leading `*.` */
                 host?: string;
-                /** @description Only what this route or stream route took: id or name */
+                /** @description Only requests of this route or stream route: ID or name */
                 route?: string;
-                /** @description Only what led to this service: id or name */
+                /** @description Only requests of this service: ID or name */
                 service?: string;
                 /** @description Only clients with this address or in this network (CIDR) */
                 address?: string;
-                /** @description Only where the path, host, method, user agent or another text holds this */
+                /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */
                 kind?: string;
@@ -13376,7 +13376,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the request */
+                /** @description ID of the request */
                 id: string;
             };
             cookie?: never;
@@ -13386,7 +13386,7 @@ export interface operations {
             /** @description The object */
             200: {
                 headers: {
-                    /** @description Version of the answer */
+                    /** @description Version of the response */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13410,13 +13410,13 @@ export interface operations {
             query?: {
                 /** @description `1h` (default), `24h` or `30d` */
                 range?: string;
-                /** @description How many routes, services and targets are listed; 1 to 40, default 10 */
+                /** @description Number of routes, services and targets; 1 to 40, default 10 */
                 top?: string;
-                /** @description Points of this route only: id or name */
+                /** @description Only this route: ID or name */
                 route?: string;
-                /** @description Points of this service only: id or name */
+                /** @description Only this service: ID or name */
                 service?: string;
-                /** @description Points of this target only: id */
+                /** @description Only this target: ID */
                 target?: string;
             };
             header?: never;
@@ -13425,7 +13425,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The figures */
+            /** @description The statistics */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13484,7 +13484,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It runs */
+            /** @description The gateway runs */
             200: {
                 headers: {
                     [name: string]: unknown;

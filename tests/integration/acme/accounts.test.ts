@@ -1,7 +1,7 @@
 // Accounts at certificate authorities: trials, time-outs, and how orders are counted; with an authority that does what a test says.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { newAccountKey } from "../../../src/control/acme/accounts.ts";
-import { Authority } from "../../../src/control/acme/authority.ts";
+import { CaClient } from "../../../src/control/acme/ca-client.ts";
 import { AcmeFailure } from "../../../src/control/acme/failure.ts";
 import { acmeAccountRecord } from "../../../src/model/acme-account.ts";
 import { decode } from "../../../src/model/decode.ts";
@@ -51,7 +51,7 @@ describe("an account for trials", () => {
 
   test("needs a directory that somebody knows", async () => {
     await expect(world.addAccount("own", { staging: true })).rejects.toThrow(
-      "staging_directory_url: is required: of this authority no directory for trials is known",
+      "staging_directory_url: is required: no staging directory of this CA is known",
     );
     const known = {
       staging: true,
@@ -86,9 +86,7 @@ test("only the authority that has issued a certificate is asked to take it back"
       world.control.acme.revoke(world.control.certificates.find("shop"), {}, options.by);
     await world.control.acmeAccounts.remove("other", { ...options, cascade: false });
     const host = new URL(other.directoryUrl).host;
-    await expect(revoke()).rejects.toThrow(
-      `there is no ACME account at ${host}, which has issued it`,
-    );
+    await expect(revoke()).rejects.toThrow(`there is no ACME account at its issuer ${host}`);
     await world.addAccount("again", fields);
     await world.control.acmeAccounts.remove("scripted", { ...options, cascade: false });
     await revoke();
@@ -144,7 +142,7 @@ describe("an authority that does not answer", () => {
     });
     const account = { ...record, id: "a", created_at: "", updated_at: "" };
     const parts = { known, now: Date.now, signal: new AbortController().signal, timeoutMs: 300 };
-    const opened = await Authority.open({ account, key: newAccountKey(), eabKey: null }, parts);
+    const opened = await CaClient.open({ account, key: newAccountKey(), eabKey: null }, parts);
     if (holdsAt === "body") authority.bodyGate = held.promise;
     else authority.gate = held.promise;
     const failure = await opened
@@ -153,7 +151,7 @@ describe("an authority that does not answer", () => {
     held.resolve();
     expect(failure).toBeInstanceOf(AcmeFailure);
     expect((failure as AcmeFailure).message).toEndWith(
-      "cannot be asked: it did not answer in time",
+      "cannot be reached: it did not respond in time",
     );
     expect((failure as AcmeFailure).isOutage).toBe(true);
   });

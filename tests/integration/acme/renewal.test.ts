@@ -119,7 +119,7 @@ test("a certificate that lacks one of the names is none, and the next attempt wa
   world.authority.forgotten = "b.test";
   await world.order("shop", { domains: ["a.test", "b.test"] });
   const failed = await world.becomes("shop", "failed");
-  expect(failed.last_error).toContain("the certificate that was issued is not for b.test");
+  expect(failed.last_error).toContain("the issued certificate lacks the name b.test");
   world.pass(60_000);
   expect(world.authority.orders).toHaveLength(1);
 });
@@ -151,7 +151,7 @@ describe("an order that fails", () => {
     world.authority.refusals.push({ status: 429, type: "rateLimited", detail: "slow", headers });
     await world.order("shop");
     const failed = await world.becomes("shop", "failed");
-    expect(failed.last_error).toContain("the authority's limit is reached: slow");
+    expect(failed.last_error).toContain("the CA's rate limit is reached: slow");
     expect(Date.parse(failed.next_attempt_at ?? "") - world.now).toBe(5 * HOUR_MS);
     world.pass(4.9 * HOUR_MS);
     expect(world.authority.orders).toHaveLength(1);

@@ -164,7 +164,7 @@ describe("a target that dies and comes back", () => {
     await eventually(() => told("/deleted").length === 1, SLOW);
     await api.call(`DELETE /services/${service.id}`);
     await eventually(() => told("/deleted").length === 2, SLOW);
-    expect(at("/deleted")[1]?.json.title).toBe("Target 127.0.0.1:11 is not watched any more");
+    expect(at("/deleted")[1]?.json.title).toBe("Target 127.0.0.1:11 is no longer watched");
   }, 30_000);
 });
 
@@ -185,7 +185,7 @@ describe("a share of errors over the threshold", () => {
     expect(at("/errors")[0]?.json).toMatchObject({
       ...{ event: "error_share", status: "firing", object: { kind: "route", name: "shop" } },
     });
-    expect(at("/errors")[0]?.json.title).toMatch(/^Too many errors: [\d.]+ % of the answers/);
+    expect(at("/errors")[0]?.json.title).toMatch(/^Too many errors: [\d.]+ % of the responses/);
     isBroken = false;
     await eventually(async () => {
       for (let n = 0; n < 20; n++) await (await send("shop.test")).text();
@@ -246,7 +246,7 @@ describe("the test of an alert", () => {
     });
     expect(await testOf("signed")).toMatchObject({
       ok: true,
-      message: "127.0.0.1 answered 200",
+      message: "127.0.0.1 returned 200",
     });
     const [last] = at("/signed/canary-path");
     expect(JSON.parse(last?.text ?? "").text).toStartWith("This is a test (test): ");
@@ -260,8 +260,8 @@ describe("the test of an alert", () => {
     answers.set("/moved", () => Response.redirect(url("/target-of-redirect"), 307));
     answers.set("/refused", () => new Response("no", { status: 404 }));
     for (const [name, message] of [
-      ["moved", "127.0.0.1 answers with a redirect (307), which is not followed"],
-      ["refused", "127.0.0.1 refuses the message (404)"],
+      ["moved", "127.0.0.1 returns a redirect (307), which is not followed"],
+      ["refused", "127.0.0.1 rejects the message (404)"],
     ] as const) {
       await alert(name, { events: ["worker_died"] });
       expect(await testOf(name)).toMatchObject({ ok: false, message });
@@ -338,7 +338,7 @@ describe("the test of an alert", () => {
       expect(performance.now() - began).toBeGreaterThanOrEqual(300);
       expect([one, other].map(({ error, message }) => error ?? message).toSorted()).toEqual([
         expect.stringContaining("127.0.0.1 did not answer in time"),
-        'alert "silent" is being tested already',
+        'a test of alert "silent" is in progress',
       ]);
       const body = { config: { timeout: 99 } };
       expect((await api.call("PATCH /alerts/silent", { body })).body.error).toContain(
@@ -374,7 +374,12 @@ describe("an alert", () => {
     ["of something unknown", { events: ["party"] }, {}, "events[0]"],
     ["without an address", {}, { url: undefined }, "config.url"],
     ["to a file", {}, { url: "file:///etc/passwd" }, "config.url: must be an http"],
-    ["with a user in the address", {}, { url: "http://a:b@x/" }, "config.url: must hold no user"],
+    [
+      "with a user in the address",
+      {},
+      { url: "http://a:b@x/" },
+      "config.url: must not hold user information",
+    ],
     [
       "with a field of ours",
       {},
@@ -397,7 +402,7 @@ describe("an alert", () => {
       "with a body that is no JSON",
       {},
       { template: '{"a": ${title}}' },
-      "config.template: is no JSON",
+      "config.template: must be JSON",
     ],
     [
       "of a service that is not there",
@@ -424,7 +429,7 @@ describe("an alert", () => {
       const answer = await api.call("POST /alerts", { body });
       expect([answer.status, answer.body.error]).toEqual([
         400,
-        "config.url: is the management API itself, which is not called",
+        "config.url: is the management API itself, which alerts must not call",
       ]);
     },
   );

@@ -32,7 +32,7 @@ test("a gateway that is short of memory tells it once, and once that it is over"
     expect(received[0]).toMatchObject({
       ...{ event: "overload", status: "firing", title: "Memory is short" },
       object: { kind: "gateway", name: "gateway" },
-      message: "The mark is 9 MiB. New requests are answered with 503.",
+      message: "The limit is 9 MiB. The gateway responds to new requests with 503.",
     });
     await setMark(0);
     await eventually(() => received.length === 2, { deadlineMs: 20_000 });

@@ -190,7 +190,7 @@ describe("what is there already", () => {
     });
     const refusal = async (name: string) =>
       (await api.call("POST /applications", { body: body(name) })).body.error;
-    const tail = "?adopt=1 makes it a part of this";
+    const tail = "?adopt=1 adopts it";
     expect(await refusal("old")).toBe(`service "old" exists already; ${tail}`);
     expect(await refusal("old2")).toBe(`route "old-route" serves Old2.test already; ${tail}`);
     expect(await refusal("old3")).toBe(`certificate "old3 self-signed" exists already; ${tail}`);

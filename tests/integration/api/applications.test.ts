@@ -129,7 +129,7 @@ describe("what is refused", () => {
   const good = { name: "refused", domains: ["refused.test"], upstream: "http://127.0.0.1:1" };
   test.each([
     [{ upstream: undefined }, "upstream: is required, or targets"],
-    [{ targets: [{ host: "a.test", port: 1 }] }, "targets: must be left out beside upstream"],
+    [{ targets: [{ host: "a.test", port: 1 }] }, "targets: must be absent with upstream"],
     [{ upstream: "ftp://a.test" }, "upstream: must be an http:// or https:// address"],
     [{ upstream: "http://a.test/?x" }, "upstream: must be an http:// or https:// address"],
     [{ upstream: "http://a.test:99999" }, "upstream: must have a port from 1 to 65535"],
@@ -142,9 +142,12 @@ describe("what is refused", () => {
       { https: { mode: "certificate", certificate_id: "none" } },
       'https.certificate_id: certificate "none" does not exist',
     ],
-    [{ https: { certificate_id: "x" } }, "https.certificate_id: counts only with"],
-    [{ https: { mode: "acme" } }, 'https.mode: "acme" needs an ACME account that is enabled'],
-    [{ https: { mode: "acme" }, domains: ["single"] }, "domains[0]: cannot have a certificate"],
+    [{ https: { certificate_id: "x" } }, "https.certificate_id: is only valid with"],
+    [{ https: { mode: "acme" } }, 'https.mode: "acme" requires an enabled ACME account'],
+    [
+      { https: { mode: "acme" }, domains: ["single"] },
+      "domains[0]: cannot have an ACME certificate",
+    ],
     [{ drift: [] }, "drift: is set by the gateway and cannot be chosen"],
     [{ parts: [] }, "parts: is not a known field"],
     [{ name: "x".repeat(113) }, "name: must have at most 112 characters"],
@@ -276,7 +279,7 @@ describe("every field has an effect", () => {
     });
     expect([status, body.error]).toEqual([
       400,
-      `https.certificate_id: certificate "${certificate.name}" was made for the mode "auto" and goes with it; name another one, or keep the mode`,
+      `https.certificate_id: certificate "${certificate.name}" belongs to the mode "auto" and is deleted with it; set another one, or leave the mode unchanged`,
     ]);
   });
 
@@ -288,7 +291,7 @@ describe("every field has an effect", () => {
     });
     expect(refused).toMatchObject({
       status: 400,
-      body: { error: 'https.certificate_id: certificate "own" is not one for app.test' },
+      body: { error: 'https.certificate_id: certificate "own" does not cover app.test' },
     });
     const { https, certificate, routes } = await patch({
       domains: ["a.own.test"],

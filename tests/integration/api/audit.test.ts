@@ -163,7 +163,7 @@ describe("a question", () => {
     { query: "?newest=0", error: "newest: must be a number from 1 to 1000" },
     { query: "?newest=1001", error: "newest: must be" },
     { query: "?newest=10&before=x", error: "before: must be" },
-    { query: "?before=5", error: "before: is of use with newest only" },
+    { query: "?before=5", error: "before: is only valid with newest" },
     { query: "?limit=5", error: 'unknown query parameter "limit"' },
   ];
   test.each(wrong)("$query is 400", async ({ query, error }) => {

@@ -74,12 +74,12 @@ describe("an explanation", () => {
       "1 posts false methods: GET is none of POST",
       "2 shop true null",
       '3 beta false headers[0]: X-Beta is absent and not "1"',
-      "4 rest true another route is tried first",
+      "4 rest true another route matches first",
     ]);
     expect(lines).toContainEqual(
       expect.stringMatching(/^\d elsewhere false hosts: shop\.test is none of other\.test$/),
     );
-    expect(lines.at(-1)).toBe("null off false enabled: the route is off");
+    expect(lines.at(-1)).toBe("null off false enabled: the route is disabled");
   });
 
   test.each([

@@ -20,11 +20,7 @@ const countries = put("countries.mmdb", countryDatabase({ "203.0.113.0/24": "DE"
 const networks = put("networks.mmdb", asnDatabase({ "203.0.113.0/24": 64_500 }));
 
 test.each([
-  [
-    "there is none",
-    { country_db: join(directory, "none") },
-    "geoip.country_db: there is no such file",
-  ],
+  ["there is none", { country_db: join(directory, "none") }, "geoip.country_db: does not exist"],
   ["it is a directory", { asn_db: directory }, "geoip.asn_db: is not a file"],
   [
     "it is something else",

@@ -45,7 +45,7 @@ test("an instance is stored with all defaults, found by id and label, replaced a
 });
 
 test.each([
-  [{ name: "no-such" }, 400, 'name: there is no plugin "no-such"'],
+  [{ name: "no-such" }, 400, 'name: plugin "no-such" does not exist'],
   [{ name: "key-auth", config: { nope: 1 } }, 400, "config.nope: is not a known field"],
   [{ name: "key-auth", config: [] }, 400, "config: must be an object"],
   [{ name: "key-auth", config: { header_names: ["a b"] } }, 400, "config.header_names[0]: must be"],
@@ -115,7 +115,7 @@ describe("schemas", () => {
       defaults: { header_names: ["X-API-Key", "apikey"], query_names: [] },
     });
     const none = await api.call("GET /plugins/schemas/none");
-    expect([none.status, none.body.error]).toEqual([404, 'there is no plugin "none"']);
+    expect([none.status, none.body.error]).toEqual([404, 'plugin "none" does not exist']);
   });
 
   test("are read only, and an instance with that label is found by its id", async () => {

@@ -76,7 +76,7 @@ describe("signing in", () => {
       if (response.status !== 429) continue;
       expect(Number(response.headers.get("retry-after"))).toBeWithin(1, 301);
       expect(await response.json()).toEqual({
-        error: "too many attempts to sign in failed; try again later",
+        error: "too many failed sign-ins; try again later",
       });
     }
     // The failures of the tests above came from this address as well.

@@ -73,7 +73,7 @@ describe("POST /users", () => {
     {
       why: "a common password",
       fields: { password: "Password123!" },
-      error: "password: is too easy to guess",
+      error: "password: is too common",
     },
     {
       why: "the e-mail address as the password",

@@ -252,7 +252,9 @@ describe("a target that cannot be reached", () => {
 describe("failures in a row", () => {
   /** Two targets with the default policy; the first misbehaves all the time. */
   async function misbehaving(does: Answer | Answerer, requests: number, bytes = GET) {
-    const scene = await startTargetScene({ service: { collect_bytes: 0, retries: { count: 0 } } });
+    const scene = await startTargetScene({
+      service: { response_buffer_bytes: 0, retries: { count: 0 } },
+    });
     scene.origins[0]!.answer = does;
     for (let count = 0; count < requests; count++) await scene.send(bytes);
     return scene;

@@ -7,7 +7,7 @@ let scene: ScriptedScene;
 let streaming: ScriptedScene;
 beforeAll(async () => {
   scene = await startScriptedScene();
-  streaming = await startScriptedScene({ service: { collect_bytes: 0 } });
+  streaming = await startScriptedScene({ service: { response_buffer_bytes: 0 } });
 });
 afterAll(() => Promise.all([scene.stop(), streaming.stop()]));
 

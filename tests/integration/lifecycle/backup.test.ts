@@ -93,7 +93,7 @@ describe("a backup", () => {
         const { code, stdout, stderr } = await backup(file);
         expect([code, stderr]).toEqual([0, ""]);
         expect(stdout).toMatch(/holds revision \d+, \d+ bytes\./);
-        expect(stdout).toMatch(/needs the key [0-9a-f]{8}, which is .*secret\.key\./);
+        expect(stdout).toMatch(/need the key [0-9a-f]{8}, which is .*secret\.key\./);
         expect(statSync(file).mode & 0o777).toBe(0o600);
         using database = new Database(file, { readonly: true });
         const count = (table: string) =>
@@ -166,7 +166,7 @@ describe("a backup", () => {
     expect((await backup(file)).code).toBe(0);
     const path = restored(file, "without-key", "");
     await expect(startGateway({ dataDir: path, workers: 1 })).rejects.toThrow(
-      /stored secrets are encrypted under the key [0-9a-f]{8}/,
+      /stored secrets are encrypted with the key [0-9a-f]{8}/,
     );
   });
 
@@ -175,7 +175,7 @@ describe("a backup", () => {
     writeFileSync(file, "mine");
     const refused = await backup(file);
     expect([refused.code, refused.stdout]).toEqual([1, ""]);
-    expect(refused.stderr).toContain("is there already; --force replaces it");
+    expect(refused.stderr).toContain("exists; --force replaces it");
     expect(readFileSync(file, "utf8")).toBe("mine");
     expect((await backup(file, "--force")).code).toBe(0);
     expect(statSync(file).mode & 0o777).toBe(0o600);

@@ -90,7 +90,7 @@ test("an instance is named by its id too, and the others keep what they have", a
 
 test.each([
   [{ plugin_id: "nobody" }, 'plugin_id: plugin "nobody" does not exist'],
-  [{ key: "a/b", tag: "c" }, "tag: cannot go together with key"],
+  [{ key: "a/b", tag: "c" }, "tag: cannot be combined with key"],
   [{ key: "bad host/x" }, "key: must be host/path, or /path for any host"],
   [{ key: "" }, "key: must"],
   [{ what: 1 }, "what: is not a known field"],

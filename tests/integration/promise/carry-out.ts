@@ -64,11 +64,11 @@ export function worldOf(everything: Record<string, string>): WorldState {
   const nameOf = new Map(services.map(({ id, name }) => [id, name]));
   return {
     services: Object.fromEntries(
-      services.map(({ name, enabled, collect_bytes, targets }) => [
+      services.map(({ name, enabled, response_buffer_bytes, targets }) => [
         name,
         {
           enabled,
-          collect_bytes,
+          response_buffer_bytes,
           targets: Object.fromEntries(targets.map((target) => [target.port, target.enabled])),
         },
       ]),

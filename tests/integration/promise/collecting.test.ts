@@ -10,7 +10,7 @@ import { type Origin, type OriginOptions, reply, startOrigin } from "../../suppo
 import { eventually } from "../../support/poll.ts";
 import { connectRaw, parseResponse, type ParsedResponse } from "../../support/raw-http.ts";
 
-const DEFAULT_COLLECT_BYTES = 1_048_576;
+const DEFAULT_RESPONSE_BUFFER_BYTES = 1_048_576;
 const get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 
 const cleanups: (() => unknown)[] = [];
@@ -72,31 +72,51 @@ function withoutChunks(text: string): string {
 }
 
 test.each([
-  { bytes: 1, collect: DEFAULT_COLLECT_BYTES, why: "a short body" },
-  { bytes: 14_999, collect: DEFAULT_COLLECT_BYTES, why: "the longest that is written as bytes" },
-  { bytes: 15_000, collect: DEFAULT_COLLECT_BYTES, why: "the shortest that is written directly" },
-  { bytes: 300_000, collect: DEFAULT_COLLECT_BYTES, why: "several reads" },
-  { bytes: DEFAULT_COLLECT_BYTES, collect: DEFAULT_COLLECT_BYTES, why: "exactly the default" },
+  { bytes: 1, collect: DEFAULT_RESPONSE_BUFFER_BYTES, why: "a short body" },
+  {
+    bytes: 14_999,
+    collect: DEFAULT_RESPONSE_BUFFER_BYTES,
+    why: "the longest that is written as bytes",
+  },
+  {
+    bytes: 15_000,
+    collect: DEFAULT_RESPONSE_BUFFER_BYTES,
+    why: "the shortest that is written directly",
+  },
+  { bytes: 300_000, collect: DEFAULT_RESPONSE_BUFFER_BYTES, why: "several reads" },
+  {
+    bytes: DEFAULT_RESPONSE_BUFFER_BYTES,
+    collect: DEFAULT_RESPONSE_BUFFER_BYTES,
+    why: "exactly the default",
+  },
   { bytes: 1_000_000, collect: 1_000_000, why: "exactly the limit of the service" },
   { bytes: 1, collect: 0, why: "there at once, so that there is nothing to stream" },
   { bytes: 0, collect: 0, why: "nothing to stream" },
 ])(
   "$bytes bytes arrive with their length when up to $collect are collected: $why",
   async ({ bytes, collect }) => {
-    const response = await ask(await scene(reply(bodyOf(bytes)), { collect_bytes: collect }));
+    const response = await ask(
+      await scene(reply(bodyOf(bytes)), { response_buffer_bytes: collect }),
+    );
     expect([response.status, response.header("content-length")]).toEqual([200, String(bytes)]);
     expect(response.body === bodyOf(bytes)).toBe(true);
   },
 );
 
 test.each([
-  { bytes: DEFAULT_COLLECT_BYTES + 1, collect: DEFAULT_COLLECT_BYTES, why: "over the default" },
+  {
+    bytes: DEFAULT_RESPONSE_BUFFER_BYTES + 1,
+    collect: DEFAULT_RESPONSE_BUFFER_BYTES,
+    why: "over the default",
+  },
   { bytes: 1_000_001, collect: 1_000_000, why: "over the limit of the service" },
   { bytes: 1_000_000, collect: 0, why: "nothing is collected" },
 ])(
   "$bytes bytes are streamed when up to $collect are collected: $why",
   async ({ bytes, collect }) => {
-    const response = await ask(await scene(reply(bodyOf(bytes)), { collect_bytes: collect }));
+    const response = await ask(
+      await scene(reply(bodyOf(bytes)), { response_buffer_bytes: collect }),
+    );
     expect([response.status, isStreamed(response)]).toEqual([200, true]);
     expect(withoutChunks(response.body) === bodyOf(bytes)).toBe(true);
   },
@@ -230,7 +250,7 @@ test("an answer that ends with its connection is streamed", async () => {
 
 test("a body that does not fit into the worker's budget is streamed, and the next that fits is collected", async () => {
   const budget = 900_000;
-  const settings = { limits: { collect_budget_bytes: budget } };
+  const settings = { limits: { response_buffer_budget_bytes: budget } };
   const from = await scene(null, {}, settings);
   for (const [bytes, isWhole] of [
     [budget + 1, false],
@@ -253,7 +273,7 @@ test.each([
 ])(
   "the budget is free again after a body that was not collected to its end: $why",
   async ({ end }) => {
-    const from = await scene(null, {}, { limits: { collect_budget_bytes: 900_000 } });
+    const from = await scene(null, {}, { limits: { response_buffer_budget_bytes: 900_000 } });
     const client = await open(from);
     client.write(get);
     const target = await answering(from);
@@ -267,7 +287,7 @@ test.each([
 );
 
 test("the budget is free again after the client of a collected body has gone", async () => {
-  const from = await scene(null, {}, { limits: { collect_budget_bytes: 900_000 } });
+  const from = await scene(null, {}, { limits: { response_buffer_budget_bytes: 900_000 } });
   const client = await open(from);
   client.write(get);
   const target = await answering(from);

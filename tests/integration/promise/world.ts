@@ -4,7 +4,7 @@ import type { Random } from "../../support/random.ts";
 /** A target is known by its port, which no other target of its service has. */
 export interface ServiceState {
   readonly enabled: boolean;
-  readonly collect_bytes: number;
+  readonly response_buffer_bytes: number;
   /** Port -> whether the target is enabled. */
   readonly targets: Readonly<Record<number, boolean>>;
 }
@@ -42,7 +42,7 @@ export interface Mutation {
   readonly after: WorldState;
 }
 
-const DEFAULT_COLLECT_BYTES = 1_048_576;
+const DEFAULT_RESPONSE_BUFFER_BYTES = 1_048_576;
 const any = "any.test";
 
 /** Every address of the world and what is to be had there. No two routes share one. */
@@ -205,7 +205,7 @@ export class Mutations {
     const old = state.services[name]!;
     const change = this.#random.chance(0.5)
       ? { enabled: !old.enabled }
-      : { collect_bytes: this.#random.between(0, 100_000) };
+      : { response_buffer_bytes: this.#random.between(0, 100_000) };
     return {
       method: "PATCH",
       path: `/api/v1/services/${name}`,
@@ -289,7 +289,7 @@ export class Mutations {
     const targets: Record<number, boolean> = {};
     for (let left = this.#random.between(1, 4); left > 0; left--)
       targets[this.#random.pick(this.#ports)] = true;
-    return { enabled: true, collect_bytes: DEFAULT_COLLECT_BYTES, targets };
+    return { enabled: true, response_buffer_bytes: DEFAULT_RESPONSE_BUFFER_BYTES, targets };
   }
 
   #routeOf(state: WorldState): string {
@@ -315,9 +315,9 @@ const routeDocument = ({ service, paths, hosts, enabled }: RouteState) => ({
   enabled,
 });
 
-const serviceDocument = ({ enabled, collect_bytes, targets }: ServiceState) => ({
+const serviceDocument = ({ enabled, response_buffer_bytes, targets }: ServiceState) => ({
   enabled,
-  collect_bytes,
+  response_buffer_bytes,
   targets: Object.entries(targets).map(([port, isOn]) => ({
     host: "127.0.0.1",
     port: Number(port),

@@ -140,7 +140,7 @@ describe.each([
     expect((await using(first.stdout)).status).toBe(200);
 
     const third = await run(["token", "--rotate"]);
-    expect([third.code, third.stderr.includes("worth nothing")]).toEqual([0, true]);
+    expect([third.code, third.stderr.includes("is invalid now")]).toEqual([0, true]);
     expect((await using(first.stdout)).status).toBe(401);
     expect((await using(third.stdout)).status).toBe(200);
   });
@@ -165,12 +165,12 @@ describe.each([
     expect(await status()).toBe(403);
     const opened = await run(["reset-admin-networks"]);
     expect([opened.code, opened.stdout]).toEqual([0, ""]);
-    expect(opened.stderr).toContain("Any address may use the management API now");
+    expect(opened.stderr).toContain("Every address may use the management API now");
     expect((await done(gateway, "GET /settings", session)).admin_allowed_cidrs).toEqual([]);
 
     // It never shuts anybody out who was in.
     const again = await run(["reset-admin-networks", "--allow", "192.0.2.1"]);
-    expect([again.code, again.stderr]).toEqual([0, "Nothing to do: no address was refused.\n"]);
+    expect([again.code, again.stderr]).toEqual([0, "Nothing to do: every address is allowed.\n"]);
     expect(await status()).toBe(200);
   });
 
@@ -276,7 +276,7 @@ describe("the local socket", () => {
       writeFileSync(join(dataDir, "control.sock"), "");
       const { code, stderr } = await runCommand(["token", "--data-dir", dataDir]);
       expect(code).toBe(1);
-      expect(stderr).toContain("was not made by the gateway");
+      expect(stderr).toContain("was not created by the gateway");
     } finally {
       rmSync(dataDir, { recursive: true, force: true });
     }

@@ -53,7 +53,7 @@ describe("the key of secrets", () => {
     const before = keyFile();
     const { code, stdout, stderr } = await rotate();
     expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toMatch(/under the key [0-9a-f]{8} now, no longer under [0-9a-f]{8}/);
+    expect(stdout).toMatch(/with the key [0-9a-f]{8} now, not with [0-9a-f]{8} any more/);
     expect(keyFile()).not.toBe(before);
     expect(statSync(join(dataDir, "secret.key")).mode & 0o777).toBe(0o600);
     await gateway.start();
@@ -68,7 +68,7 @@ describe("the key of secrets", () => {
     const args = ["serve", "--data-dir", dataDir, "--admin", "127.0.0.1:0", "--workers", "1"];
     const { code, stderr } = await runCommand(args, { env: wrong });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/under the key [0-9a-f]{8}, which was expected in SLUICE_SECRET_KEY/);
+    expect(stderr).toMatch(/with the key [0-9a-f]{8}, which was expected in SLUICE_SECRET_KEY/);
     expect(stderr).not.toContain("11".repeat(8));
     await gateway.start();
     await expectReadable();

@@ -252,7 +252,7 @@ describe("JSON that programs read in different ways", () => {
       "POST",
       "/services",
       `{${service},"description":"\\ud800"}`,
-      "description: holds half a character",
+      "description: holds a lone surrogate",
     ],
     [
       "POST",
@@ -351,7 +351,7 @@ describe("the management API", () => {
       );
       const answer = await visit("loop.example.org", "/api/v1/admin/status");
       expect(answer).toStartWith("HTTP/1.1 403 ");
-      expect(answer).toContain("requests that the gateway itself passes on are not accepted");
+      expect(answer).toContain("requests that the gateway itself proxies are not accepted");
     } finally {
       hop.stop(true);
     }

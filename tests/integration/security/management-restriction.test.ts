@@ -149,7 +149,7 @@ describe("a new start", () => {
     const refused = "the configuration file was not applied";
     await eventually(() => gateway.log.some(({ message }) => message === refused));
     const line = gateway.log.find(({ message }) => message === refused);
-    expect(line?.["error"]).toContain("settings.admin_allowed_cidrs: must name a network");
+    expect(line?.["error"]).toContain("settings.admin_allowed_cidrs: must hold a network");
     expect((await gateway.ok("GET", SETTINGS)).admin_allowed_cidrs).toEqual(["127.0.0.0/8"]);
     // The next start serves what the file says, and holds the management API back.
     await gateway.restart(args);
@@ -271,7 +271,7 @@ describe("an existing data directory", () => {
 describe("a change of the restriction", () => {
   const elsewhere = ["203.0.113.0/24"];
   const shutOut =
-    "would shut out 127.0.0.1, where this request comes from; ?force=1 makes the change all the same";
+    "would lock out 127.0.0.1, the client of this request; ?force=1 makes the change anyway";
 
   test("that shuts out its own caller asks for ?force=1, whatever way it comes", async () => {
     const gateway = await started({});
@@ -352,7 +352,7 @@ describe("a change of the restriction", () => {
     ] as const) {
       const response = await gateway.api(method, path, body);
       expect([path, response.status]).toEqual([path, 409]);
-      expect(await response.text()).toContain("admin_allowed_cidrs: must name a network");
+      expect(await response.text()).toContain("admin_allowed_cidrs: must hold a network");
     }
     // All addresses may be named, and that is warned of: in the reply, the log and the status.
     const everybody = { admin_allowed_cidrs: ["0.0.0.0/0", "::/0"] };
@@ -422,7 +422,7 @@ describe("sluice reset-admin-networks", () => {
     expect((await gateway.api("GET", SETTINGS)).status).toBe(403);
     const bare = await reset(gateway);
     expect([bare.code, bare.stdout]).toEqual([0, `${[elsewhere, ...privates].join("\n")}\n`]);
-    expect(bare.stderr).toContain("at once and without a restart");
+    expect(bare.stderr).toContain("now, without a restart");
     expect(await stored(gateway)).toEqual([elsewhere, ...privates]);
     await reset(gateway, "--allow", "any");
     expect(await statusOf(gateway)).toMatchObject({ management_access: "any" });
@@ -444,7 +444,7 @@ describe("sluice reset-admin-networks", () => {
     expect(await statusOf(gateway)).toMatchObject({ management_access: "held_back" });
     const given = await reset(gateway, "--allow", "private");
     expect([given.code, given.stdout]).toEqual([0, `${privates.join("\n")}\n`]);
-    expect(given.stderr).toContain("once the gateway is restarted");
+    expect(given.stderr).toContain("After a restart");
     await gateway.restart(["--admin", "0.0.0.0:0", OPEN]);
     expect(await statusOf(onLoopback(gateway))).toMatchObject({ management_access: "restricted" });
   });

@@ -243,7 +243,7 @@ describe("the role of a user", () => {
       detail: { kept_role: "admin", reason: expect.stringContaining("last admin") },
     });
     expect(login).toMatchObject({ action: "login", result: "ok" });
-    expect(world.log.some((line) => line.includes("keeps the old one"))).toBe(true);
+    expect(world.log.some((line) => line.includes("role is unchanged"))).toBe(true);
   });
 
   test("of one of two admins is lowered", async () => {

@@ -59,7 +59,7 @@ describe("a broken document", () => {
     {
       why: "a value under another key",
       text: "format: 1\nsecrets:\n  - name: kept\n    sealed_value: sealed:1:00000000:AAAA\n",
-      says: "secrets[0].sealed_value: is not encrypted under the key of this gateway (line 4)",
+      says: "secrets[0].sealed_value: is not encrypted with the key of this gateway (line 4)",
     },
     {
       why: "no YAML",

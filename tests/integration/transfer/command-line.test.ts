@@ -121,7 +121,7 @@ describe("the commands", () => {
     {
       args: ["export", "--url", "http://127.0.0.1:1"],
       code: 1,
-      says: "http://127.0.0.1:1 does not answer",
+      says: "http://127.0.0.1:1 does not respond",
     },
     { args: ["export", "--url", "ftp://x"], code: 2, says: "--url: must be an http" },
   ])("$args ends with code $code", async ({ args, code, says }) => {
@@ -159,7 +159,7 @@ describe("the commands", () => {
     const refused = await run(["export"]);
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      "sluice: authentication is required; SLUICE_TOKEN must hold a token\n",
+      "sluice: authentication is required; set SLUICE_TOKEN to a valid token\n",
     ]);
     const made = await runCommand(["token", "--data-dir", gateway?.dataDir ?? ""]);
     expect((await run(["export"], { env: { SLUICE_TOKEN: made.stdout.trim() } })).code).toBe(0);

@@ -44,7 +44,7 @@ describe("parseFlags", () => {
     { argv: ["-x"], says: 'unexpected argument "-x"' },
     { argv: ["--data-dir"], says: "--data-dir needs a value: DIR" },
     { argv: ["--data-dir=a", "--data-dir=b"], says: "--data-dir is given twice" },
-    { argv: ["--force=yes"], says: "--force takes no value" },
+    { argv: ["--force=yes"], says: "--force has no value" },
   ])("refuses $argv", ({ argv, says }) => {
     expect(() => parseFlags(flags, argv, {})).toThrow(new UsageError(says));
   });
@@ -114,7 +114,7 @@ describe("serve", () => {
 
   test.each([
     { argv: ["--dns-exec", "true"], says: "--dns-exec: must be the absolute path of a program" },
-    { argv: ["--dns-exec", "/etc"], says: "/etc is no file that may be run" },
+    { argv: ["--dns-exec", "/etc"], says: "/etc is not an executable file" },
     { argv: ["--workers", "0"], says: "--workers: must be a whole number from 1 to 256" },
     { argv: ["--workers", "two"], says: "--workers: must be" },
     { argv: ["--workers", "1e2"], says: "--workers: must be" },

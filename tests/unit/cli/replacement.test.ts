@@ -45,10 +45,10 @@ test("a process that hangs is ended after its time, and another one may be tried
 test("only one is tried at a time, by whoever it was started", async () => {
   const { replacement } = scene();
   const first = replacement.replace(hanging).catch(String);
-  await expect(replacement.replace(hanging)).rejects.toThrow("is being replaced already");
+  await expect(replacement.replace(hanging)).rejects.toThrow("upgrade is already in progress");
   replacement.abandon();
   expect(await first).toContain("the gateway stops");
-  await expect(replacement.replace(hanging)).rejects.toThrow("is being replaced already");
+  await expect(replacement.replace(hanging)).rejects.toThrow("upgrade is already in progress");
 });
 
 test("the steps come in their order, and no other process can take one", async () => {

@@ -119,9 +119,9 @@ describe("a change of the restriction", () => {
   test("that shuts out its own caller asks for ?force=1", () => {
     const change = changed(localAccess, [], ["10.0.0.0/8"]);
     expect(() => change("127.0.0.1")).toThrow(
-      "admin_allowed_cidrs: would shut out 127.0.0.1, where this request comes from; ?force=1 makes",
+      "admin_allowed_cidrs: would lock out 127.0.0.1, the client of this request; ?force=1 makes",
     );
-    expect(() => change("::ffff:127.0.0.1")).toThrow("would shut out");
+    expect(() => change("::ffff:127.0.0.1")).toThrow("would lock out");
     expect(change("127.0.0.1", true)).toEqual([]);
     expect(change("10.9.9.9")).toEqual([]);
     expect(change("::ffff:10.9.9.9")).toEqual([]);
@@ -130,7 +130,7 @@ describe("a change of the restriction", () => {
 
   test("that falls back to the networks of the start asks as well", () => {
     const change = changed(remote(["192.168.0.0/16"]), ["10.0.0.0/8"], []);
-    expect(() => change("10.0.0.1")).toThrow("would shut out 10.0.0.1");
+    expect(() => change("10.0.0.1")).toThrow("would lock out 10.0.0.1");
     expect(change("192.168.1.1")).toEqual([]);
   });
 
@@ -141,7 +141,7 @@ describe("a change of the restriction", () => {
       ["127.0.0.1", true],
       [null, true],
     ] as const)
-      expect(() => change(address, force)).toThrow("admin_allowed_cidrs: must name a network");
+      expect(() => change(address, force)).toThrow("admin_allowed_cidrs: must hold a network");
     for (const access of [localAccess, heldBack, remote(privateNetworks)])
       expect(changed(access, ["10.0.0.0/8"], [])("10.0.0.1")).toEqual([]);
   });

@@ -155,9 +155,9 @@ describe("a change of keys", () => {
       "SLUICE_NEW_SECRET_KEY: must hold the new key",
     );
     expect(() => rotate({ SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: old })).toThrow(
-      "in use already",
+      "must differ from the present key",
     );
-    expect(() => rotate({ SLUICE_NEW_SECRET_KEY: fresh })).toThrow("only used together");
+    expect(() => rotate({ SLUICE_NEW_SECRET_KEY: fresh })).toThrow("only valid together");
     const next = rotate(env);
     expect(store.sealedKeyIds()).toEqual(new Set([next.keyId]));
     expect(readdirSync(directory.path).filter((name) => name.startsWith("secret"))).toEqual([]);

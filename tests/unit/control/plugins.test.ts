@@ -66,7 +66,7 @@ describe("a configuration", () => {
   });
 
   test.each([
-    ["an unknown plugin", { name: "none" }, 'name: there is no plugin "none"'],
+    ["an unknown plugin", { name: "none" }, 'name: plugin "none" does not exist'],
     ["a wrong number", { config: { limit: 11 } }, "config.limit: must be an integer from 1 to 10"],
     ["an unknown field", { config: { nope: 1 } }, "config.nope: is not a known field"],
     ["a list", { config: [] }, "config: must be an object"],
@@ -350,5 +350,5 @@ test("plugins are described by name, with defaults and the kinds of texts", () =
     required: ["key"],
     properties: { key: { type: "string", writeOnly: true, "x-kind": "secret" } },
   });
-  expect(() => plugins.description("none")).toThrow('there is no plugin "none"');
+  expect(() => plugins.description("none")).toThrow('plugin "none" does not exist');
 });

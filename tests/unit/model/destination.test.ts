@@ -87,10 +87,10 @@ describe("a secret is sent to all destination fields of its object", () => {
   });
 });
 
-test("the place of a secret is the same for all items of a list and all free names", () => {
+test("the pattern of a secret is the same for all items of a list and all free names", () => {
   const headers = { A: secretIn("sealed:0"), "12": secretIn("sealed:1") };
   const uses = secretUses(schema, object({ sinks: [{ url: "u", headers }] }));
-  expect(new Set(uses.map(({ place }) => place))).toEqual(new Set(["sinks[].headers[]"]));
+  expect(new Set(uses.map(({ pattern }) => pattern))).toEqual(new Set(["sinks[].headers[]"]));
   expect(uses.map(({ path }) => path).toSorted()).toEqual([
     "sinks[0].headers.12",
     "sinks[0].headers.A",

@@ -30,8 +30,8 @@ describe("a text in which programs see different things", () => {
     ['{"port":9007199254740993}', "port: is a number beyond what can be represented exactly"],
     ['{"a":[1,-18446744073709551617]}', "a[1]: is a number beyond what can be represented exactly"],
     ['{"a":1e400}', "a: is a number beyond what can be represented exactly"],
-    ['{"a":["\\ud800"]}', "a[0]: holds half a character"],
-    ['{"a\\udc00":1}', "holds half a character"],
+    ['{"a":["\\ud800"]}', "a[0]: holds a lone surrogate"],
+    ['{"a\\udc00":1}', "holds a lone surrogate"],
     ['{"a":1e20}', "a: is a number beyond what can be represented exactly"],
   ])("%s", (text, message) => {
     expect(() => parseJson(text)).toThrow(message);

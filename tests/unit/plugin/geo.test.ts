@@ -123,12 +123,12 @@ test("a file that is missing is said once, and found when it comes", async () =>
   expect(geo.asn("203.0.113.9")).toBeNull();
   put("n", networks);
   await eventually(() => geo.asn("203.0.113.9") === 64_500);
-  expect(log).toEqual(["warn cannot open a GeoIP database: geoip.asn_db there is no such file"]);
+  expect(log).toEqual(["warn cannot open a GeoIP database: geoip.asn_db does not exist"]);
 });
 
 describe("a database", () => {
   const unusable: (readonly [string, () => string, GeoKind, string])[] = [
-    ["a file that is not there", () => join(directory, "none"), "country", "there is no such file"],
+    ["a file that is not there", () => join(directory, "none"), "country", "does not exist"],
     ["a directory", () => directory, "country", "is not a file"],
     ["a device that never ends", () => "/dev/zero", "country", "is not a file"],
     ["an empty file", () => put("x", ""), "country", "is not a MaxMind database"],

@@ -20,7 +20,7 @@ interface Entry {
   readonly onError: "open" | "closed";
   /** By path. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** What this product adds, see docs/decisions/0013-beyond-the-catalogue.md. */
+  /** What this product adds, see docs/decisions/0013-plugins-beyond-the-specification.md. */
   readonly added?: Readonly<Record<string, unknown>>;
 }
 

@@ -53,14 +53,26 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
   { fields: { paths: [prefix("api")] }, path: "paths[0].value", says: 'must start with "/"' },
   { fields: { paths: [prefix("/a?b")] }, path: "paths[0].value", says: "must not have a query" },
   { fields: { paths: [prefix("/a#b")] }, path: "paths[0].value", says: "must not have a fragment" },
-  { fields: { paths: [prefix("/a/../b")] }, path: "paths[0].value", says: "compared in: /b" },
-  { fields: { paths: [exact("/%7euser")] }, path: "paths[0].value", says: "compared in: /~user" },
+  {
+    fields: { paths: [prefix("/a/../b")] },
+    path: "paths[0].value",
+    says: "must be in canonical form: /b",
+  },
+  {
+    fields: { paths: [exact("/%7euser")] },
+    path: "paths[0].value",
+    says: "must be in canonical form: /~user",
+  },
   {
     fields: { paths: [exact("/café au lait")] },
     path: "paths[0].value",
-    says: "compared in: /caf%C3%A9%20au%20lait",
+    says: "must be in canonical form: /caf%C3%A9%20au%20lait",
   },
-  { fields: { paths: [exact("/a{b}")] }, path: "paths[0].value", says: "compared in: /a%7Bb%7D" },
+  {
+    fields: { paths: [exact("/a{b}")] },
+    path: "paths[0].value",
+    says: "must be in canonical form: /a%7Bb%7D",
+  },
   { fields: { paths: [exact("/a%zz")] }, path: "paths[0].value", says: "no malformed escapes" },
   { fields: { paths: [exact("/..%2Fb")] }, path: "paths[0].value", says: "no dot segments" },
   { fields: { paths: [prefix("/a//b")] }, path: "paths[0].value", says: 'by one "/": /a/b' },
@@ -110,7 +122,11 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
   },
   { fields: { prefix_rewrite: "new" }, path: "prefix_rewrite", says: 'must start with "/"' },
   { fields: { prefix_rewrite: "/a?b" }, path: "prefix_rewrite", says: "without a query" },
-  { fields: { prefix_rewrite: "/a/../b" }, path: "prefix_rewrite", says: "must be in the form" },
+  {
+    fields: { prefix_rewrite: "/a/../b" },
+    path: "prefix_rewrite",
+    says: "must be in canonical form",
+  },
   { fields: { prefix_rewrite: "/a//b" }, path: "prefix_rewrite", says: "separate segments" },
   {
     fields: { prefix_rewrite: "/a", strip_path: true },

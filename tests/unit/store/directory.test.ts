@@ -100,9 +100,9 @@ describe("the lock", () => {
     {
       using second = openStore(dir.path);
       expect(second.store.load().revision).toBe(1);
-      expect(() => first.store.takeBack(1)).toThrow("is in use by another sluice");
+      expect(() => first.store.reclaim(1)).toThrow("is in use by another sluice");
     }
-    expect(first.store.takeBack(1)).toBeNull();
+    expect(first.store.reclaim(1)).toBeNull();
     expect(() => openStore(dir.path)).toThrow("is in use by another sluice");
   });
 
@@ -117,7 +117,7 @@ describe("the lock", () => {
     const other = new Database(join(dir.path, "sluice.db"));
     other.run(left.sql);
     other.close();
-    expect(first.store.takeBack(1)).toContain(left.problem);
+    expect(first.store.reclaim(1)).toContain(left.problem);
   });
 });
 

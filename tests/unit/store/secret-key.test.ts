@@ -41,7 +41,7 @@ describe("a key file", () => {
     using directory = temporaryDirectory();
     load(directory.path);
     chmodSync(secretKeyPath(directory.path), mode);
-    expect(() => load(directory.path)).toThrow("close it with chmod 600");
+    expect(() => load(directory.path)).toThrow("run chmod 600");
     expect(statSync(secretKeyPath(directory.path)).mode & 0o777).toBe(mode);
   });
 
@@ -62,7 +62,7 @@ describe("a key file", () => {
     using directory = temporaryDirectory();
     put(directory.path, "secret.key", keyOf(1));
     const refusal = () => load(directory.path, usedBy(keyOf(2)));
-    expect(refusal).toThrow(`under the key ${idOf(keyOf(2))}`);
+    expect(refusal).toThrow(`with the key ${idOf(keyOf(2))}`);
     expect(refusal).toThrow(`expected in ${secretKeyPath(directory.path)}`);
     expect(refusal).toThrow(`the key there is ${idOf(keyOf(1))}`);
   });

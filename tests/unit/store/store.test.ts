@@ -6,13 +6,18 @@ import { join } from "node:path";
 import { undoOf } from "../../../src/control/undo.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { decode } from "../../../src/model/decode.ts";
+import { type Application, applicationRecord } from "../../../src/model/application.ts";
+import { type Plugin, pluginInput } from "../../../src/model/plugin.ts";
+import type { Service } from "../../../src/model/service.ts";
 import { type User, userRecord } from "../../../src/model/user.ts";
 import { Pace } from "../../../src/pace.ts";
 import { inspectStore } from "../../../src/store/inspect.ts";
+import { RevisionTable } from "../../../src/store/revisions.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   at,
+  changeOf,
   commitOf,
   firstCommit,
   openStore,
@@ -246,6 +251,57 @@ describe("documents of an older program", () => {
     expect([...config.services.values()]).toEqual([shop, blog]);
     expect(config.settings).toEqual(settingsOf());
     expect(fixture.store.load().config).toEqual(config);
+  });
+
+  test("are brought to the present names of their fields, history and applications too", () => {
+    using dir = temporaryDirectory();
+    const service: Service = { ...shop, response_buffer_bytes: 7 };
+    const settings = settingsOf({ limits: { response_buffer_budget_bytes: 9 } });
+    const { updated_at, created_at, id, ...fields } = service;
+    const application: Application = {
+      ...decode(applicationRecord, {
+        name: "shop",
+        domains: ["shop.test"],
+        parts: [{ role: "service", service_id: id, fields }],
+      }),
+      ...{ id: Bun.randomUUIDv7(), created_at, updated_at },
+    };
+    const config = { headers: { collect_bytes: "5", collect_budget_bytes: "6" } };
+    const plugin: Plugin = {
+      ...decode(pluginInput, { name: "response-headers", config }),
+      ...{ id: Bun.randomUUIDv7(), created_at, updated_at },
+    };
+    const change = {
+      services: upsert(service),
+      applications: upsert(application),
+      plugins: upsert(plugin),
+      settings,
+    };
+    const undo = changeOf({ services: upsert({ ...service, path: "/before" }), settings });
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit({ ...commitOf(2, change), undo });
+    }
+    const formerly = (column: string) =>
+      `replace(replace(${column}, '"response_buffer_bytes":', '"collect_bytes":'), '"response_buffer_budget_bytes":', '"collect_budget_bytes":')`;
+    edit(dir.path, [
+      ...["services", "applications", "settings"].map(
+        (table) => `UPDATE ${table} SET document = ${formerly("document")}`,
+      ),
+      `UPDATE revisions SET change = ${formerly("change")}`,
+      "UPDATE meta SET value = 'older' WHERE key = 'document_format'",
+      "PRAGMA user_version = 7",
+    ]);
+    using fixture = openStore(dir.path);
+    const loaded = fixture.store.load().config;
+    expect([...loaded.services.values()]).toEqual([service]);
+    expect([...loaded.applications.values()]).toEqual([application]);
+    expect([...loaded.plugins.values()]).toEqual([plugin]);
+    expect(loaded.settings).toEqual(settings);
+    const row = fixture.store.with((context) => new RevisionTable(context)).get(2);
+    expect(row?.change).toEqual(change);
+    expect(row?.undo).toEqual({ services: undo.services, settings });
   });
 
   test("give users their key anew: the case of A to Z tells nobody apart, all else does", () => {

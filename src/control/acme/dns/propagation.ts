@@ -1,4 +1,4 @@
-// Waits until a TXT record can be seen where certificate authorities look: at all servers of its zone. Knows no provider.
+// Waits until a TXT record can be seen where CAs look: at all servers of its zone. Knows no provider.
 import { setTimeout as sleep } from "node:timers/promises";
 import { DnsError } from "./failure.ts";
 import type { DnsLookup, NameServer } from "./lookup.ts";

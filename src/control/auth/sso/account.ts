@@ -1,4 +1,4 @@
-// Which user signs in with which role, from what the provider vouches for; knows no protocol and stores nothing.
+// Maps verified claims of the provider to a user and role; knows no protocol and stores nothing.
 import { Value } from "@sinclair/typebox/value";
 import { decode } from "../../../model/decode.ts";
 import type { GatewayConfig } from "../../../model/gateway-config.ts";
@@ -8,24 +8,24 @@ import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
 import type { Claims } from "./id-token.ts";
 
-/** A user's own fields, without those that the gateway sets. */
+/** The writable fields of a user. */
 export type UserFields = Omit<User, "id" | "created_at" | "updated_at">;
 
-/** A user as the sign-in leaves it. */
+/** The user after the sign-in. */
 export type Account =
   | { readonly kind: "existing"; readonly user: User }
   | { readonly kind: "new"; readonly fields: UserFields };
 
 /**
- * Finds the user by the linked identity, else by the verified address, which links it, else makes a new one. Throws an
- * SsoError for people who may not sign in. The role of an existing user follows the claim only where the map knows it.
+ * Finds the user by the linked identity, else by the verified address, which links it, else creates one. Throws an SsoError
+ * when sign-in is denied. The role of an existing user follows the claim only when the map holds it.
  */
 export function chooseAccount(config: GatewayConfig, claims: Claims): Account {
   const { sso, users } = config;
   if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
   const all = [...users.values()];
   const linked = all.find((user) => isLinkedTo(user, sso.issuer, claims.sub)) ?? null;
-  // Whoever is linked needs no address, but one that the provider vouches for counts more than ours.
+  // A linked user needs no address, but a verified one from the provider wins.
   const isVouched = typeof claims["email"] === "string" && claims["email_verified"] === true;
   const email = linked === null || isVouched ? verifiedEmail(claims) : linked.email;
   requireDomain(sso, email);
@@ -43,7 +43,7 @@ function bringUpToDate(user: User, sso: Sso, claims: Claims): User {
   const role = mappedRole(sso, claims) ?? user.role;
   if (isLinkedTo(user, sso.issuer, claims.sub))
     return role === user.role ? user : { ...user, role };
-  // The provider may give an address to somebody else one day, who must not inherit the user.
+  // The provider may reassign an address to another person, who must not inherit the user.
   if (user.sso?.issuer === sso.issuer)
     throw new SsoError(
       "identity_conflict",
@@ -65,7 +65,7 @@ function verifiedEmail(claims: Claims): string {
   const { email, email_verified } = claims;
   if (typeof email !== "string" || email === "")
     throw new SsoError("email_missing", "there is no e-mail address among the claims");
-  // Anybody can claim somebody else's address. A word such as "true" is not what the standard asks for.
+  // An unverified address may belong to another person. The standard requires the boolean true, not a word.
   if (email_verified !== true)
     throw new SsoError("email_unverified", "email_verified is not true among the claims");
   if (!Value.Check(userRecord.properties.email, email))
@@ -74,8 +74,8 @@ function verifiedEmail(claims: Claims): string {
 }
 
 /**
- * Providers and people take letters for one another that are not the same bytes: such an address neither finds a user nor
- * makes one that looks like another.
+ * Providers and users confuse letters with different bytes: such an address neither finds a user nor creates one that looks
+ * like another.
  */
 function requirePlainName(email: string): void {
   if (/[^\x21-\x7e]/.test(email.slice(0, email.lastIndexOf("@"))))

@@ -1,4 +1,4 @@
-// What the identity provider publishes about itself: its document and its keys, kept for a while; knows no sign-in.
+// What the identity provider publishes about itself: its document and its keys, cached for a while; knows no sign-in.
 import type { createLocalJWKSet, JSONWebKeySet } from "jose";
 import type { Clock } from "../../../clock.ts";
 import { isDocument } from "../../body.ts";
@@ -27,7 +27,7 @@ const MAX_AGE_MS = 600_000;
 /** A token with an unknown key makes us ask for the keys again, but whoever makes up such tokens not more often than this. */
 const KEYS_COOLDOWN_MS = 30_000;
 
-interface Kept<T> {
+interface Cached<T> {
   readonly value: T;
   readonly at: number;
 }
@@ -41,8 +41,8 @@ interface ProviderOptions {
 export class Provider {
   readonly issuer: string;
   readonly #options: ProviderOptions;
-  #metadata: Kept<Metadata> | null = null;
-  #keys: Kept<KeySet> | null = null;
+  #metadata: Cached<Metadata> | null = null;
+  #keys: Cached<KeySet> | null = null;
   #loadingMetadata: Promise<Metadata> | null = null;
   #loadingKeys: Promise<KeySet> | null = null;
 
@@ -75,8 +75,8 @@ export class Provider {
     return this.#loadingKeys;
   }
 
-  #isFresh<T>(kept: Kept<T> | null, maxAgeMs: number): kept is Kept<T> {
-    return kept !== null && this.#options.clock.now() - kept.at < maxAgeMs;
+  #isFresh<T>(cached: Cached<T> | null, maxAgeMs: number): cached is Cached<T> {
+    return cached !== null && this.#options.clock.now() - cached.at < maxAgeMs;
   }
 
   async #loadMetadata(): Promise<Metadata> {

@@ -5,7 +5,7 @@ import type { Sso } from "../../../model/sso.ts";
 import type { Changes } from "../../change.ts";
 import { resolveSecret } from "../../secret-references.ts";
 import { claimAt } from "./account.ts";
-import type { AccountKeeper, SignedIn, Visitor } from "./account-keeper.ts";
+import type { AccountProvisioner, SignedIn, ClientOrigin } from "./account-provisioner.ts";
 import { type Client, exchangeCode } from "./code-exchange.ts";
 import { SsoError } from "./failure.ts";
 import type { Claims } from "./id-token.ts";
@@ -27,7 +27,7 @@ export interface SignInParts {
   readonly clock: Clock;
   readonly providers: Providers;
   readonly pending: PendingSignIns;
-  readonly accounts: AccountKeeper;
+  readonly accounts: AccountProvisioner;
 }
 
 export interface Start {
@@ -37,7 +37,7 @@ export interface Start {
 }
 
 /** What the provider sent the browser back with, and the browser itself. */
-export interface Return extends Visitor {
+export interface Return extends ClientOrigin {
   readonly parameters: URLSearchParams;
   /** The secret of the browser, as `start` gave it out; null when the browser shows none. */
   readonly browser: string | null;

@@ -7,7 +7,7 @@ import type { AuditSink } from "../../audit-entry.ts";
 import type { Changes } from "../../change.ts";
 import type { Session, Sessions } from "../sessions.ts";
 import type { ManagementCookies } from "../../../http/management-cookies.ts";
-import { AccountKeeper, type Visitor } from "./account-keeper.ts";
+import { AccountProvisioner, type ClientOrigin } from "./account-provisioner.ts";
 import { BrowserCookie } from "./browser-cookie.ts";
 import { testConnection, type TestReport } from "./connection-test.ts";
 import { SsoError, type SsoErrorCode } from "./failure.ts";
@@ -38,7 +38,7 @@ export type Finished =
   | { readonly error: SsoErrorCode };
 
 /** Where a request comes from. */
-interface Origin extends Omit<Visitor, "isSecure"> {
+interface Origin extends Omit<ClientOrigin, "isSecure"> {
   /** Scheme and host that the browser used. */
   readonly origin: string;
 }
@@ -71,7 +71,7 @@ export class SingleSignOn {
     this.#signIns = new SignIns({
       ...{ changes, box, clock, providers: this.#providers },
       pending: new PendingSignIns(clock),
-      accounts: new AccountKeeper(options),
+      accounts: new AccountProvisioner(options),
     });
   }
 

@@ -83,7 +83,7 @@ function leaveOut(handler: Members): void {
   handler.leaveOut("rewrite", "the route rewrites paths");
   handler.leaveOut("trusted_proxies", "set trusted_proxies of the listener or the settings");
   for (const name of ["flush_interval", "request_buffers", "response_buffers", "buffer_requests"])
-    handler.leaveOut(name, "the service's collect_bytes decides");
+    handler.leaveOut(name, "the service's response_buffer_bytes decides");
   for (const name of ["stream_timeout", "stream_close_delay", "stream_buffer_size"])
     handler.leaveOut(name, "connections that were upgraded stay open");
   handler.leaveOut("verbose_logs", "recent requests are at GET /requests");

@@ -326,5 +326,5 @@ function httpsOf(members: Members): Record<string, unknown> {
 function leaveOutRest(members: Members): void {
   members.leaveOut("path_handling", "paths are put together as v0 does", "v0");
   for (const name of ["request_buffering", "response_buffering"])
-    members.leaveOut(name, "the service's collect_bytes decides", true);
+    members.leaveOut(name, "the service's response_buffer_bytes decides", true);
 }

@@ -28,7 +28,7 @@ const advice: readonly (readonly [pattern: RegExp, text: string])[] = [
     "The name must reach this gateway from the Internet on port 80 (or 443): check port forwarding and firewalls.",
   ],
   [
-    /wrong (?:answer|response)/,
+    /wrong challenge response/,
     "Another server responds for this name, or a proxy in front of this gateway.",
   ],
   [

@@ -33,7 +33,7 @@ export interface ServiceValues extends Pick<
   | "slow_start"
   | "retries"
   | "keepalive"
-  | "collect_bytes"
+  | "response_buffer_bytes"
   | "tls"
   | "resolve"
   | "max_connections_per_target"
@@ -69,7 +69,7 @@ const defaults: Omit<Service, "id" | "created_at" | "updated_at" | "targets"> = 
   ...{ write_timeout: 60_000, request_timeout: 0, slow_start: 0 },
   retries: defaultRetries,
   keepalive: { size: 64, idle_timeout: 60_000, max_requests: 1000 },
-  ...{ collect_bytes: 1_048_576, resolve: "dns", max_connections_per_target: 0 },
+  ...{ response_buffer_bytes: 1_048_576, resolve: "dns", max_connections_per_target: 0 },
   tls: {
     ...{ verify: true, ca_certificates: "", server_name: "", client_certificate_id: null },
     min_version: "1.2",

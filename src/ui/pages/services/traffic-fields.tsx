@@ -158,7 +158,7 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
       title="Connections"
       text="Limits, keep-alive and name resolution."
       summary={`${limit === 0 ? "No limit" : `At most ${limit} concurrent requests`} per target; resolved by ${resolve.toUpperCase()}.`}
-      fields={["keepalive", "collect_bytes", "resolve", "max_connections_per_target"]}
+      fields={["keepalive", "response_buffer_bytes", "resolve", "max_connections_per_target"]}
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
@@ -205,7 +205,7 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
             label="Response buffer"
             description="Larger responses are streamed"
             {...{ suffix: " bytes", empty: 0 }}
-            {...form.getInputProps("collect_bytes")}
+            {...form.getInputProps("response_buffer_bytes")}
           />
         </>
       )}

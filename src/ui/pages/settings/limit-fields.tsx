@@ -47,10 +47,13 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         />
         <NumberField
           label="Response buffers per worker"
-          description={bytes("Above the limit, bodies are streamed", limits.collect_budget_bytes)}
+          description={bytes(
+            "Above the limit, bodies are streamed",
+            limits.response_buffer_budget_bytes,
+          )}
           suffix=" bytes"
           {...{ min: 0, max: 4_294_967_296, empty: 67_108_864 }}
-          {...form.getInputProps("limits.collect_budget_bytes")}
+          {...form.getInputProps("limits.response_buffer_budget_bytes")}
         />
         <NumberField
           label="Counter keys"

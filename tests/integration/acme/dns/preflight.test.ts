@@ -83,12 +83,17 @@ test("this gateway is recognised by a token of which nothing is left", async () 
 });
 
 test.each([
-  { why: "another server", answer: () => null, status: "failed", words: "another server is there" },
+  {
+    why: "another server",
+    answer: () => null,
+    status: "failed",
+    words: "from another server than this gateway",
+  },
   {
     why: "a page for every path",
     answer: () => new Response("<html>"),
     status: "failed",
-    words: "answers with status 200",
+    words: "returns status 200",
   },
   {
     why: "a redirect",
@@ -116,7 +121,7 @@ test("nobody at the port, no address, a foreign address: each in words", async (
   expect(far.of("address")).toMatchObject({ status: "warning" });
   expect(far.of("zone")).toMatchObject({
     status: "failed",
-    message: "there is no DNS provider that is enabled",
+    message: "no DNS provider is enabled",
   });
 });
 
@@ -126,7 +131,7 @@ test("a public name with a private address is no way for an authority, except by
   const { of } = await check({ domains });
   expect(of("address")).toMatchObject({
     status: "warning",
-    message: expect.stringContaining("An authority on the Internet cannot connect to 127.0.0.1"),
+    message: expect.stringContaining("A CA on the Internet cannot connect to 127.0.0.1"),
   });
   const byDns = await check({ domains, challenge: "dns-01" });
   expect(byDns.of("address")).toMatchObject({ status: "ok" });

@@ -38,10 +38,7 @@ describe("messages", () => {
     const { outbox, lost } = scene(() => new Promise(() => undefined));
     for (let n = 0; n < 150; n++) outbox.put(notice(String(n)));
     expect(outbox.status).toMatchObject({ waiting: 100, lost: 50 });
-    expect([lost[0], lost.at(-1)]).toEqual([
-      "1: too many messages wait",
-      "50: too many messages wait",
-    ]);
+    expect([lost[0], lost.at(-1)]).toEqual(["1: the queue is full", "50: the queue is full"]);
   });
 
   test("show no error that could hold anything, and end at once when that is wanted", async () => {
@@ -54,7 +51,7 @@ describe("messages", () => {
       [60_000],
     );
     outbox.put(notice("a"));
-    await eventually(() => outbox.status.last_error === "it failed unexpectedly");
+    await eventually(() => outbox.status.last_error === "unexpected error");
     outbox.stop();
     await eventually(() => aborted);
     expect(outbox.status.waiting).toBe(0);
@@ -80,12 +77,12 @@ describe("an event", () => {
       "acme",
       { ...order, status: "failed" },
       "order c begun",
-      'Certificate "shop" cannot be ordered',
+      'Certificate "shop" cannot be issued',
     ],
     ["acme", { ...order, status: "valid" }, "order c over", 'Certificate "shop" was issued'],
     ["acme", { ...order, status: "ordering" }, null, ""],
-    ["certificate", { ...certificate, what: "expiring" }, "expiry c begun", "runs out soon"],
-    ["certificate", { ...certificate, what: "expired" }, "expiry c begun", "has run out"],
+    ["certificate", { ...certificate, what: "expiring" }, "expiry c begun", "expires soon"],
+    ["certificate", { ...certificate, what: "expired" }, "expiry c begun", "has expired"],
     ["certificate", { ...certificate, what: "renewed" }, "expiry c over", "was renewed"],
     ["certificate", { ...certificate, what: "revoked" }, null, ""],
     ["worker", { ...worker, event: "died" }, "worker 2 begun", "Worker 2 ended unexpectedly"],

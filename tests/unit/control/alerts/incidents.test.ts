@@ -1,7 +1,7 @@
 // One incident is one message: quiet times, reminders, ends; and the share of errors over a window that moves.
 import { describe, expect, test } from "bun:test";
 import { ErrorShares } from "../../../../src/control/alerts/error-share.ts";
-import { Incidents, type TellingRules } from "../../../../src/control/alerts/incidents.ts";
+import { Incidents, type NotificationRules } from "../../../../src/control/alerts/incidents.ts";
 import type { Signal } from "../../../../src/control/alerts/notice.ts";
 import type { CountedTraffic } from "../../../../src/control/metrics/series-rows.ts";
 import { type Alert, alertInput } from "../../../../src/model/alert.ts";
@@ -9,7 +9,7 @@ import { decode } from "../../../../src/model/decode.ts";
 import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";
 
 const S = 1000;
-const rules: TellingRules = { quietMs: 300 * S, repeatMs: 3600 * S, accepts: () => true };
+const rules: NotificationRules = { quietMs: 300 * S, repeatMs: 3600 * S, accepts: () => true };
 
 const signal = (state: "begun" | "over", more: Partial<Signal> = {}): Signal => ({
   ...{ event: "target_down", key: "target a", state, serviceId: "s", message: "Because." },
@@ -116,7 +116,7 @@ describe("an incident", () => {
     ] as const)
       incidents.take(signal(state), rules, second * S);
     const [notice] = incidents.due(rules, 300 * S);
-    expect(notice?.message).toBe("Because. It began 2 times since the last message.");
+    expect(notice?.message).toBe("Because. It began 2 times since the last notification.");
     expect(notice?.since).toBe(new Date(4 * S).toISOString());
   });
 
@@ -180,10 +180,10 @@ describe("the share of errors", () => {
     expect(states(shares, 5 * S)).toEqual(["share total over"]);
     shares.count([row(1120, 1020)], all, 10 * S);
     expect(states(shares, 10 * S)).toEqual(["share total begun"]);
-    expect(shares.judge(everything, config, 10 * S)[0]?.message).toStartWith("20 of 120 requests");
+    expect(shares.judge(everything, config, 10 * S)[0]?.message).toStartWith("20 of 120 responses");
     shares.count([row(1400, 1020)], all, 30 * S);
     expect(states(shares, 30 * S)).toEqual(["share total over"]);
-    expect(shares.judge(everything, config, 200 * S)[0]?.message).toStartWith("0 of 0 requests");
+    expect(shares.judge(everything, config, 200 * S)[0]?.message).toStartWith("0 of 0 responses");
   });
 
   test("of too few requests says nothing, neither that it began nor that it is over", () => {

@@ -224,7 +224,7 @@ describe("PUT /users/:id/password", () => {
     const change = () => control.account.changePassword(call, { ...options, by });
     const results = await Promise.all([refusal(change), refusal(change)]);
     expect(results.sort()).toEqual([
-      "409 the password was changed by somebody else meanwhile",
+      "409 the password was changed by another request meanwhile",
       "none",
     ]);
   });
@@ -270,7 +270,7 @@ describe("/users/:id/totp", () => {
     const { secret, uri } = await account.beginTotp({ principal, key, body: proof });
     expect(uri).toBe(`otpauth://totp/Sluice:anna%40a.example?secret=${secret}&issuer=Sluice`);
     const wrong = account.confirmTotp.bind(account, { principal, key, body: { code: "000000" } });
-    expect(await refusal(wrong)).toBe("400 code: is not what the authenticator app shows now");
+    expect(await refusal(wrong)).toBe("400 code: is not the current code of the authenticator app");
     const { recovery_codes } = account.confirmTotp({
       principal,
       key,

@@ -18,7 +18,7 @@ function problemOf(password: unknown): string | null {
 
 const SHORT = "password: must have at least 10 characters";
 const LONG = "password: must have at most 1024 characters";
-const COMMON = "password: is too easy to guess, because many people have it";
+const COMMON = "password: is too common";
 const OWN = "password: must not be the e-mail address or the name of the user";
 
 describe("refused", () => {

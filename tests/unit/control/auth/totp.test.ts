@@ -42,14 +42,16 @@ describe("a second factor", () => {
     const first = factors.begin(anna).secret;
     const second = factors.begin(anna).secret;
     expect(second).not.toBe(first);
-    expect(() => factors.confirm(anna.id, codeAt(first, NOW), NOW)).toThrow("code: is not what");
+    expect(() => factors.confirm(anna.id, codeAt(first, NOW), NOW)).toThrow(
+      "code: is not the current code",
+    );
     expect(factors.confirm(anna.id, codeAt(second, NOW), NOW)).toHaveLength(10);
   });
 
   test("that is in use is neither begun nor confirmed again", () => {
     const { factors, secret } = confirmed();
     const later = NOW + 10 * STEP;
-    expect(() => factors.begin(anna)).toThrow("in use already");
+    expect(() => factors.begin(anna)).toThrow("enabled already");
     expect(() => factors.confirm(anna.id, codeAt(secret, later), later)).toThrow("already");
     expect(() => factors.confirm(root.id, "123456", later)).toThrow("no second factor");
   });

@@ -84,14 +84,14 @@ describe("CAA", () => {
       why: "another authority",
       records: [{ issue: "a.b" }],
       more: {},
-      refusal: "they only allow a.b",
+      refusal: "they only permit a.b",
     },
-    { why: "nobody", records: [{ issue: ";" }], more: {}, refusal: "they allow no authority" },
+    { why: "nobody", records: [{ issue: ";" }], more: {}, refusal: "they permit no CA" },
     {
       why: "wildcards follow issue",
       records: [{ issue: "a.b" }],
       more: { isWildcard: true },
-      refusal: "they only allow a.b",
+      refusal: "they only permit a.b",
     },
     {
       why: "issuewild goes before issue",
@@ -104,7 +104,7 @@ describe("CAA", () => {
       why: "another challenge",
       records: [{ issue: "letsencrypt.org; validationmethods=dns-01,tls-alpn-01" }],
       more: {},
-      refusal: "they do not allow the challenge http-01",
+      refusal: "they do not permit the challenge http-01",
     },
     {
       why: "this challenge",

@@ -1,4 +1,4 @@
-// What listeners are told of certificates and of orders; knows no listener.
+// Publishes events of certificates and ACME orders; knows no subscriber.
 import type { Clock } from "../../clock.ts";
 import type { Certificate } from "../../model/certificate.ts";
 import type { EventHub } from "../events.ts";
@@ -25,7 +25,7 @@ export interface AcmeEvent {
   readonly next_attempt_at: string | null;
 }
 
-export class Told {
+export class AcmeEvents {
   readonly #events: Pick<EventHub, "publish">;
   readonly #clock: Clock;
 

@@ -1,4 +1,4 @@
-// Brings the account of a sign-in up to date through the path of every change and opens its session; knows no protocol.
+// Creates or updates the user of a sign-in with an ordinary change and opens the session; knows no protocol.
 import type { Log } from "../../../log.ts";
 import { ApiError } from "../../../model/error.ts";
 import type { User } from "../../../model/user.ts";
@@ -18,8 +18,8 @@ export interface AccountParts {
   readonly log: Log;
 }
 
-/** Where somebody signs in from. */
-export interface Visitor {
+/** The origin of a sign-in. */
+export interface ClientOrigin {
   readonly address: string;
   readonly userAgent: string;
   /** Whether the cookie of the session is for HTTPS only. */
@@ -32,22 +32,22 @@ export interface SignedIn {
   readonly user: User;
 }
 
-export class AccountKeeper {
+export class AccountProvisioner {
   readonly #parts: AccountParts;
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
   }
 
-  /** Links, makes or changes the user as the claims ask for, and opens a session; throws an SsoError for those who may not. */
-  async signIn(claims: Claims, visitor: Visitor): Promise<SignedIn> {
+  /** Links, creates or updates the user according to the claims, and opens a session; throws an SsoError when access is denied. */
+  async signIn(claims: Claims, client: ClientOrigin): Promise<SignedIn> {
     const { changes, sessions } = this.#parts;
-    const { id } = await this.#bringUpToDate(claims, visitor.address);
-    // While the workers took the change over, somebody else may have changed the user.
+    const { id } = await this.#bringUpToDate(claims, client.address);
+    // Another request may have changed the user while the workers activated the change.
     const user = changes.config.users.get(id);
     if (user === undefined || !user.enabled)
       throw new SsoError("user_disabled", "the user was disabled or deleted during the sign-in");
-    const { address, userAgent, isSecure } = visitor;
+    const { address, userAgent, isSecure } = client;
     return { ...sessions.create(id, { method: "sso", address, userAgent, isSecure }), user };
   }
 
@@ -62,7 +62,7 @@ export class AccountKeeper {
     try {
       return (await write(false)).value;
     } catch (error) {
-      // The one conflict that the map can lead to: nobody would be left who may administer the gateway.
+      // The only conflict of the role map: it would demote the last admin.
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
       const { value } = await write(true);
       this.#warn(value, by, error.message);
@@ -72,7 +72,7 @@ export class AccountKeeper {
 
   #warn(user: User, by: Actor, reason: string): void {
     const { audit, log } = this.#parts;
-    log.warn("the role that single sign-on asks for was refused; the user keeps the old one", {
+    log.warn("the role from single sign-on was rejected; the user's role is unchanged", {
       user: user.email,
       role: user.role,
       reason,

@@ -1,15 +1,15 @@
-// Keeps two things apart: checks of authorities at https listeners, and changes that bind those anew; knows neither of them.
+// A gate between shared and exclusive work: CA validations at https listeners, and changes that rebind those; knows neither.
 
-/** Some authorities take their time: nobody waits for them for ever. */
+/** Limit of a wait, because some CAs are slow. */
 const LONGEST_WAIT_MS = 20_000;
 
-/** A connection that is being made while a listener is bound anew may be reset, and the authority would count that as ours. */
-export class Quiet {
+/** Rebinding a listener may reset a connection in its handshake, which a CA would count as a failed validation. */
+export class SharedExclusiveGate {
   #checks = 0;
   #changes = 0;
   #wakes: (() => void)[] = [];
 
-  /** Resolves when no change is going on or waits; the function says that the check is over. */
+  /** Resolves when no change runs or waits; the function ends the check. */
   async beginCheck(): Promise<() => void> {
     await this.#until(() => this.#changes === 0);
     this.#checks++;
@@ -22,7 +22,7 @@ export class Quiet {
     };
   }
 
-  /** Runs it when no check is going on; none begins before it is done. */
+  /** Runs it when no check runs; no check starts before its end. */
   async change<T>(run: () => Promise<T>): Promise<T> {
     this.#changes++;
     try {

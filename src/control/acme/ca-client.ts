@@ -1,4 +1,4 @@
-// One account at one certificate authority: the protocol's steps, one call each; knows no certificate of ours and no schedule.
+// One account at one CA: the steps of the protocol, one call each; knows no certificate of the gateway and no schedule.
 import type { Client, Order } from "acme-client";
 import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import type { ChallengeType } from "../../model/certificate.ts";
@@ -14,7 +14,7 @@ export interface OpenedAccount {
   readonly eabKey: string | null;
 }
 
-export interface AuthorityOrder {
+export interface AcmeOrder {
   readonly url: string;
   readonly status: string;
   readonly authorizations: readonly string[];
@@ -22,7 +22,7 @@ export interface AuthorityOrder {
   readonly error?: AcmeProblem;
 }
 
-export interface AuthorityChallenge {
+export interface AcmeChallenge {
   readonly type: string;
   readonly url: string;
   readonly status: string;
@@ -35,16 +35,16 @@ export interface Authorization {
   readonly status: string;
   readonly identifier: { readonly value: string };
   readonly wildcard?: boolean;
-  readonly challenges: readonly AuthorityChallenge[];
+  readonly challenges: readonly AcmeChallenge[];
 }
 
-/** Where accounts that have been found or registered are remembered, by key and directory. */
+/** Cache of accounts that were found or registered, by key and directory. */
 export type KnownAccounts = Map<
   string,
-  { readonly url: Promise<string>; /** Of whoever asks. */ readonly signal: AbortSignal }
+  { readonly url: Promise<string>; /** Of the first caller. */ readonly signal: AbortSignal }
 >;
 
-/** Parts of the library that its types leave out. */
+/** Parts of the library that are missing in its types. */
 interface InnerClient {
   readonly http: {
     request: AcmeTransport["request"];
@@ -59,7 +59,7 @@ interface InnerClient {
 
 const TIMEOUT_MS = 30_000;
 
-export interface AuthorityParts {
+export interface CaClientParts {
   readonly known: KnownAccounts;
   readonly now: () => number;
   readonly signal: AbortSignal;
@@ -67,9 +67,9 @@ export interface AuthorityParts {
   readonly timeoutMs?: number;
 }
 
-export class Authority {
+export class CaClient {
   readonly account: AcmeAccount;
-  /** Where it is. */
+  /** Host of the CA. */
   readonly directoryUrl: string;
   readonly #client: Client;
   readonly #inner: InnerClient;
@@ -77,7 +77,7 @@ export class Authority {
   #forget: () => void = () => {};
 
   private constructor(
-    { account, directoryUrl }: Pick<Authority, "account" | "directoryUrl">,
+    { account, directoryUrl }: Pick<CaClient, "account" | "directoryUrl">,
     client: Client,
     transport: AcmeTransport,
   ) {
@@ -89,33 +89,30 @@ export class Authority {
     this.#inner.http.request = (url, method, options) => transport.request(url, method, options);
   }
 
-  /** The account, registered if the authority does not know it yet. */
-  static async open(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
-    return await (await Authority.#connect(opened, parts)).#enter(parts, opened.key);
+  /** The account, registered at the CA if needed. */
+  static async open(opened: OpenedAccount, parts: CaClientParts): Promise<CaClient> {
+    return await (await CaClient.#connect(opened, parts)).#enter(parts, opened.key);
   }
 
-  /** Null: the authority knows no account with this key. */
-  static async openExisting(
-    opened: OpenedAccount,
-    parts: AuthorityParts,
-  ): Promise<Authority | null> {
-    const authority = await Authority.#connect(opened, parts);
+  /** Null: the CA knows no account with this key. */
+  static async openExisting(opened: OpenedAccount, parts: CaClientParts): Promise<CaClient | null> {
+    const ca = await CaClient.#connect(opened, parts);
     try {
-      await authority.#client.createAccount({ onlyReturnExisting: true });
+      await ca.#client.createAccount({ onlyReturnExisting: true });
     } catch (error) {
       if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") return null;
       throw error;
     }
-    return await authority.#enter(parts, opened.key);
+    return await ca.#enter(parts, opened.key);
   }
 
-  static async #connect(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
+  static async #connect(opened: OpenedAccount, parts: CaClientParts): Promise<CaClient> {
     const { account, key, eabKey } = opened;
     const { now, signal } = parts;
     const directoryUrl = directoryOf(account);
     if (directoryUrl === null)
       throw new AcmeFailure(`ACME account "${account.name}" needs a staging_directory_url`);
-    // Loaded when the first order is made: most starts need none of it.
+    // Loaded with the first order: most starts do not need it.
     const acme = await import("acme-client");
     const client = new acme.Client({
       directoryUrl,
@@ -126,16 +123,16 @@ export class Authority {
     });
     const timeoutMs = parts.timeoutMs ?? TIMEOUT_MS;
     const transport = new AcmeTransport({
-      authorities: account.ca_certificates,
+      cas: account.ca_certificates,
       ...{ timeoutMs, now, signal },
     });
-    return new Authority({ account, directoryUrl }, client, transport);
+    return new CaClient({ account, directoryUrl }, client, transport);
   }
 
-  async #enter({ known, signal }: AuthorityParts, key: string): Promise<Authority> {
+  async #enter({ known, signal }: CaClientParts, key: string): Promise<CaClient> {
     const cacheKey = hashToken(JSON.stringify([this.directoryUrl, key, this.account.email]));
     for (;;) {
-      // Fifty certificates that are ordered at once must not register fifty times.
+      // Concurrent orders must register once.
       const held = known.get(cacheKey) ?? { url: this.#register(), signal };
       known.set(cacheKey, held);
       try {
@@ -143,7 +140,7 @@ export class Authority {
         break;
       } catch (error) {
         if (known.get(cacheKey) === held) known.delete(cacheKey);
-        // An order that was called off while it registered is no failure of those that waited for it.
+        // A canceled registration is no failure of other orders that waited for it.
         if (!held.signal.aborted || signal.aborted) throw error;
       }
     }
@@ -151,7 +148,7 @@ export class Authority {
     return this;
   }
 
-  /** Has the authority know the account by this key (PEM) from now on, and by the present one no more: RFC 8555 section 7.3.5. */
+  /** Replaces the account key at the CA by this one (PEM): RFC 8555 section 7.3.5. */
   async changeKey(key: string): Promise<void> {
     const acme = await import("acme-client");
     const next = new acme.Client({ directoryUrl: this.directoryUrl, accountKey: key });
@@ -163,17 +160,17 @@ export class Authority {
     this.#forget();
   }
 
-  /** The authority has lost the account: the next one who opens it registers it again. */
+  /** The CA has lost the account: the next caller registers it again. */
   forget(): void {
     this.#forget();
   }
 
-  /** How long the last answer asked to be waited; null: it did not say. */
+  /** Retry-After of the last response; null: none. */
   get retryAfterMs(): number | null {
     return this.#transport.retryAfterMs;
   }
 
-  /** An account that exists is found by its key: a binding that was used up is not needed again. */
+  /** Looks an existing account up by its key, which needs no external account binding. */
   async #register(): Promise<string> {
     try {
       const known = await this.#client.createAccount({ onlyReturnExisting: true });
@@ -187,7 +184,7 @@ export class Authority {
       (await this.#inner.http.getMetaField("externalAccountRequired")) === true;
     if (isBindingAsked && this.account.eab_key_id === null)
       throw new AcmeFailure(
-        `${this.host}: the authority asks for an external account binding: set eab_key_id and eab_hmac_key`,
+        `${this.host}: the CA requires an external account binding: set eab_key_id and eab_hmac_key`,
         { type: "externalAccountRequired", status: 403 },
       );
     await this.#client.createAccount({
@@ -202,7 +199,7 @@ export class Authority {
     return email === null ? [] : [`mailto:${email}`];
   }
 
-  /** The e-mail address may have been changed since. One that the authority does not take must not keep anything from being renewed. */
+  /** Updates a changed e-mail address. One that the CA rejects must not prevent renewals. */
   async #tellContact(known: readonly string[]): Promise<void> {
     const contact = this.#contact;
     if (!Bun.deepEquals(known, contact))
@@ -216,7 +213,7 @@ export class Authority {
   async newOrder(
     names: readonly string[],
     options: { readonly profile: string | null; readonly replaces: string | null },
-  ): Promise<AuthorityOrder> {
+  ): Promise<AcmeOrder> {
     const { profile, replaces } = options;
     const order = {
       identifiers: names.map((value) => ({ type: "dns", value })),
@@ -226,7 +223,7 @@ export class Authority {
     try {
       return await this.#client.createOrder(order as Parameters<Client["createOrder"]>[0]);
     } catch (error) {
-      // RFC 9773 section 5: somebody, perhaps we before a crash, has replaced it already.
+      // RFC 9773 section 5: an order, perhaps ours before a crash, has replaced it already.
       if (replaces === null || !(error instanceof AcmeFailure)) throw error;
       if (error.type !== "alreadyReplaced" && error.type !== "malformed" && error.status !== 409)
         throw error;
@@ -234,7 +231,7 @@ export class Authority {
     }
   }
 
-  async order(url: string): Promise<AuthorityOrder> {
+  async order(url: string): Promise<AcmeOrder> {
     return await this.#client.getOrder({ url } as Order);
   }
 
@@ -243,24 +240,24 @@ export class Authority {
     return (await this.#client.getAuthorizations(order)) as unknown as readonly Authorization[];
   }
 
-  /** What proves the name: for dns-01 the text of the record, else the key authorization (RFC 8555 section 8.1). */
-  async proofOf(challenge: AuthorityChallenge & { readonly type: ChallengeType }): Promise<string> {
+  /** The challenge response: for dns-01 the text of the record, else the key authorization (RFC 8555 section 8.1). */
+  async proofOf(challenge: AcmeChallenge & { readonly type: ChallengeType }): Promise<string> {
     return await this.#client.getChallengeKeyAuthorization(
       challenge as Parameters<Client["getChallengeKeyAuthorization"]>[0],
     );
   }
 
-  /** Says that the proof is there. */
-  async complete(challenge: AuthorityChallenge): Promise<void> {
+  /** Tells the CA that the challenge is ready. */
+  async complete(challenge: AcmeChallenge): Promise<void> {
     await this.#client.completeChallenge(challenge as Parameters<Client["completeChallenge"]>[0]);
   }
 
-  async finalize(order: AuthorityOrder, csr: string): Promise<void> {
+  async finalize(order: AcmeOrder, csr: string): Promise<void> {
     await this.#client.finalizeOrder(order as unknown as Order, csr);
   }
 
-  /** The chain as PEM. `preferred`: common name of the issuer at its end. */
-  async download(order: AuthorityOrder, preferred: string | null): Promise<string> {
+  /** The chain as PEM. `preferred`: common name of its topmost issuer. */
+  async download(order: AcmeOrder, preferred: string | null): Promise<string> {
     const { getCertificate } = this.#client;
     const chain = order as unknown as Order;
     return preferred === null
@@ -274,18 +271,18 @@ export class Authority {
     try {
       await this.#client.revokeCertificate(certificate, data);
     } catch (error) {
-      // Somebody else has, or we before a crash: it must go out of service all the same.
+      // Revoked already, perhaps by us before a crash: it must go out of service anyway.
       if (!(error instanceof AcmeFailure) || error.type !== "alreadyRevoked") throw error;
     }
   }
 
-  /** Where the authority tells when it wants which certificate to be renewed (RFC 9773); null: it does not. */
+  /** URL of renewal information (RFC 9773); null: the CA has none. */
   async renewalInfoUrl(): Promise<string | null> {
     const { renewalInfo } = await this.#inner.http.getDirectory();
     return typeof renewalInfo === "string" ? renewalInfo : null;
   }
 
-  /** An answer that needs no account. */
+  /** A response that needs no account. */
   async read(url: string): Promise<unknown> {
     return (await this.#transport.request(url, "get")).data;
   }

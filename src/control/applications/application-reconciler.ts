@@ -1,4 +1,4 @@
-// Brings applications up to date when something beside them changed: an account came, a certificate was issued or wears out.
+// Updates applications after external changes: a new account, an issued certificate, or one that expires soon.
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
@@ -10,41 +10,41 @@ import type { Actor } from "../principal.ts";
 import { planHttps } from "./https-plan.ts";
 import { objectOf } from "./parts.ts";
 import { reconcile, type Sign } from "./reconcile.ts";
-import { isOutworn, withSigning } from "./signing.ts";
+import { needsReplacement, withSigning } from "./signing.ts";
 import { inputOf } from "./view.ts";
 
-export interface KeeperOptions {
+export interface ReconcilerOptions {
   readonly changes: Changes;
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-const keeper: Actor = { actor: "applications", method: "local", address: "", sessionId: null };
+const reconciler: Actor = { actor: "applications", method: "local", address: "", sessionId: null };
 
-export class ApplicationKeeper {
-  readonly #options: KeeperOptions;
+export class ApplicationReconciler {
+  readonly #options: ReconcilerOptions;
   #isRunning = false;
-  #isAskedAgain = false;
+  #mustRunAgain = false;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: ReconcilerOptions) {
     this.#options = options;
     options.changes.onServed(() => this.wake());
   }
 
-  /** Looks whether there is something to do, and does it soon. */
+  /** Starts an update if any application is due. */
   wake(): void {
     if (this.#isRunning) {
-      this.#isAskedAgain = true;
+      this.#mustRunAgain = true;
       return;
     }
     const due = this.#due();
     if (due.length === 0) return;
     this.#isRunning = true;
-    void this.#bringUpToDate(due).finally(() => {
+    void this.#reconcile(due).finally(() => {
       this.#isRunning = false;
-      const again = this.#isAskedAgain;
-      this.#isAskedAgain = false;
+      const again = this.#mustRunAgain;
+      this.#mustRunAgain = false;
       if (again) this.wake();
     });
   }
@@ -63,7 +63,7 @@ export class ApplicationKeeper {
     const isGone = state.ordered.length > 0 && made("certificate") === undefined;
     if (state.secured && state.self_signed.length === 0 && !isGone) return false;
     const own = made("self_signed");
-    if (own !== undefined && isOutworn(own, this.#options.clock.now())) return true;
+    if (own !== undefined && needsReplacement(own, this.#options.clock.now())) return true;
     return !Bun.deepEquals(this.#planOf(application, config), state);
   }
 
@@ -77,21 +77,21 @@ export class ApplicationKeeper {
     });
   }
 
-  /** All at once; when something stands in the way of one, each for itself. A failure waits for the next occasion. */
-  async #bringUpToDate(ids: readonly string[]): Promise<void> {
+  /** All in one change; when it fails, each separately. A failed one waits for the next wake. */
+  async #reconcile(ids: readonly string[]): Promise<void> {
     try {
       await this.#change(ids);
     } catch (error) {
-      for (const id of ids.length > 1 ? ids : []) await this.#tryOne(id);
-      if (ids.length === 1) this.#complain(ids[0] ?? "", error);
+      for (const id of ids.length > 1 ? ids : []) await this.#reconcileOne(id);
+      if (ids.length === 1) this.#warn(ids[0] ?? "", error);
     }
   }
 
-  async #tryOne(id: string): Promise<void> {
+  async #reconcileOne(id: string): Promise<void> {
     try {
       await this.#change([id]);
     } catch (error) {
-      this.#complain(id, error);
+      this.#warn(id, error);
     }
   }
 
@@ -99,7 +99,7 @@ export class ApplicationKeeper {
     const { changes } = this.#options;
     await withSigning(this.#options, (sign) =>
       changes.run({
-        by: keeper,
+        by: reconciler,
         dryRun: false,
         mutate: (draft) => {
           const names = ids.flatMap((id) => this.#update(id, draft, sign) ?? []);
@@ -109,7 +109,7 @@ export class ApplicationKeeper {
     );
   }
 
-  /** Returns what it is called, if there was something to do. */
+  /** Returns its label, if it was due. */
   #update(id: string, draft: Draft, sign: Sign): string | null {
     const old = draft.config.applications.get(id);
     if (old === undefined || !this.#isDue(old, draft.config)) return null;
@@ -123,9 +123,9 @@ export class ApplicationKeeper {
     return `application "${old.name}"`;
   }
 
-  #complain(id: string, error: unknown): void {
+  #warn(id: string, error: unknown): void {
     const name = this.#options.changes.config.applications.get(id)?.name ?? id;
-    this.#options.log.warn("an application could not be brought up to date", {
+    this.#options.log.warn("an application could not be updated", {
       application: name,
       error,
     });
