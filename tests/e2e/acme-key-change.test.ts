@@ -45,7 +45,7 @@ test("an authority that is down keeps its key, and the change is brought to its 
   await pebble.kill();
   const failed = await running.api("POST", `${ACCOUNT}/rotate-key`);
   expect(failed.status).toBe(500);
-  expect((await failed.json()).error).toContain("cannot be asked");
+  expect((await failed.json()).error).toContain("cannot be reached");
   await pebble.start();
   await running.ok("POST", `${ACCOUNT}/rotate-key`);
   await order("two", { domains: ["two.test"] });

@@ -12,11 +12,13 @@ const renamedFields: readonly RenamedField[] = [
   { path: ["services", "*"], from: "collect_bytes", to: "response_buffer_bytes" },
   {
     path: ["applications", "*", "parts", "*", "fields"],
-    ...{ from: "collect_bytes", to: "response_buffer_bytes" },
+    from: "collect_bytes",
+    to: "response_buffer_bytes",
   },
   {
     path: ["settings", "limits"],
-    ...{ from: "collect_budget_bytes", to: "response_buffer_budget_bytes" },
+    from: "collect_budget_bytes",
+    to: "response_buffer_budget_bytes",
   },
 ];
 

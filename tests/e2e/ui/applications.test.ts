@@ -70,7 +70,7 @@ async function fillIn(page: Page, domain: string) {
   await field(page, "Domain").fill(domain);
   await next(page);
   await field(page, "Upstream URL").fill(upstream());
-  await page.getByText(`${upstream()} answers with status 200`).waitFor();
+  await page.getByText(`${upstream()} responds with status 200`).waitFor();
   await next(page);
   await page.getByRole("radio", { name: "Automatic" }).waitFor();
   await next(page);
@@ -95,7 +95,7 @@ test("from an empty data directory to a private name with a self-signed certific
   await field(page, "Domain").fill("http://nas.home.arpa");
   await page.getByText("Must be a host name, without http://").waitFor();
   await field(page, "Domain").fill("nas.home.arpa");
-  await page.getByText("nas.home.arpa leads here: 127.0.0.1").waitFor();
+  await page.getByText("nas.home.arpa resolves to this gateway: 127.0.0.1").waitFor();
   expect(await field(page, "Name").inputValue()).toBe("nas.home.arpa");
   await field(page, "Name").fill("nas");
   await next(page);
@@ -103,7 +103,7 @@ test("from an empty data directory to a private name with a self-signed certific
   await page.getByText("refused the connection").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await field(page, "Upstream URL").fill(upstream());
-  await page.getByText(`${upstream()} answers with status 200`).waitFor();
+  await page.getByText(`${upstream()} responds with status 200`).waitFor();
   await next(page);
   await page.getByText("is a private name and gets a self-signed certificate").waitFor();
   expect(await checkAccessible(page)).toEqual([]);

@@ -104,7 +104,7 @@ test("an ordered one is followed live, renewed and revoked", async () => {
   const page = await open("certificates/new");
   await names(page, "Domains").fill("ordered.example.com");
   await names(page, "Domains").press("Enter");
-  await page.getByText("ordered.example.com leads here: 127.0.0.1").waitFor();
+  await page.getByText("ordered.example.com resolves to this gateway: 127.0.0.1").waitFor();
   expect(await field(page, "Name").inputValue()).toBe("ordered.example.com");
   await field(page, "Name").fill("ordered");
   await button(page, "Create").click();

@@ -36,10 +36,10 @@ const check = async (body: object) => {
 test("an application that answers is asked by the name that people will use", async () => {
   expect(await check({ upstream: at(), host: "shop.test" })).toEqual({
     ...{ status: 200, ok: true },
-    checks: [{ name: "upstream", status: "ok", message: `${at()} answers with status 200` }],
+    checks: [{ name: "upstream", status: "ok", message: `${at()} responds with status 200` }],
   });
   expect((await check({ upstream: at() })).checks[0].message).toContain("status 404");
-  expect((await check({ upstream: at("/moved") })).checks[0].message).toContain("leads to");
+  expect((await check({ upstream: at("/moved") })).checks[0].message).toContain("redirects to");
 });
 
 test("one that is broken is a warning, one that is not there a failure", async () => {
@@ -88,12 +88,14 @@ describe("what no target may be is not asked either", () => {
     const bound = { address, port: origin.port ?? 0 };
     const report = await checkUpstream({ upstream: `http://${name}:${bound.port}` }, [bound]);
     expect(report).toMatchObject({ ok: false });
-    expect(report.checks[0]?.message).toContain(`leads to ${address}, which is the management API`);
+    expect(report.checks[0]?.message).toContain(
+      `resolves to ${address}, which is the management API`,
+    );
   });
 
   test("nor is a redirect followed", async () => {
     const { checks } = await check({ upstream: at("/away") });
-    expect(checks[0].message).toContain(`leads to ${at("/asked-again")}`);
+    expect(checks[0].message).toContain(`redirects to ${at("/asked-again")}`);
     expect(asked).toBe(0);
   });
 });

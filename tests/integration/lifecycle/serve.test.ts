@@ -80,7 +80,7 @@ test("a request that does not end within shutdown_timeout is cut, and the code i
   await origin.untilRequests(1);
   gateway.signal("SIGTERM");
   expect(await gateway.exited()).toBe(0);
-  expect(gateway.log.find(({ message }) => /cut/.test(message))?.["requests"]).toBe(1);
+  expect(gateway.log.find(({ message }) => /aborted/.test(message))?.["requests"]).toBe(1);
 });
 
 test("a second signal ends the gateway at once", async () => {

@@ -121,7 +121,7 @@ describe("a document that holds applications alone", () => {
     ]);
     expect(await refused({ https: { mode: "acme" } })).toEqual([
       400,
-      'applications[0].https.mode: "acme" needs an ACME account that is enabled (line 1)',
+      'applications[0].https.mode: "acme" requires an enabled ACME account (line 1)',
     ]);
   });
 });
