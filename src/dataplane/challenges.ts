@@ -1,7 +1,7 @@
 // What certificate authorities are shown while they check that names are ours; knows no order and no route.
 import type { Challenges } from "../snapshot/message.ts";
 import type { LocalResponse } from "./error-page.ts";
-import type { EndCertificate } from "./listener/tls-ends.ts";
+import type { TerminatorCertificate } from "./listener/tls-terminators.ts";
 
 /** RFC 8555 section 8.3. */
 export const CHALLENGE_PATH = "/.well-known/acme-challenge/";
@@ -26,7 +26,7 @@ export class OpenChallenges {
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Whether any request has to be looked at. */
   hasTokens = false;
-  #byName = new Map<string, EndCertificate>();
+  #byName = new Map<string, TerminatorCertificate>();
   #namesUntil = Number.NEGATIVE_INFINITY;
 
   /** `report`: a client has asked for a name that a certificate could be ordered for. */
@@ -84,12 +84,12 @@ export class OpenChallenges {
   }
 
   /** The certificate for a handshake of an authority; null for every other handshake. */
-  certificateFor(name: string | null, protocols: readonly string[]): EndCertificate | null {
+  certificateFor(name: string | null, protocols: readonly string[]): TerminatorCertificate | null {
     if (name === null || !protocols.includes(ACME_PROTOCOL)) return null;
     return this.#byName.get(name) ?? null;
   }
 
-  isOpen(certificate: EndCertificate): boolean {
+  isOpen(certificate: TerminatorCertificate): boolean {
     return [...this.#byName.values()].includes(certificate);
   }
 }

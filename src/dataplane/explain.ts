@@ -50,9 +50,9 @@ export function explain(
   const request = new ClientRequest(streamOf(asked), listener, { generation, worker });
   const problem = request.read();
   if (problem !== null) return { ...rest, ...answered("refused", problem.status, problem.detail) };
-  const { isElsewhere, id } = request.listener;
+  const { servesNoHost, id } = request.listener;
   const { routes } = generation;
-  const route = isElsewhere ? null : routes.match(request);
+  const route = servesNoHost ? null : routes.match(request);
   request.route = route;
   const candidates = routes.router
     .standings(request, MAX_CANDIDATES)
@@ -67,13 +67,13 @@ export function explain(
       ? answered(
           "default_site",
           failures.noRoute.status,
-          isElsewhere ? NO_LISTENER : failures.noRoute.detail,
+          servesNoHost ? NO_LISTENER : failures.noRoute.detail,
         )
       : verdictOf(request, route);
   return {
     ...rest,
     ...verdict,
-    listenerId: isElsewhere ? null : id,
+    listenerId: servesNoHost ? null : id,
     routeId: route?.id ?? null,
     candidates,
     plugins: explainPlugins(request, worker.geo),

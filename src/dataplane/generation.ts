@@ -13,7 +13,11 @@ import { loopToken } from "../http/cdn-loop.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Intents } from "./intents.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
-import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
+import {
+  inFlightLimits,
+  listenerRuntime,
+  type ListenerRuntime,
+} from "./listener/listener-runtime.ts";
 import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
 import type { BodyTimes } from "./client-body.ts";
@@ -36,9 +40,9 @@ export interface Generation {
   readonly certificateIndex: CertificateIndex;
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly passthroughPorts: ReadonlySet<string>;
-  readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
+  readonly listenerRuntimes: ReadonlyMap<string, ListenerRuntime>;
   /** By address and port: what is known of a request before its host tells which listener it is for. */
-  readonly entries: ReadonlyMap<string, ListenerFacts>;
+  readonly entries: ReadonlyMap<string, ListenerRuntime>;
   readonly loopToken: string;
   /** Via and CDN-Loop of requests that came through no other gateway. */
   readonly hopFields: string;
@@ -130,7 +134,7 @@ export class GenerationBuilder {
     const [listeners, certificates] = [this.#listeners.map, this.#certificates.map];
     const streamRoutes = this.#streamRoutes.map;
     const token = loopToken(context.instanceId);
-    const factsOfListeners = nextFacts(previous, listeners, { ...context, settings });
+    const listenerRuntimes = nextListenerRuntimes(previous, listeners, { ...context, settings });
     return {
       revision: change.revision,
       settings,
@@ -151,8 +155,8 @@ export class GenerationBuilder {
           : new CertificateIndex(certificates),
       loopToken: token,
       hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
-      listenerFacts: factsOfListeners,
-      entries: entriesOf(listeners, factsOfListeners),
+      listenerRuntimes,
+      entries: entriesOf(listeners, listenerRuntimes),
       managementCookies: context.managementCookies,
       maxInFlight: limits.max_in_flight_requests,
       maxResponseHeadBytes: limits.max_response_head_bytes,
@@ -169,8 +173,8 @@ export class GenerationBuilder {
   }
 }
 
-/** Facts hang on the listener and the settings; those of an unchanged pair stay the same object. */
-function nextFacts(
+/** A runtime depends on the listener and the settings; an unchanged pair keeps its object. */
+function nextListenerRuntimes(
   previous: Generation | null,
   listeners: ReadonlyMap<string, ListenerPlan>,
   {
@@ -178,34 +182,34 @@ function nextFacts(
     board,
     intents,
   }: { readonly settings: Settings; readonly board: TargetBoard; readonly intents: Intents },
-): ReadonlyMap<string, ListenerFacts> {
-  const facts = new Map<string, ListenerFacts>();
+): ReadonlyMap<string, ListenerRuntime> {
+  const runtimes = new Map<string, ListenerRuntime>();
   for (const [id, plan] of listeners) {
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
-    const before = known ? previous.listenerFacts.get(id) : undefined;
+    const before = known ? previous.listenerRuntimes.get(id) : undefined;
     const limits = () => inFlightLimits(plan.listener, settings, { board, intents });
-    facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
+    runtimes.set(id, before ?? listenerRuntime(plan.listener, settings, limits()));
   }
-  return facts;
+  return runtimes;
 }
 
-/** Listeners without names of their own that share no port are what they were. */
+/** A listener without hosts that shares no port needs no choice. */
 function entriesOf(
   listeners: ReadonlyMap<string, ListenerPlan>,
-  facts: ReadonlyMap<string, ListenerFacts>,
-): ReadonlyMap<string, ListenerFacts> {
-  const entries = new Map<string, ListenerFacts>();
+  runtimes: ReadonlyMap<string, ListenerRuntime>,
+): ReadonlyMap<string, ListenerRuntime> {
+  const entries = new Map<string, ListenerRuntime>();
   for (const [key, plans] of listenersByPort(listeners.values())) {
     const members = plans.flatMap(({ id, listener: { hosts } }) => {
-      const own = facts.get(id);
-      return own === undefined ? [] : [{ facts: own, hosts }];
+      const listener = runtimes.get(id);
+      return listener === undefined ? [] : [{ listener, hosts }];
     });
     const first = members[0];
     if (first === undefined) continue;
     const isPlain = members.length === 1 && first.hosts.length === 0;
-    const elsewhere = { ...first.facts, isElsewhere: true };
-    const choice = isPlain ? null : new ListenerChoice(members, elsewhere);
-    entries.set(key, choice === null ? first.facts : { ...first.facts, choice });
+    const fallback = { ...first.listener, servesNoHost: true };
+    const choice = isPlain ? null : new ListenerChoice(members, fallback);
+    entries.set(key, choice === null ? first.listener : { ...first.listener, choice });
   }
   return entries;
 }

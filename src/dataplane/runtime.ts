@@ -114,9 +114,9 @@ class Runtime implements DataPlane {
       serveOn: (id, key) => this.#serveOn(id, key),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
-      adopt: (key, arrival) => this.#streams.adopt(key, arrival),
+      adopt: (key, preread) => this.#streams.adopt(key, preread),
       refused: (listener, reason, client) => refusals.refused(listener, reason, client),
-      shaken: (id, isDone) => this.#recorder.handshake(id, isDone),
+      onHandshake: (id, isDone) => this.#recorder.handshake(id, isDone),
       challenges: this.#worker.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });
@@ -296,7 +296,7 @@ class Runtime implements DataPlane {
     return (stream) => {
       const pipeline = this.#pipeline;
       const generation = pipeline?.generation;
-      const listener = generation?.entries.get(key) ?? generation?.listenerFacts.get(id);
+      const listener = generation?.entries.get(key) ?? generation?.listenerRuntimes.get(id);
       if (this.#isLeaving) stream.closeAfterResponse();
       if (pipeline === null || listener === undefined) {
         // Bound while being prepared: until it is activated nothing is served through it.

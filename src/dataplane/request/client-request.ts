@@ -6,7 +6,7 @@ import { clientAddress } from "../../net/client-address.ts";
 import { type BodyPatience, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { Generation } from "../generation.ts";
-import type { ListenerFacts } from "../listener/listener-facts.ts";
+import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { InFlightLimit } from "../overload.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import type { UpstreamEdits } from "../plugin/upstream-edits.ts";
@@ -52,7 +52,7 @@ export interface EarlierAttempt {
 export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   readonly stream: ClientStream;
   /** Until `read`, that of the port; then the one at it that serves the host. */
-  listener: ListenerFacts;
+  listener: ListenerRuntime;
   readonly generation: Generation;
   readonly worker: WorkerServices;
   readonly method: string;
@@ -148,7 +148,11 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   #client: string | null = null;
   #id: string | null = null;
 
-  constructor(stream: ClientStream, listener: ListenerFacts, { generation, worker }: ServeContext) {
+  constructor(
+    stream: ClientStream,
+    listener: ListenerRuntime,
+    { generation, worker }: ServeContext,
+  ) {
     this.stream = stream;
     this.listener = listener;
     this.generation = generation;

@@ -1,7 +1,7 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures } from "../error.ts";
-import type { ListenerFacts } from "../listener/listener-facts.ts";
+import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
 import { chainOf } from "../route-runtime.ts";
@@ -20,9 +20,9 @@ export interface Pipeline extends ServeContext {
 }
 
 /** Serves one request with the given version of the configuration, to its end. */
-export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: Pipeline): void {
-  const { clientAuthority } = listener;
-  if (clientAuthority !== null && stream.connection?.clientAuthority !== clientAuthority) {
+export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeline): void {
+  const { clientAuthKey } = listener;
+  if (clientAuthKey !== null && stream.connection?.clientAuthKey !== clientAuthKey) {
     // Made before the listener asked for what it asks for now: this client was never verified.
     stream.abort();
     return;
@@ -32,7 +32,7 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
   if (isRefused(request, listener)) return;
   const { routes, plugins: instances } = pipeline.generation;
-  const route = request.listener.isElsewhere ? null : routes.match(request);
+  const route = request.listener.servesNoHost ? null : routes.match(request);
   request.route = route;
   const chain = instances.isEmpty
     ? null
@@ -50,7 +50,7 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
 }
 
 /** What is decided before the route: none of it depends on what somebody has configured for one. */
-function isRefused(request: ClientRequest, entry: ListenerFacts): boolean {
+function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
   const { worker } = request;
   if (worker.challenges.hasTokens) {
     // Before everything that is configured: none of it may keep a certificate from being renewed.
@@ -142,7 +142,7 @@ export function isWebSocket({ upgrade, connectionField, method }: ClientRequest)
  * certificate. A request for a host of another listener or certificate would get around those of that host. A trusted proxy
  * may send requests for all hosts under one name. `entry`: the listener of the port.
  */
-function isMisdirected(request: ClientRequest, entry: ListenerFacts): boolean {
+function isMisdirected(request: ClientRequest, entry: ListenerRuntime): boolean {
   const { connection } = request.stream;
   if (connection === null) return false;
   const { host, listener } = request;
@@ -150,7 +150,7 @@ function isMisdirected(request: ClientRequest, entry: ListenerFacts): boolean {
   if (name === host) return false;
   const { certificateIndex: certificates } = request.generation;
   const own = certificates.find(host);
-  if (entry.clientAuthority !== null) {
+  if (entry.clientAuthKey !== null) {
     if (certificates.find(name) !== own) return true;
   } else if (name === null || request.isFromTrustedProxy()) return false;
   if (name !== null && entry.choice !== null && entry.choice.find(name) !== listener) return true;

@@ -2,13 +2,13 @@
 import type { Server, WebSocketHandler } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
-import { idleTimeoutOf } from "../listener/listener-facts.ts";
+import { idleTimeoutOf } from "../listener/listener-runtime.ts";
 import { fetchHandler, type StreamHandler } from "./bun-stream.ts";
 
 export interface HttpListener {
   readonly plan: ListenerPlan;
   /** Whether connections are looked at before the server behind gets them. */
-  readonly isFronted: boolean;
+  readonly hasAcceptor: boolean;
   /** Stops accepting; requests and WebSockets in progress go on. Resolves when the last is done. */
   stop(): Promise<void>;
   /** After `stop`: connections that are kept open end with their present request, instead of when the client wants. */
@@ -38,7 +38,7 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
   });
   return {
     plan,
-    isFronted: false,
+    hasAcceptor: false,
     stop: () => server.stop(false),
     // Bun has done so already.
     goAway() {},

@@ -1,7 +1,7 @@
 // Bun.serve as a server engine: one of its requests as a ClientStream, and Responses that it writes with the fewest system calls.
 import type { Server } from "bun";
 import { normalizeAddress } from "../../net/address.ts";
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { passedOn, releaseBuffers } from "../buffer-release.ts";
 import type { BodyReader, BodyWriter, ClientStream, OutgoingHead } from "./client-stream.ts";
 
@@ -12,18 +12,18 @@ export type StreamHandler = (stream: ClientStream) => void;
 type BunResponse = Response | undefined | Promise<Response | undefined>;
 
 /**
- * The `fetch` handler of a Bun.serve. `factsOf`: what the acceptor knows of a connection that it made, null for any
+ * The `fetch` handler of a Bun.serve. `connectionOf`: what the acceptor knows of a connection that it made, null for any
  * other, whose every byte is to be ignored. Without it the server's own connections are the clients'.
  */
 export const fetchHandler =
   (
     serve: StreamHandler,
-    factsOf: ((request: Request, server: Server<unknown>) => ConnectionFacts | null) | null,
+    connectionOf: ((request: Request, server: Server<unknown>) => ConnectionInfo | null) | null,
   ) =>
   (request: Request, server: Server<unknown>): BunResponse => {
-    const facts = factsOf === null ? null : factsOf(request, server);
-    if (facts === null && factsOf !== null) return abortedResponse();
-    const stream = new BunStream(request, server, facts);
+    const connection = connectionOf === null ? null : connectionOf(request, server);
+    if (connection === null && connectionOf !== null) return abortedResponse();
+    const stream = new BunStream(request, server, connection);
     serve(stream);
     return stream.response;
   };
@@ -33,7 +33,7 @@ class BunStream implements ClientStream {
   readonly method: string;
   readonly url: string;
   readonly headers: Record<string, string>;
-  readonly connection: ConnectionFacts | null;
+  readonly connection: ConnectionInfo | null;
   peerPort = 0;
   readonly #request: Request;
   readonly #server: Server<unknown>;
@@ -43,7 +43,7 @@ class BunStream implements ClientStream {
   #isEnded = false;
   #closesConnection = false;
 
-  constructor(request: Request, server: Server<unknown>, connection: ConnectionFacts | null) {
+  constructor(request: Request, server: Server<unknown>, connection: ConnectionInfo | null) {
     this.#request = request;
     this.#server = server;
     this.connection = connection;
@@ -229,8 +229,8 @@ class StreamedBody implements BodyWriter {
   readonly #over = Promise.withResolvers<void>();
   #controller: DirectController | null = null;
   /** Pieces from before the client was ready. */
-  #early: Uint8Array[] = [];
-  #earlyBytes = 0;
+  #buffered: Uint8Array[] = [];
+  #bufferedBytes = 0;
   #isOver = false;
   #isFull = false;
 
@@ -249,9 +249,9 @@ class StreamedBody implements BodyWriter {
     this.isEmpty = false;
     if (this.#isOver) return true;
     if (this.#controller !== null) return this.#writeTo(this.#controller, chunk);
-    this.#early.push(chunk);
-    this.#earlyBytes += chunk.byteLength;
-    return this.#earlyBytes < STREAM_BUFFER_BYTES;
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.byteLength;
+    return this.#bufferedBytes < STREAM_BUFFER_BYTES;
   }
 
   end(done: () => void): void {
@@ -272,8 +272,8 @@ class StreamedBody implements BodyWriter {
   /** Resolves at the end of the body: the stream ends when the promise does. */
   #begin(controller: DirectController): Promise<void> {
     this.#controller = controller;
-    const isPaused = this.#earlyBytes >= STREAM_BUFFER_BYTES;
-    for (const chunk of this.#early.splice(0)) this.#writeTo(controller, chunk);
+    const isPaused = this.#bufferedBytes >= STREAM_BUFFER_BYTES;
+    for (const chunk of this.#buffered.splice(0)) this.#writeTo(controller, chunk);
     if (this.#isOver) controller.end();
     else if (isPaused && !this.#isFull) this.#reader.wanted();
     return this.#over.promise;

@@ -1,5 +1,5 @@
 // The contract between a server engine and the request path: one client request and the way back; knows no engine and no route.
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 
 /** The head of a response as an engine sends it. */
 export interface OutgoingHead {
@@ -42,7 +42,7 @@ export interface ClientStream {
   /** Lower-case names; repeated fields joined with a comma. */
   readonly headers: Record<string, string>;
   /** What is known of the client's TLS and PROXY handshake; null when the engine's own socket is the client's and tells nothing. */
-  readonly connection: ConnectionFacts | null;
+  readonly connection: ConnectionInfo | null;
   /** The request body; null when there is none, or the engine hides it. */
   readonly body: ReadableStream<Uint8Array> | null;
   /** Aborted when the client goes away. */

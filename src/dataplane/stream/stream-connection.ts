@@ -44,7 +44,7 @@ export interface TargetHandlers {
 }
 
 /** Bytes of a client that may wait until its target is there. */
-const MAX_EARLY_BYTES = 65_536;
+const MAX_BUFFERED_BYTES = 65_536;
 
 type State = "peeking" | "connecting" | "piping" | "closed";
 
@@ -57,8 +57,8 @@ export class StreamConnection implements TargetHandlers {
   refusal: string | null = null;
   #state: State = "peeking";
   #deadline: number;
-  #early: Buffer[] = [];
-  #earlyBytes = 0;
+  #buffered: Buffer[] = [];
+  #bufferedBytes = 0;
   #ends: ProxiedEnds | null = null;
   #sawProxyHeader = false;
   #clientHasEnded = false;
@@ -112,7 +112,7 @@ export class StreamConnection implements TargetHandlers {
   }
 
   get bytesIn(): number {
-    return this.#pipe?.bytesUp ?? this.#earlyBytes;
+    return this.#pipe?.bytesUp ?? this.#bufferedBytes;
   }
 
   get bytesOut(): number {
@@ -129,10 +129,10 @@ export class StreamConnection implements TargetHandlers {
       this.#pipe.clientSent(chunk);
       return;
     }
-    this.#early.push(chunk);
-    this.#earlyBytes += chunk.length;
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.length;
     if (this.#state === "peeking") this.#decide();
-    else if (this.#earlyBytes > MAX_EARLY_BYTES) this.#socket.pause();
+    else if (this.#bufferedBytes > MAX_BUFFERED_BYTES) this.#socket.pause();
   }
 
   clientDrained(): void {
@@ -202,8 +202,8 @@ export class StreamConnection implements TargetHandlers {
     if (header.kind !== "header") return false;
     this.#sawProxyHeader = true;
     this.#ends = header.ends;
-    this.#early = [bytes.subarray(header.bytes)];
-    this.#earlyBytes -= header.bytes;
+    this.#buffered = [bytes.subarray(header.bytes)];
+    this.#bufferedBytes -= header.bytes;
     return true;
   }
 
@@ -212,7 +212,7 @@ export class StreamConnection implements TargetHandlers {
     const isByName = routes.length > 1 || (first?.route.sni.length ?? 0) > 0;
     if (!isByName || first?.route.tls_mode === "terminate") return first ?? null;
     const hello = readClientHello(this.#joined());
-    if (hello === "incomplete" && this.#earlyBytes <= MAX_HELLO_BYTES * 2) return "unknown";
+    if (hello === "incomplete" && this.#bufferedBytes <= MAX_HELLO_BYTES * 2) return "unknown";
     if (typeof hello === "string") {
       this.#refuse("the connection does not begin with TLS");
       return "unknown";
@@ -222,8 +222,8 @@ export class StreamConnection implements TargetHandlers {
   }
 
   #joined(): Buffer {
-    if (this.#early.length !== 1) this.#early = [Buffer.concat(this.#early)];
-    return this.#early[0] as Buffer;
+    if (this.#buffered.length !== 1) this.#buffered = [Buffer.concat(this.#buffered)];
+    return this.#buffered[0] as Buffer;
   }
 
   #connect(): void {
@@ -267,10 +267,10 @@ export class StreamConnection implements TargetHandlers {
     this.#pipe = pipe;
     const header = this.#outgoingHeader();
     if (header !== null) socket.write(header);
-    const early = this.#early;
-    this.#early = [];
+    const buffered = this.#buffered;
+    this.#buffered = [];
     this.#socket.resume();
-    for (const chunk of early) if (chunk.length > 0) pipe.clientSent(chunk);
+    for (const chunk of buffered) if (chunk.length > 0) pipe.clientSent(chunk);
     if (this.#clientHasEnded) pipe.clientEnded();
   }
 
@@ -359,7 +359,7 @@ export class StreamConnection implements TargetHandlers {
     if (this.#state === "closed") return;
     const wasOver = this.#pipe?.isOver === true || this.#isGone !== null || this.#endsOrderly;
     this.#state = "closed";
-    this.#early = [];
+    this.#buffered = [];
     if (this.#target !== null) this.#service?.group.leave(this.#target);
     if (this.#route !== null) this.#scope.leave(this.#route);
     if (wasOver) {

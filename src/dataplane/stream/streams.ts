@@ -2,10 +2,10 @@
 import type { Issue } from "../../model/error.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
-import type { Arrival } from "../listener/arriving-connection.ts";
-import type { SocketOwner } from "../listener/carried-connection.ts";
+import type { Preread } from "../listener/pending-connection.ts";
+import type { SocketOwner } from "../listener/loopback-tunnel.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { portKey } from "../listener/shared-port.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 import type { Settings } from "../../model/settings.ts";
@@ -18,7 +18,7 @@ import type { TrafficRecorder } from "../traffic-recorder.ts";
 import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
-import { needsFront, TerminatingPort } from "./terminating-port.ts";
+import { needsAcceptor, TerminatingPort } from "./terminating-port.ts";
 
 /** What a worker's streams are served from: one version of the configuration. */
 export interface StreamVersion {
@@ -58,8 +58,8 @@ const TICK_MS = 1000;
 export class Streams {
   readonly #options: StreamsOptions;
   readonly #ports = new Map<string, StreamPort>();
-  /** In front of ports, also of those that accept no more. */
-  readonly #fronts = new Set<TerminatingPort>();
+  /** Of this and of earlier versions. */
+  readonly #terminatingPorts = new Set<TerminatingPort>();
   readonly #connections = new Map<string, StreamConnection>();
   readonly #draining = new Map<StreamConnection, number>();
   readonly #scope: StreamScope;
@@ -166,7 +166,7 @@ export class Streams {
     while (this.#connections.size > 0 && performance.now() < end) await Bun.sleep(20);
     const late = [...this.#connections.values()];
     for (const connection of late) connection.close();
-    await Promise.all([...this.#fronts].map((front) => front.close()));
+    await Promise.all([...this.#terminatingPorts].map((port) => port.close()));
     if (this.#clock !== null) clearInterval(this.#clock);
     return late.length;
   }
@@ -194,19 +194,19 @@ export class Streams {
   }
 
   /** Takes a connection that came in at a listener's port, if a route there takes its TLS name. */
-  adopt(key: string, { socket, ends, hello, early }: Arrival): SocketOwner | null {
+  adopt(key: string, { socket, ends, hello, buffered }: Preread): SocketOwner | null {
     const routes = this.#byPort.get(key);
     if (routes === undefined || hello === null) return null;
     if (routeOfName(routes, hello.serverName) === null) return null;
     const connection = this.#accept(socket, key, { ends });
-    connection.clientSent(early);
+    connection.clientSent(buffered);
     return connection;
   }
 
   #bind(key: string, runtime: StreamRouteRuntime): StreamPort {
     const { plan, route } = runtime;
     const port = Number(key.slice(key.lastIndexOf(" ") + 1));
-    if (needsFront(runtime)) return this.#bindFront(key, runtime, port);
+    if (needsAcceptor(runtime)) return this.#bindTerminating(key, runtime, port);
     const server = Bun.listen({
       hostname: route.listen_address,
       port,
@@ -218,8 +218,8 @@ export class Streams {
     return { binding: bindingOf(runtime), stop: () => server.stop(false) };
   }
 
-  #bindFront(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
-    const front = new TerminatingPort({
+  #bindTerminating(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
+    const terminating = new TerminatingPort({
       address: runtime.route.listen_address,
       port,
       expectsProxy: runtime.route.proxy_protocol_in,
@@ -234,11 +234,11 @@ export class Streams {
       },
       refused: (reason, client) => this.#options.refused(reason, { client, port: key }),
     });
-    this.#fronts.add(front);
+    this.#terminatingPorts.add(terminating);
     return {
       binding: bindingOf(runtime),
-      stop: () => void front.stop().then(() => this.#fronts.delete(front)),
-      update: () => front.update(),
+      stop: () => void terminating.stop().then(() => this.#terminatingPorts.delete(terminating)),
+      update: () => terminating.update(),
     };
   }
 
@@ -325,7 +325,7 @@ function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRu
 /** What a socket is bound with beside its address. */
 function bindingOf(runtime: StreamRouteRuntime): string {
   const { plan, route } = runtime;
-  if (needsFront(runtime)) return route.proxy_protocol_in ? "front with PROXY" : "front";
+  if (needsAcceptor(runtime)) return route.proxy_protocol_in ? "acceptor with PROXY" : "acceptor";
   return plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
 }
 
@@ -336,7 +336,7 @@ function listenerPorts({ listeners }: StreamVersion): ReadonlySet<string> {
   return new Set(keys);
 }
 
-const endsOf = (facts: ConnectionFacts): ProxiedEnds => ({
+const endsOf = (facts: ConnectionInfo): ProxiedEnds => ({
   source: { address: facts.address, port: facts.port },
   destination: { address: facts.localAddress, port: facts.localPort },
 });
