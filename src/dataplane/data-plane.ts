@@ -10,7 +10,7 @@ import type { Pace } from "../pace.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
-import type { WebSocketTimes } from "./websocket/sessions.ts";
+import type { WebSocketTimeouts } from "./websocket/sessions.ts";
 
 /** Writes one structured line to the gateway's log. */
 export type LogLine = (
@@ -52,7 +52,7 @@ export interface DataPlaneOptions {
   /** Cuts the work on versions into slices, so that requests are served between them. Default: one of its own. */
   readonly pace?: Pace;
   /** What differs from the product's times. */
-  readonly webSocketTimes?: WebSocketTimes | undefined;
+  readonly webSocketTimeouts?: WebSocketTimeouts | undefined;
 }
 
 export interface DataPlane {

@@ -85,7 +85,7 @@ class Runtime implements DataPlane {
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSockets({
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
-      times: options.webSocketTimes,
+      timeouts: options.webSocketTimeouts,
     });
     this.#worker = {
       index: options.worker,
