@@ -28,7 +28,7 @@ import { PluginHost } from "./plugin/plugin-host.ts";
 import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { purge } from "./plugin/purge.ts";
-import { streamScene } from "./plugin/stream-visit.ts";
+import { streamPluginHost } from "./plugin/stream-plugin-context.ts";
 import { forward, type Pipeline, serve } from "./request/pipeline.ts";
 import { respondUnread } from "./request/respond.ts";
 import { ReadyRoutes } from "./route-index.ts";
@@ -133,7 +133,7 @@ class Runtime implements DataPlane {
         if (!overload.isShedding) log("warn", "stream refused", { reason, ...fields });
       },
       isShedding: () => overload.isShedding,
-      plugins: streamScene(
+      plugins: streamPluginHost(
         geo,
         (plugin, decision) => this.#recorder.decided(plugin, decision),
         log,

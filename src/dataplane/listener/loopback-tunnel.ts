@@ -171,8 +171,7 @@ export class LoopbackTunnel implements SocketOwner {
     if (overdue === "silent") return this.close();
     if (overdue === "partial") return this.#refuse(now);
     // A client that still reads gets more time.
-    if (this.#deadline <= now && (this.#pipe?.quietFor(now) ?? LINGER_MS) >= LINGER_MS)
-      this.close();
+    if (this.#deadline <= now && (this.#pipe?.idleFor(now) ?? LINGER_MS) >= LINGER_MS) this.close();
   }
 
   get #isHolding(): boolean {

@@ -1,4 +1,4 @@
-// One stream connection on its way past plugins: what they see of it, and the running of their handlers; knows no socket.
+// The context that plugins see of one stream connection, and the calls of their handlers; knows no socket.
 import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "../../pdk/context.ts";
 import type { LogLine } from "../data-plane.ts";
 import type { PluginDecision } from "./chain-cursor.ts";
@@ -6,8 +6,8 @@ import type { Geo } from "./geo.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestMemory } from "./request-memory.ts";
 
-/** What visits need beside the connection. */
-export interface StreamScene {
+/** What plugin contexts need beside the connection. */
+export interface StreamPluginHost {
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
   /** A handler failed. */
@@ -16,12 +16,12 @@ export interface StreamScene {
   readonly decided: (plugin: string, decision: PluginDecision) => void;
 }
 
-/** The same for all connections of a worker. */
-export const streamScene = (
+/** One for all connections of a worker. */
+export const streamPluginHost = (
   geo: Geo,
-  decided: StreamScene["decided"],
+  decided: StreamPluginHost["decided"],
   log: LogLine,
-): StreamScene => ({
+): StreamPluginHost => ({
   country: geo.country,
   asn: geo.asn,
   decided,
@@ -34,8 +34,8 @@ export const streamScene = (
     }),
 });
 
-/** What is known of a connection once its route is. */
-export interface StreamFacts {
+/** A connection once its route is known. */
+export interface StreamInfo {
   readonly id: string;
   readonly protocol: "tcp" | "udp";
   readonly client: { readonly address: string; readonly port: number };
@@ -44,58 +44,58 @@ export interface StreamFacts {
   readonly service: NamedObject | null;
 }
 
-export class StreamVisit implements StreamContext {
+export class StreamPluginContext implements StreamContext {
   readonly startedAt = Date.now();
-  readonly #facts: StreamFacts;
-  readonly #scene: StreamScene;
+  readonly #info: StreamInfo;
+  readonly #host: StreamPluginHost;
   readonly #chain: readonly PluginRuntime[];
-  /** Those that were asked, and so hear of the end. */
-  readonly #asked: PluginRuntime[] = [];
+  /** Instances whose `connect` has run: their `disconnect` runs too. */
+  readonly #connected: PluginRuntime[] = [];
   readonly #reasons: string[] = [];
   #memory: RequestMemory | null = null;
 
-  constructor(facts: StreamFacts, scene: StreamScene, chain: readonly PluginRuntime[]) {
-    this.#facts = facts;
-    this.#scene = scene;
+  constructor(info: StreamInfo, host: StreamPluginHost, chain: readonly PluginRuntime[]) {
+    this.#info = info;
+    this.#host = host;
     this.#chain = chain;
   }
 
   // What plugins see.
 
   get id(): string {
-    return this.#facts.id;
+    return this.#info.id;
   }
 
   get protocol(): "tcp" | "udp" {
-    return this.#facts.protocol;
+    return this.#info.protocol;
   }
 
   clientAddress(): string {
-    return this.#facts.client.address;
+    return this.#info.client.address;
   }
 
   get clientPort(): number {
-    return this.#facts.client.port;
+    return this.#info.client.port;
   }
 
   get serverName(): string | null {
-    return this.#facts.serverName;
+    return this.#info.serverName;
   }
 
   get streamRoute(): NamedObject {
-    return this.#facts.streamRoute;
+    return this.#info.streamRoute;
   }
 
   get service(): NamedObject | null {
-    return this.#facts.service;
+    return this.#info.service;
   }
 
   country(): string | null {
-    return this.#scene.country(this.clientAddress());
+    return this.#host.country(this.clientAddress());
   }
 
   asn(): number | null {
-    return this.#scene.asn(this.clientAddress());
+    return this.#host.asn(this.clientAddress());
   }
 
   get memory(): RequestMemory {
@@ -111,17 +111,17 @@ export class StreamVisit implements StreamContext {
     return this.#reasons;
   }
 
-  // The running of handlers.
+  // The calls of handlers.
 
-  /** Why the connection is refused; null: it goes on. Call it once, and `end` when the connection has ended. */
+  /** Runs `connect` of all plugins: the refusal, or null. Call it once, and `end` when the connection has ended. */
   connect(): StreamRefusal | null {
     for (const runtime of this.#chain) {
       const { handlers, plan, whenStream } = runtime;
       if (whenStream !== null && !whenStream(this)) continue;
-      this.#asked.push(runtime);
+      this.#connected.push(runtime);
       try {
         const refusal = handlers.connect?.(this);
-        this.#scene.decided(plan.name, refusal === undefined ? "pass" : "reject");
+        this.#host.decided(plan.name, refusal === undefined ? "pass" : "reject");
         if (refusal === undefined) continue;
         this.note(refusal.reason);
         return refusal;
@@ -134,7 +134,7 @@ export class StreamVisit implements StreamContext {
   }
 
   end(result: StreamResult): void {
-    for (const runtime of this.#asked.splice(0))
+    for (const runtime of this.#connected.splice(0))
       try {
         runtime.handlers.disconnect?.(this, result);
       } catch (error) {
@@ -143,8 +143,8 @@ export class StreamVisit implements StreamContext {
   }
 
   #fail(runtime: PluginRuntime, error: unknown): void {
-    this.#scene.decided(runtime.plan.name, "error");
-    this.#scene.failed(runtime, this.id, error);
+    this.#host.decided(runtime.plan.name, "error");
+    this.#host.failed(runtime, this.id, error);
     this.note(`${runtime.plan.name}.error`);
   }
 }
