@@ -27,7 +27,7 @@ export type CertificateProblem =
   | "the target's certificate has expired"
   | "the target's certificate is not valid yet"
   | "the target's certificate is self-signed"
-  | "the target's certificate comes from an unknown authority"
+  | "the target's certificate comes from an unknown CA"
   | "the target's certificate is for another name"
   | "the target's certificate is not valid";
 
@@ -92,12 +92,12 @@ export const failures = {
   },
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
-  clientStalled: client(499, "the client stopped taking the answer"),
+  clientStalled: client(499, "the client stopped reading the response"),
   noRoute: {
     source: "gateway",
     status: 404,
     token: "destination_not_found",
-    detail: "no route takes this request",
+    detail: "no route matches this request",
     retry: "never",
   },
   loop: {
@@ -182,22 +182,22 @@ export const failures = {
   tlsSettings: unsent(
     upstream(502, "proxy_configuration_error", "the TLS settings for the target are not valid"),
   ),
-  tlsAlert: upstream(502, "tls_alert_received", "the target wants a certificate of the gateway"),
+  tlsAlert: upstream(502, "tls_alert_received", "the target requires a client certificate"),
   closedEarly: upstream(
     502,
     "connection_terminated",
-    "the target closed the connection without an answer",
+    "the target closed the connection without a response",
   )(),
   closedKept: unsent(
-    upstream(502, "connection_terminated", "the target closed the connection without an answer"),
+    upstream(502, "connection_terminated", "the target closed the connection without a response"),
     "fresh-connection",
   )(),
   incomplete: upstream(
     502,
     "http_response_incomplete",
-    "the target closed the connection in the middle of the answer",
+    "the target closed the connection in the middle of the response",
   )(),
-  responseTimeout: upstream(504, "http_response_timeout", "the target did not answer in time")(),
+  responseTimeout: upstream(504, "http_response_timeout", "the target did not respond in time")(),
   readTimeout: upstream(504, "connection_read_timeout", "the target stopped sending")(),
   writeTimeout: upstream(504, "connection_write_timeout", "the target stopped reading")(),
   requestTimeout: upstream(504, "http_response_timeout", "the exchange took too long")(),

@@ -55,7 +55,7 @@ export function explain(
   const route = servesNoHost ? null : routes.match(request);
   request.route = route;
   const candidates = routes.router
-    .standings(request, MAX_CANDIDATES)
+    .rankCandidates(request, MAX_CANDIDATES)
     .map(({ entry: candidate, position, mismatch }) => ({
       routeId: candidate.id,
       position,

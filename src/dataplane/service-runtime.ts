@@ -7,7 +7,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
 import { type Addresses, FixedAddress } from "./names/addresses.ts";
 import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts";
-import { type Grouped, NO_ROW, TargetGroup } from "./health/target-group.ts";
+import { type GroupTarget, NO_ROW, TargetGroup } from "./health/target-group.ts";
 import type { Intents } from "./intents.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
@@ -15,7 +15,7 @@ import { StickyTargets } from "./sticky.ts";
 import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
-export interface TargetRuntime extends Grouped {
+export interface TargetRuntime extends GroupTarget {
   readonly endpoint: Endpoint;
   /** Host of requests that name the target: `host` or `host:port`. */
   readonly authority: string;

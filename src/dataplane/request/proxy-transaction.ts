@@ -103,7 +103,7 @@ export class ProxyTransaction
   // What the exchange reports.
 
   onHead(head: ResponseHead): void {
-    this.attemptAnswered(head.status);
+    this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     if (head.status >= 400 && this.#retryInstead(head.status)) return;
     this.responseHead = head;

@@ -116,12 +116,12 @@ export class UpstreamAttempts implements PickRequest {
   }
 
   /** The response head has arrived. Only a refusal is judged by it: what promises more may still break off. */
-  attemptAnswered(status: number): void {
+  attemptResponded(status: number): void {
     this.request.responseStarted(status);
     const { target } = this;
     if (target === null) return;
     const { group } = this.service;
-    if (group.needsLatency) group.took(target, performance.now() - this.#startedAt);
+    if (group.needsLatency) group.recordLatency(target, performance.now() - this.#startedAt);
     this.#openStatus = status;
     if (status >= 400) this.attemptCompleted();
   }
@@ -131,7 +131,7 @@ export class UpstreamAttempts implements PickRequest {
     const status = this.#openStatus;
     this.#openStatus = 0;
     if (status === 0 || this.target === null) return;
-    this.service.group.passive.answered(this.target.row, status);
+    this.service.group.passive.responded(this.target.row, status);
   }
 
   /** The current attempt failed; it counts against the target when the failure is the target's own. */
@@ -257,8 +257,8 @@ export function failureOf(error: ProxyError): FailureText {
     case "connection_write_timeout":
       return error.detail as FailureText;
     case "http_response_timeout":
-      return "the target did not answer in time";
+      return "the target did not respond in time";
     default:
-      return "the answer was not valid HTTP";
+      return "the response was not valid HTTP";
   }
 }

@@ -39,7 +39,7 @@ class Attempt {
 
   ended(): void {
     if (this.#isOpen) this.#handlers?.ended();
-    else this.failed("the target closed the connection without an answer");
+    else this.failed("the target closed the connection without a response");
   }
 
   closed(isReset: boolean): void {

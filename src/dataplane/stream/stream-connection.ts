@@ -265,7 +265,7 @@ export class StreamConnection implements TargetHandlers {
     }
     this.#state = "piping";
     this.#upstream = socket;
-    this.#service?.group.passive.answered(this.#target?.row ?? 0, 0);
+    this.#service?.group.passive.responded(this.#target?.row ?? 0, 0);
     const pipe = new Pipe(this.#socket, socket, this.#worker.now());
     this.#pipe = pipe;
     const header = this.#outgoingHeader();

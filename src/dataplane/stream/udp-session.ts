@@ -149,7 +149,7 @@ export class UdpSession {
     this.bytesOut += datagram.length;
     if (!this.#hasResponded) {
       this.#hasResponded = true;
-      this.#options.service.group.passive.answered(target.row, 0);
+      this.#options.service.group.passive.responded(target.row, 0);
     }
     this.#options.reply(datagram);
   }

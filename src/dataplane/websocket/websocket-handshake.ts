@@ -95,7 +95,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
 
   onUpgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
     this.#exchange = null;
-    this.attemptAnswered(101);
+    this.attemptResponded(101);
     const fields = upgradeFields(this.request, head);
     if (!Array.isArray(fields)) {
       connection.destroy();
@@ -147,7 +147,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   }
 
   onHead(head: ResponseHead): void {
-    this.attemptAnswered(head.status);
+    this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     this.#head = head;
   }

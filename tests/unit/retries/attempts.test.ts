@@ -259,15 +259,15 @@ describe("what the target is told", () => {
       ["failures", "outcome"].map((word) => world.board.get(world.row(0), word as "outcome"));
     const attempts = world.attempts();
     attempts.startAttempt();
-    attempts.attemptAnswered(200);
+    attempts.attemptResponded(200);
     expect(told()).toEqual([0, 0]);
     attempts.attemptFailed(failures.incomplete);
     attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
-    attempts.attemptAnswered(200);
+    attempts.attemptResponded(200);
     attempts.attemptCompleted();
     expect(told()).toEqual([0, 1]);
-    attempts.attemptAnswered(503);
+    attempts.attemptResponded(503);
     attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
   });
