@@ -1,4 +1,4 @@
-// One version of the configuration in the form that a worker serves from; immutable, shares what did not change with the version before.
+// One version of the configuration as a worker serves it; immutable, shares unchanged parts with the previous version.
 import type { Settings } from "../model/settings.ts";
 import type { Pace } from "../pace.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
@@ -20,7 +20,7 @@ import {
 } from "./listener/listener-runtime.ts";
 import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
-import type { BodyTimes } from "./client-body.ts";
+import type { BodyReadTimeouts } from "./client-body.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
 import { type ReadyRoutes, RouteIndex, RouteRecords } from "./route-index.ts";
 import type { RouteRuntime } from "./route-runtime.ts";
@@ -41,21 +41,21 @@ export interface Generation {
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly passthroughPorts: ReadonlySet<string>;
   readonly listenerRuntimes: ReadonlyMap<string, ListenerRuntime>;
-  /** By address and port: what is known of a request before its host tells which listener it is for. */
+  /** By address and port: the listener of a request until its host selects one of those at the port. */
   readonly entries: ReadonlyMap<string, ListenerRuntime>;
   readonly loopToken: string;
-  /** Via and CDN-Loop of requests that came through no other gateway. */
+  /** Via and CDN-Loop lines of requests without these header fields. */
   readonly hopFields: string;
-  /** Neither reach targets nor come from them. */
+  /** Hidden from targets; targets cannot set them. */
   readonly managementCookies: ManagementCookies;
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
-  readonly bodyTimes: BodyTimes;
+  readonly bodyReadTimeouts: BodyReadTimeouts;
   readonly responseWriteTimeout: number;
   /** Port of the first https listener, null when there is none. */
   readonly httpsPort: number | null;
-  /** Fields that name worker and revision, null when settings.debug_headers is off. */
+  /** Header fields with worker and revision; null when settings.debug_headers is off. */
   readonly debugFields: readonly (readonly [string, string])[] | null;
 }
 
@@ -66,8 +66,8 @@ export interface GenerationContext extends ServiceContext {
 }
 
 /**
- * The next version in the making, out of pieces and, at the end, what is no collection. `previous` goes on serving as it is,
- * and so does all that it shares with this one; null starts from nothing, and then the pieces are the whole.
+ * Builds the next version from pieces and, at the end, everything that is not a collection. `previous` goes on serving,
+ * unchanged; null: the pieces are the whole version.
  */
 export class GenerationBuilder {
   readonly #previous: Generation | null;
@@ -78,7 +78,7 @@ export class GenerationBuilder {
   readonly #certificates: MapEdit<CertificatePlan>;
   readonly #router: RouterEdit<RouteRuntime | null>;
   #records: RouteRecords | null;
-  /** Ids of services that differ from those of `previous`, and of routes that it has and this version has not. */
+  /** Ids of services that differ from `previous`, and of routes that only `previous` has. */
   readonly changedServices = new Set<string>();
   readonly removedRoutes = new Set<string>();
 
@@ -160,7 +160,10 @@ export class GenerationBuilder {
       managementCookies: context.managementCookies,
       maxInFlight: limits.max_in_flight_requests,
       maxResponseHeadBytes: limits.max_response_head_bytes,
-      bodyTimes: { readTimeout: limits.body_read_timeout, rateGrace: limits.body_min_rate_grace },
+      bodyReadTimeouts: {
+        readTimeout: limits.body_read_timeout,
+        rateGrace: limits.body_min_rate_grace,
+      },
       responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
       httpsPort: httpsPortOf(listeners),
       debugFields: settings.debug_headers
@@ -230,7 +233,7 @@ function httpsPortOf(listeners: ReadonlyMap<string, ListenerPlan>): number | nul
   return null;
 }
 
-/** A map in the making: the same as before until something changes. */
+/** Copy-on-write map: the same object as before until something changes. */
 class MapEdit<R> {
   readonly #before: ReadonlyMap<string, R> | undefined;
   #map: Map<string, R> | null = null;

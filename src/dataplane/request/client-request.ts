@@ -3,7 +3,7 @@ import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
 import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
 import { clientAddress } from "../../net/client-address.ts";
-import { type BodyPatience, ClientBody } from "../client-body.ts";
+import { type BodyReadLimits, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { Generation } from "../generation.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
@@ -263,7 +263,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   }
 
   /** The body as the client sends it; null: there is none. The patience of the first reader holds for all. */
-  readBody(patience: BodyPatience): ClientBody | null {
+  readBody(patience: BodyReadLimits): ClientBody | null {
     const { body } = this.stream;
     if (this.clientBody === null && body !== null)
       this.clientBody = new ClientBody(body, patience, this);

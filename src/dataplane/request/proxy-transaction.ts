@@ -1,7 +1,7 @@
 // One client request on its way through a target and back: attempts, buffering or streaming the response, the end; knows no routing.
 import type { BufferedBody } from "../buffer-budget.ts";
 import { failures, type ProxyError } from "../error.ts";
-import { silentOpening, takesOpening } from "../event-stream.ts";
+import { openingComment, allowsOpeningComment } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
@@ -142,7 +142,8 @@ export class ProxyTransaction
     const head = this.responseHead;
     if (head === null) return;
     if (this.#mode === "streaming") {
-      if (this.#writer?.isEmpty === true && takesOpening(head)) this.#writer.write(silentOpening);
+      if (this.#writer?.isEmpty === true && allowsOpeningComment(head))
+        this.#writer.write(openingComment);
       return;
     }
     if (this.#mode !== "buffering") return;

@@ -1,6 +1,6 @@
 // What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
 import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
-import { type BodyPatience, ENDLESS } from "../client-body.ts";
+import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
@@ -108,22 +108,25 @@ export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): nu
 }
 
 /** What a client is granted while its body is read. */
-export const bodyPatience = ({
+export const bodyReadLimits = ({
   generation,
   listener,
   route,
   isCopy,
-}: ClientRequest): BodyPatience =>
+}: ClientRequest): BodyReadLimits =>
   isCopy
-    ? ENDLESS
-    : { ...generation.bodyTimes, minRate: route?.route.body_min_rate ?? listener.bodyMinRate };
+    ? NO_READ_LIMITS
+    : {
+        ...generation.bodyReadTimeouts,
+        minRate: route?.route.body_min_rate ?? listener.bodyMinRate,
+      };
 
 /** The body that goes upstream with the request; null: none. */
 export function requestBodyOf(request: ClientRequest): RequestBody | null {
   const { upstreamBodyLength: length, worker, listener, bodyLimit } = request;
   if (length === null) return null;
   const bytes = request.edits?.body ?? request.bodyBytes;
-  const client = bytes === null ? request.readBody(bodyPatience(request)) : null;
+  const client = bytes === null ? request.readBody(bodyReadLimits(request)) : null;
   if (client === null && bytes === null) return null;
   const { maxBodyBytes } = listener;
   // 0 stands for no limit.

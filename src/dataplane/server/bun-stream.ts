@@ -2,7 +2,7 @@
 import type { Server } from "bun";
 import { normalizeAddress } from "../../net/address.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
-import { passedOn, releaseBuffers } from "../buffer-release.ts";
+import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
 import type { BodyReader, BodyWriter, ClientStream, OutgoingHead } from "./client-stream.ts";
 
 /** Serves one request; does not throw. */
@@ -281,8 +281,8 @@ class StreamedBody implements BodyWriter {
 
   #writeTo(controller: DirectController, chunk: Uint8Array): boolean {
     const written = controller.write(chunk);
-    if (this.#isShared) passedOn.leave(chunk);
-    else passedOn.free(chunk);
+    if (this.#isShared) bufferRelease.releaseLater(chunk);
+    else bufferRelease.releaseNow(chunk);
     if (typeof written === "number") return !this.#isFull;
     this.#isFull = true;
     written.then(

@@ -1,5 +1,5 @@
 // Pipes bytes between two sockets in both directions, with back-pressure and half-closes; knows no target and no route.
-import { passedOn } from "../buffer-release.ts";
+import { bufferRelease } from "../buffer-release.ts";
 import type { Socket } from "bun";
 
 /** The part of Bun's socket that a pipe needs. */
@@ -40,11 +40,11 @@ class Direction {
       this.#held = Buffer.concat([this.#held, chunk]);
       this.#freePiece();
       this.#piece = this.#held;
-      passedOn.free(chunk);
+      bufferRelease.releaseNow(chunk);
       return;
     }
     const written = this.#to.write(chunk);
-    if (written === chunk.length) return passedOn.free(chunk);
+    if (written === chunk.length) return bufferRelease.releaseNow(chunk);
     if (written < 0) return;
     this.#piece = chunk;
     this.#held = chunk.subarray(written);
@@ -74,7 +74,7 @@ class Direction {
   }
 
   #freePiece(): void {
-    if (this.#piece !== null) passedOn.free(this.#piece);
+    if (this.#piece !== null) bufferRelease.releaseNow(this.#piece);
     this.#piece = null;
   }
 

@@ -1,7 +1,7 @@
 // Carries the client's request body to the target with back-pressure; knows no response.
 import type { BodySource, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
-import { passedOn } from "../buffer-release.ts";
+import { bufferRelease } from "../buffer-release.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
 /** Bodies up to this size go out in one write with the head. */
@@ -90,8 +90,8 @@ export class RequestBody {
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
       if (this.#isCancelled) return null;
-      if (piped !== null) passedOn.leave(value);
-      else if (!isShort) passedOn.free(value);
+      if (piped !== null) bufferRelease.releaseLater(value);
+      else if (!isShort) bufferRelease.releaseNow(value);
     }
     if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
     if (length < 0) await this.#write(connection, LAST_CHUNK);

@@ -47,7 +47,7 @@ export function freshnessOf(
   // RFC 9111 section 4.1: no other request would ever fit.
   if (variesOnEverything(headers)) return null;
   // Nobody is to wait for the end of what has none.
-  if (ENDLESS.test(headers.get("content-type") ?? "")) return null;
+  if (NO_READ_LIMITS.test(headers.get("content-type") ?? "")) return null;
   if (headers.has("set-cookie") && !rules.cacheSetCookie) return null;
   const own = parseDirectives(headers.get("cache-control"));
   const permitted = permitsAuthorized(own);
@@ -60,7 +60,7 @@ export function freshnessOf(
   return { ageMs, lifetimeMs: lifetime * 1000, ...staleness(own, rules) };
 }
 
-const ENDLESS = /^\s*(?:text\/event-stream|multipart\/x-mixed-replace)\b/i;
+const NO_READ_LIMITS = /^\s*(?:text\/event-stream|multipart\/x-mixed-replace)\b/i;
 
 const variesOnEverything = (headers: Headers) =>
   (headers.get("vary") ?? "").split(",").some((name) => name.trim() === "*");

@@ -238,7 +238,7 @@ describe("what the target is told", () => {
     attempts.startAttempt();
     attempts.attemptFailed(error);
     const { lastError } = readHealth(world.board, world.row(0), Date.now());
-    expect(lastError).toMatch(/^the (target|TLS|answer)/);
+    expect(lastError).toMatch(/^the (target|TLS|response)/);
     expect(world.board.get(world.row(0), "failures")).toBe(1);
   });
 
