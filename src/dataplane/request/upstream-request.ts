@@ -1,4 +1,4 @@
-// What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
+// The upstream request by route and service: path, host, timeouts, body; knows no socket.
 import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
 import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
@@ -7,7 +7,7 @@ import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { RequestBody } from "../upstream/request-body.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** Path and query for the request line upstream; null when a rewrite made something that is no path. */
+/** Path and query of the upstream request line; null when a rewrite yields an invalid path. */
 export function upstreamTarget(
   request: ClientRequest,
   runtime: RouteRuntime,
@@ -25,7 +25,7 @@ export function upstreamTarget(
   return query.startsWith("?") ? joinBase(base, path) + query : joinBase(base, path);
 }
 
-/** The target as plugins want it. */
+/** The request target with plugins' changes. */
 function editedTarget(
   { edits, path: own }: ClientRequest,
   runtime: RouteRuntime,
@@ -41,7 +41,7 @@ function editedTarget(
 const joinBase = (base: string, path: string) =>
   base.endsWith("/") ? base + path.slice(1) : base + path;
 
-/** The path after the route has stripped and rewritten it; null when that is no path. */
+/** The path after stripping and rewriting by the route; null when it is invalid. */
 function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   let path = own;
   for (const prefix of runtime.prefixes) {
@@ -62,13 +62,13 @@ function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   return path;
 }
 
-/** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
+/** Escapes characters of a replacement that are not valid in a path. */
 function encodePath(path: string): string {
   const absolute = path.startsWith("/") ? path : `/${path}`;
   return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
 }
 
-/** Host field for a target: the client's, the target's or a name of the service's choice. */
+/** The Host header for a target: the client's, the target's or a fixed name. */
 export function upstreamHost(
   {
     request,
@@ -89,7 +89,7 @@ export function upstreamHost(
   return mode === "target" ? target.authority : mode;
 }
 
-/** The service's timeouts with the route's in their place. */
+/** The service's timeouts with the route's overrides. */
 export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
   const own = runtime.timeouts;
   if (own === null) return service.timeouts;
@@ -107,7 +107,7 @@ export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): nu
   return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
 }
 
-/** What a client is granted while its body is read. */
+/** The limits on reading the client's body. */
 export const bodyReadLimits = ({
   generation,
   listener,
@@ -121,7 +121,7 @@ export const bodyReadLimits = ({
         minRate: route?.route.body_min_rate ?? listener.bodyMinRate,
       };
 
-/** The body that goes upstream with the request; null: none. */
+/** The upstream request body; null: none. */
 export function requestBodyOf(request: ClientRequest): RequestBody | null {
   const { upstreamBodyLength: length, worker, listener, bodyLimit } = request;
   if (length === null) return null;

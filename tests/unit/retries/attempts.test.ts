@@ -107,7 +107,7 @@ describe("a place on the next target", () => {
       const attempts = world.attempts();
       attempts.startAttempt();
       expect(attempts.pauseAfterFailure(failures.closedEarly, body)).toBeNull();
-      expect(attempts.isHeldByBody).toBe(body === "gone");
+      expect(attempts.isBlockedByBody).toBe(body === "gone");
       expect(world.active()).toEqual([1, 0]);
       attempts.end();
       expect(world.active()).toEqual([0, 0]);
