@@ -1,15 +1,15 @@
-// Counts requests that clients abort while a target works for them, by connection and by address, and refuses those that abort too many; knows no route.
+// Limits requests that clients abort while a target works for them, by connection and by address; knows no route.
 import type { Settings } from "../model/settings.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { LogLine } from "./data-plane.ts";
 import { failures, type ProxyError } from "./error.ts";
 
-/** Time in which the tokens of an empty bucket come back, and for which an address is counted and refused. */
+/** Time to refill an empty bucket; also the window in which an address is counted and then refused. */
 const WINDOW_MS = 10_000;
-/** Connections and addresses that are told apart; further ones are not counted until some are forgotten. */
+/** Connections and addresses tracked at once; further ones are not counted. */
 const MAX_KEYS = 10_000;
 
-/** How many requests may be aborted in ten seconds; 0: any number. */
+/** Aborted requests allowed in ten seconds; 0: no limit. */
 type AbortLimits = Pick<
   Settings["limits"],
   "max_aborted_per_connection" | "max_aborted_per_address"
@@ -17,16 +17,16 @@ type AbortLimits = Pick<
 
 export type AbortStage = "connection" | "address";
 
-/** Counts and logs what happens. */
+/** Counts and logs events. */
 export interface AbortObserver {
   aborted(): void;
   /** A request was refused. */
   refused(stage: AbortStage): void;
-  /** Requests from this address are refused from now on; at most once in ten seconds for each. */
+  /** The gateway refuses requests of this address from now on; at most once per window and address. */
   began(address: string, stage: AbortStage): void;
 }
 
-/** Where a request comes from. Several clients behind a trusted proxy share its port and have addresses of their own. */
+/** The source of a request. Clients behind a trusted proxy share a port and differ by address. */
 export interface AbortSource {
   clientAddress(): string;
   readonly peerPort: number;
@@ -37,7 +37,7 @@ interface Attempted {
   readonly stream: { readonly signal: { readonly aborted: boolean } };
 }
 
-/** May go into debt: what is in flight when the last token goes costs as well, and is waited for. */
+/** May become negative: requests in flight when the last token is used cost tokens as well. */
 interface Bucket {
   tokens: number;
   filledAt: number;
@@ -45,21 +45,21 @@ interface Bucket {
 
 /**
  * A client that opens requests and resets them at once costs the gateway and the target more than itself (CVE-2023-44487). A
- * request that is aborted while a target works for it takes a token from its connection, a completed one returns one, and time
- * returns all. Without a token the connection is refused; the others of its address are not, until the address is.
- * Requests are looked at ten times a second, so the chance that one is counted is in proportion to the work that it caused.
+ * request aborted while a target works for it takes a token from its connection, a completed one returns one, and time
+ * refills the bucket. Without a token the gateway refuses the connection's requests; beyond the address limit, those of the address.
+ * Requests are checked ten times a second, so the chance of being counted is in proportion to the work caused.
  */
 export class AbortedRequests {
   readonly #observer: AbortObserver;
   readonly #now: () => number;
   #limits: AbortLimits = { max_aborted_per_connection: 0, max_aborted_per_address: 0 };
-  /** Connections that have aborted something lately: by port, then by address. A number is found faster than a text is made. */
+  /** Connections with recent aborts, by port, then by address: looking up a number is cheaper than building a string key. */
   readonly #buckets = new Map<number, Map<string, Bucket>>();
   #bucketCount = 0;
   readonly #counts = new Map<string, number>();
-  /** Until when, by address. */
+  /** Address to the end of its refusal. */
   readonly #refused = new Map<string, number>();
-  /** Stages and addresses that `began` was called for in this window. */
+  /** Stages and addresses already reported to `began` in this window. */
   readonly #begun = new Set<string>();
   #windowEnd = 0;
 
@@ -74,12 +74,12 @@ export class AbortedRequests {
     this.#limits = limits;
   }
 
-  /** Whether anything was aborted lately. Where nothing was, a request pays for nothing but this. */
+  /** Whether there were recent aborts. Without any, a request pays for this check only. */
   get isWatching(): boolean {
     return this.#bucketCount > 0 || this.#refused.size > 0;
   }
 
-  /** Why a request is refused; null: it is not. */
+  /** The refusal of a request; null: it is served. */
   refusal(source: AbortSource): ProxyError | null {
     const bucket = this.#bucketOf(source);
     if (bucket !== null && this.#tokensOf(bucket) < 1) {
@@ -94,7 +94,7 @@ export class AbortedRequests {
     return failures.addressAborts;
   }
 
-  /** The client has aborted a request that a target had. */
+  /** The client has aborted a request that a target works for. */
   note(source: AbortSource): void {
     this.#observer.aborted();
     const now = this.#now();
@@ -110,18 +110,18 @@ export class AbortedRequests {
     this.#begin(address, "address");
   }
 
-  /** A request has ended with this status. One that a target answered, and whose client stayed, gives a token back. */
+  /** A request has ended. One that a target responded to, and whose client stayed, returns a token. */
   ended(source: AbortSource & Attempted, status: number): void {
     if (this.#bucketCount === 0) return;
     if (source.attempts === 0 || status === failures.clientGone.status) return;
     const bucket = this.#bucketOf(source);
     if (bucket === null) return;
-    // One that was aborted and answered before anybody looked. To ask costs something, so only suspects are asked about.
+    // Aborted and responded to between two checks. `signal` is costly to read, so only tracked connections pay for it.
     if (source.stream.signal.aborted) this.note(source);
     else bucket.tokens++;
   }
 
-  /** Forgets who has all tokens back or is refused no longer. Called about once a second. */
+  /** Drops full buckets and expired refusals. Call about once a second. */
   sweep(): void {
     const now = this.#now();
     if (now >= this.#windowEnd) this.#beginWindow(now);
@@ -140,7 +140,7 @@ export class AbortedRequests {
     return this.#buckets.get(source.peerPort)?.get(source.clientAddress()) ?? null;
   }
 
-  /** How many there are now. */
+  /** Refills the bucket and returns its tokens. */
   #tokensOf(bucket: Bucket): number {
     const { max_aborted_per_connection: most } = this.#limits;
     const now = this.#now();
@@ -162,7 +162,7 @@ export class AbortedRequests {
       this.#buckets.set(port, byAddress);
       this.#bucketCount++;
     }
-    // No more debt than the time pays back in a window.
+    // No lower than one window refills.
     bucket.tokens = Math.max(-most, this.#tokensOf(bucket) - 1);
   }
 

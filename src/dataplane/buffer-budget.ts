@@ -1,16 +1,16 @@
-// Response bodies that are buffered before they are sent: how many bytes a worker may hold, and which wait too long; knows no socket.
+// The budget of a worker for buffered response bodies, in bytes and time; knows no socket.
 
-/** A body whose end is awaited. */
+/** A buffered body that is not complete yet. */
 export interface BufferedBody {
-  /** When its last byte came, from `performance.now()`. */
+  /** Arrival of its last byte, in `performance.now()`. */
   readonly lastByteAt: number;
-  /** Sends what is there and streams the rest. Must not throw. */
+  /** Sends what is buffered and streams the rest. Must not throw. */
   startStreaming(): void;
 }
 
-/** A body whose next byte takes longer than this is streamed, so that the first byte is never held back for long. */
+/** A body whose next byte takes longer is streamed, so that buffering delays the first byte only briefly. */
 const MAX_WAIT_MS = 20;
-const LOOK_EVERY_MS = 10;
+const CHECK_MS = 10;
 
 export class BufferBudget {
   #limit: number;
@@ -18,7 +18,7 @@ export class BufferBudget {
   readonly #waiting = new Set<BufferedBody>();
   #timer: Timer | null = null;
 
-  /** `limit`: bytes that one worker may hold. */
+  /** `limit`: bytes that the worker may buffer. */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -31,7 +31,7 @@ export class BufferBudget {
     return this.#held;
   }
 
-  /** False: no room, stream instead. Give the bytes back with `release`. */
+  /** False: the budget is exhausted, stream instead. */
   reserve(bytes: number): boolean {
     if (this.#held + bytes > this.#limit) return false;
     this.#held += bytes;
@@ -44,14 +44,14 @@ export class BufferBudget {
 
   watch(body: BufferedBody): void {
     this.#waiting.add(body);
-    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#check(), CHECK_MS);
   }
 
   unwatch(body: BufferedBody): void {
     this.#waiting.delete(body);
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#waiting.size === 0) {
       if (this.#timer !== null) clearInterval(this.#timer);
       this.#timer = null;

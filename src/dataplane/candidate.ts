@@ -1,4 +1,4 @@
-// A version in the making: built beside the live one, with all that was opened for it; knows no command and changes nothing live.
+// The candidate version: built beside the live one, with everything opened for it; knows no command and changes nothing live.
 import type { Issue } from "../model/error.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { type Generation, GenerationBuilder, type GenerationContext } from "./generation.ts";
@@ -10,9 +10,9 @@ import { PluginSet } from "./plugin/plugin-set.ts";
 import { discardPorts, type OpenedPorts, type Streams } from "./stream/streams.ts";
 import type { OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
 
-/** What a candidate is made from. */
+/** What building a candidate needs. */
 export interface CandidateParts extends Omit<GenerationContext, "intents"> {
-  /** What is served meanwhile; null: nothing yet. */
+  /** The live version; null: none yet. */
   readonly live: Generation | null;
   readonly plugins: PluginLoader;
   readonly listeners: Listeners;
@@ -21,26 +21,26 @@ export interface CandidateParts extends Omit<GenerationContext, "intents"> {
   readonly geo: Geo;
 }
 
-/** What a candidate has when it can be served. */
+/** A candidate that is ready to be activated. */
 export interface PreparedVersion {
   readonly generation: Generation;
   /** Bound for this version only. */
   readonly opened: OpenedListeners;
   readonly openedPorts: OpenedPorts;
   readonly openedUdp: OpenedUdpPorts;
-  /** Ids of services that the version brings, changes or takes away, and of routes that it takes away. */
+  /** Ids of services that the version adds, changes or removes, and of routes that it removes. */
   readonly changedServices: ReadonlySet<string>;
   readonly removedRoutes: ReadonlySet<string>;
 }
 
 export class Candidate {
   readonly revision: number;
-  /** Run when the version is served, or dropped when it is discarded. */
+  /** Run when the version is activated, dropped when it is discarded. */
   readonly intents = new Intents();
   readonly #parts: CandidateParts;
   readonly #builder: GenerationBuilder;
   readonly #plugins: PluginEdit;
-  /** Null until it can be served. */
+  /** Null until `prepare` has succeeded. */
   prepared: PreparedVersion | null = null;
 
   constructor(revision: number, parts: CandidateParts) {
@@ -53,13 +53,13 @@ export class Candidate {
     intents.onDiscard(() => void loader.retire(this.#plugins.made, PluginSet.empty));
   }
 
-  /** Takes a part of the change in. */
+  /** Adds a part of the change. */
   async take(piece: SnapshotPiece): Promise<void> {
     await this.#builder.add(piece);
     await this.#plugins.apply(piece.plugins, this.#parts.pace);
   }
 
-  /** Takes the rest in and binds what the version needs; the issues say why it cannot be served: discard it then. */
+  /** Adds the rest and binds what the version needs. With issues it cannot be served: discard it. */
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     await this.take(change);
     if (this.#plugins.issues.length > 0) return this.#plugins.issues;

@@ -1,7 +1,7 @@
-// What certificate authorities are shown while they check that names are ours; knows no order and no route.
+// The open ACME challenges: responses and certificates for CAs that validate names; knows no order and no route.
 import type { Challenges } from "../snapshot/message.ts";
 import type { LocalResponse } from "./error-page.ts";
-import type { EndCertificate } from "./listener/tls-ends.ts";
+import type { TerminatorCertificate } from "./listener/tls-terminators.ts";
 
 /** RFC 8555 section 8.3. */
 export const CHALLENGE_PATH = "/.well-known/acme-challenge/";
@@ -9,33 +9,33 @@ export const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 /** RFC 8737 section 6.2. */
 export const ACME_PROTOCOL = "acme-tls/1";
 
-/** Names that were reported a moment ago are not reported again. */
+/** Before the same name is reported again. */
 const REPORT_PAUSE_MS = 10_000;
-const MOST_REPORTED = 1000;
+const MAX_REPORTED = 1000;
 
 /**
- * So long handshakes are still looked at after the last name is gone. Orders come in groups, and each time that a listener is
- * bound anew the system resets what waits at the socket that is closed: one of these may be the authority for the next name.
+ * How long handshakes are still read after the last name is removed. Orders come in groups, and whenever a listener is
+ * rebound the kernel resets connections in the closed socket's backlog: one may be the CA's for the next name.
  */
 const LINGER_MS = 2000;
 
 export class OpenChallenges {
   readonly #report: (name: string) => void;
-  #wanted: ReadonlySet<string> = new Set();
+  #onDemandNames: ReadonlySet<string> = new Set();
   readonly #reported = new Map<string, number>();
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** Whether any request has to be looked at. */
+  /** Whether requests have to be compared with the tokens. */
   hasTokens = false;
-  #byName = new Map<string, EndCertificate>();
+  #byName = new Map<string, TerminatorCertificate>();
   #namesUntil = Number.NEGATIVE_INFINITY;
 
-  /** `report`: a client has asked for a name that a certificate could be ordered for. */
+  /** `report`: a client uses a TLS server name whose certificate can be issued on demand. */
   constructor(report: (name: string) => void) {
     this.#report = report;
   }
 
   replace({ http, tls, wanted = [] }: Challenges): void {
-    this.#wanted = new Set(wanted);
+    this.#onDemandNames = new Set(wanted);
     const encoder = new TextEncoder();
     this.#byToken = new Map(http.map(({ token, answer }) => [token, encoder.encode(answer)]));
     this.hasTokens = this.#byToken.size > 0;
@@ -44,29 +44,30 @@ export class OpenChallenges {
     this.#byName = new Map(
       tls.map(({ name, cert, key }) => {
         const known = old.get(name);
-        // The same object as long as it is the same certificate: servers are kept for it.
+        // The same object for the same certificate, because TlsTerminators compares by identity.
         return [name, known?.cert === cert ? known : { cert, key }];
       }),
     );
   }
 
-  /** Whether any handshake has to be looked at, or had to a moment ago. */
+  /** Whether handshakes have to be read, or had to a moment ago. */
   get hasNames(): boolean {
-    return this.#byName.size + this.#wanted.size > 0 || performance.now() < this.#namesUntil;
+    return this.#byName.size + this.#onDemandNames.size > 0 || performance.now() < this.#namesUntil;
   }
 
-  /** Nobody has a certificate for this name of a handshake. */
+  /** No certificate matches the server name of a handshake. */
   missing(name: string | null): void {
-    if (name === null || this.#wanted.size === 0) return;
-    if (!this.#wanted.has(name) && !this.#wanted.has(name.replace(/^[^.]+/, "*"))) return;
+    if (name === null || this.#onDemandNames.size === 0) return;
+    if (!this.#onDemandNames.has(name) && !this.#onDemandNames.has(name.replace(/^[^.]+/, "*")))
+      return;
     const now = performance.now();
     if ((this.#reported.get(name) ?? Number.NEGATIVE_INFINITY) > now - REPORT_PAUSE_MS) return;
-    if (this.#reported.size >= MOST_REPORTED) this.#reported.clear();
+    if (this.#reported.size >= MAX_REPORTED) this.#reported.clear();
     this.#reported.set(name, now);
     this.#report(name);
   }
 
-  /** Null for everything but a token that a CA has given out: applications may have orders of their own. */
+  /** Null for unknown tokens: applications behind the gateway may use ACME too. */
   respond(method: string, path: string): LocalResponse | null {
     if (!path.startsWith(CHALLENGE_PATH) || (method !== "GET" && method !== "HEAD")) return null;
     const bytes = this.#byToken.get(path.slice(CHALLENGE_PATH.length));
@@ -83,13 +84,13 @@ export class OpenChallenges {
     };
   }
 
-  /** The certificate for a handshake of an authority; null for every other handshake. */
-  certificateFor(name: string | null, protocols: readonly string[]): EndCertificate | null {
+  /** The challenge certificate for a CA's handshake; null for every other handshake. */
+  certificateFor(name: string | null, protocols: readonly string[]): TerminatorCertificate | null {
     if (name === null || !protocols.includes(ACME_PROTOCOL)) return null;
     return this.#byName.get(name) ?? null;
   }
 
-  isOpen(certificate: EndCertificate): boolean {
+  isOpen(certificate: TerminatorCertificate): boolean {
     return [...this.#byName.values()].includes(certificate);
   }
 }

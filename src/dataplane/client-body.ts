@@ -1,20 +1,20 @@
-// The body of a client's request as it arrives, and how long the gateway has waited for it; knows no target and no plugin.
+// A request body as it arrives, with its read timeout and minimum rate; knows no target and no plugin.
 import { failures, type ProxyError } from "./error.ts";
 
-/** What a client is granted while its body is read. */
-export interface BodyPatience {
-  /** Milliseconds in which it must send something; 0: any time. */
+/** Limits on reading a request body. */
+export interface BodyReadLimits {
+  /** Milliseconds in which the client must send something; 0: no limit. */
   readonly readTimeout: number;
-  /** Bytes per second that it must send on average; 0: any number. */
+  /** Bytes per second that the client must send on average; 0: no limit. */
   readonly minRate: number;
-  /** Milliseconds of waiting after which its rate is judged. */
+  /** Milliseconds of waiting before the rate counts. */
   readonly rateGrace: number;
 }
 
-/** How long the bodies of clients are waited for, whatever listener and route. */
-export type BodyTimes = Omit<BodyPatience, "minRate">;
+/** The limits that no listener or route overrides. */
+export type BodyReadTimeouts = Omit<BodyReadLimits, "minRate">;
 
-/** What bodies are read from. */
+/** A readable body. */
 export interface BodySource {
   read(): Promise<BodyPiece>;
   cancel(reason?: unknown): Promise<void>;
@@ -24,47 +24,47 @@ type BodyPiece =
   | { readonly done: false; readonly value: Uint8Array }
   | { readonly done: true; readonly value?: Uint8Array | undefined };
 
-/** For bodies that no client sends. */
-export const ENDLESS: BodyPatience = { readTimeout: 0, minRate: 0, rateGrace: 0 };
+/** For bodies that the gateway itself sends. */
+export const NO_READ_LIMITS: BodyReadLimits = { readTimeout: 0, minRate: 0, rateGrace: 0 };
 
-/** Most milliseconds that one look counts, those between two: when the worker itself was late, the client need not have been. */
+/** Most milliseconds that one tick counts: when the worker was late, the client may not have been. */
 const MAX_STEP_MS = 100;
 
-/** gRPC-Web is not among them: it sends a body like any other client. */
+/** Not gRPC-Web, whose clients send ordinary bodies. */
 const GRPC = /^application\/grpc(?:$|[+;\s])/i;
 
 /**
- * Every reader of the body reads it through this. Only the time counts in which the gateway waits for the client: not while a
- * target takes nothing, and not while a plugin holds bytes back. The rate is that of the whole body: a client may pause after it
- * has sent much, and each second of waiting costs it as many bytes as one that sends steadily.
+ * All readers read the body through this. Only time counts in which the gateway waits for the client: not while a
+ * target does not read, and not while a plugin holds bytes back. The rate is that of the whole body: a client may pause after it
+ * has sent much.
  */
 export class ClientBody implements BodySource {
-  /** That have arrived. */
+  /** Bytes that have arrived. */
   bytes = 0;
   /** Whether its end has arrived. */
   isComplete = false;
   readonly #stream: ReadableStream<Uint8Array>;
-  readonly #patience: BodyPatience;
+  readonly #limits: BodyReadLimits;
   readonly #subject: { header(name: string): string | null };
   #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
   #isWaiting = false;
   /** 0: never. */
-  #lookedAt = 0;
-  /** Milliseconds without a byte up to now, and all that the client was waited for. */
+  #tickedAt = 0;
+  /** Milliseconds since the last byte, and all milliseconds of waiting for the client. */
   #silentMs = 0;
   #waitedMs = 0;
 
   constructor(
     stream: ReadableStream<Uint8Array>,
-    patience: BodyPatience,
+    limits: BodyReadLimits,
     subject: { header(name: string): string | null },
   ) {
     this.#stream = stream;
-    this.#patience = patience;
+    this.#limits = limits;
     this.#subject = subject;
   }
 
-  /** The next piece. One at a time; rejects when the client has gone. */
+  /** The next piece. One call at a time; rejects when the client has gone. */
   async read(): Promise<BodyPiece> {
     this.#reader ??= this.#stream.getReader();
     this.#isWaiting = true;
@@ -76,7 +76,7 @@ export class ClientBody implements BodySource {
     return result;
   }
 
-  /** What has not been read yet, for others to read. Nothing is read before they want it. */
+  /** The unread rest as a stream, which reads on demand only. */
   stream(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
@@ -91,24 +91,24 @@ export class ClientBody implements BodySource {
     );
   }
 
-  /** Reads no more; what has not arrived is dropped. */
+  /** Stops reading and drops what has not arrived. */
   async cancel(): Promise<void> {
     this.#isWaiting = false;
-    // Rejects when the client is already gone, which is what cancelling means anyway.
+    // Rejects when the client is already gone.
     await this.#reader?.cancel().catch(() => {});
   }
 
-  /** The failure when the client has used up its time; null while it has not, or while no reader waits. Call it about ten times a second. */
+  /** The failure when the client is too slow; null when it is not, or no reader waits. Call it about ten times a second. */
   overdue(now: number): ProxyError | null {
-    const step = this.#lookedAt === 0 ? 0 : Math.min(now - this.#lookedAt, MAX_STEP_MS);
-    this.#lookedAt = now;
+    const step = this.#tickedAt === 0 ? 0 : Math.min(now - this.#tickedAt, MAX_STEP_MS);
+    this.#tickedAt = now;
     if (!this.#isWaiting) return null;
     this.#silentMs += step;
     this.#waitedMs += step;
-    const { readTimeout, minRate, rateGrace } = this.#patience;
+    const { readTimeout, minRate, rateGrace } = this.#limits;
     if (readTimeout > 0 && this.#silentMs >= readTimeout) return failures.bodyTimeout;
     if (this.#waitedMs < rateGrace || this.bytes * 1000 >= minRate * this.#waitedMs) return null;
-    // Both sides of a gRPC stream may be silent for as long as they like.
+    // gRPC streams may be idle in both directions.
     return GRPC.test(this.#subject.header("content-type") ?? "") ? null : failures.bodyTooSlow;
   }
 }

@@ -1,9 +1,9 @@
-// Error pages for requests that failed, in the form that the client accepts; knows no cause and no upstream.
+// Error responses in the media type that the client accepts; knows no cause and no upstream.
 import { negotiate } from "../http/accept.ts";
 import { proxyStatus } from "../http/proxy-status.ts";
 import type { ProxyError } from "./error.ts";
 
-/** What an error page needs of the request. */
+/** The request, as an error page needs it. */
 export interface ErrorPageSubject {
   readonly id: string;
   readonly method: string;
@@ -38,21 +38,21 @@ const titles: Readonly<Record<number, string>> = {
   508: "Loop Detected",
 };
 
-/** Seconds after which it is worth another try, unless somebody knows better. */
+/** Default of Retry-After, in seconds. */
 const RETRY_S = 5;
 
 const HTML = "text/html";
 const JSON_TYPES = ["application/problem+json", "application/json"];
 const encoder = new TextEncoder();
 
-/** A response that no target gave, before it is sent. */
+/** A response of the gateway or a plugin, before it is sent. */
 export interface LocalResponse {
   readonly status: number;
-  /** Belongs to the response and may be changed, unless they are shared. */
+  /** May be changed, unless they are shared. */
   readonly headers: Headers;
   /** Null: none, or the request was HEAD. */
   readonly body: Uint8Array | null;
-  /** Whether the headers serve other responses too: to be copied before they are changed. Default: false. */
+  /** Whether other responses use the headers too: copy before changing them. Default: false. */
   readonly hasSharedHeaders?: boolean;
 }
 
@@ -78,12 +78,12 @@ export function errorResponse(
       "Cache-Control": "no-store",
       "Proxy-Status": proxyStatus(error.token, error.detail),
       "X-Request-Id": subject.id,
-      // Bun would say 0, which the same GET does not get.
+      // Bun would send 0, unlike for the same GET.
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
       ...(error.status === 503 ? { "Retry-After": String(retryAfter) } : {}),
       ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       ...(error.allow === undefined ? {} : { Allow: error.allow }),
-      // What is left of an unread body would be taken for the next request.
+      // The rest of an unread body would be parsed as the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),
     }),
   };
@@ -95,9 +95,9 @@ interface Problem {
   readonly detail: string;
 }
 
-/** Seconds after which a browser asks again by itself; 0: never. What was asked for may come back: 502, 503, 504. */
+/** Seconds after which a browser reloads the page; 0: never. For 502, 503 and 504, which may be temporary. */
 function refreshAfter(subject: ErrorPageSubject, { status }: ProxyError, retryAfter: number) {
-  // A browser would ask with GET, whatever it was that failed.
+  // A browser reloads with GET, whatever method failed.
   const isSafe = subject.method === "GET" || subject.method === "HEAD";
   return isSafe && status >= 502 && status <= 504 ? Math.max(RETRY_S, retryAfter) : 0;
 }
@@ -107,10 +107,10 @@ function render(
   problem: Problem,
   refresh: number,
 ): { type: string; body: string } {
-  const wanted = negotiate(subject.header("accept"), ["text/plain", HTML, ...JSON_TYPES]);
-  if (wanted === HTML)
+  const type = negotiate(subject.header("accept"), ["text/plain", HTML, ...JSON_TYPES]);
+  if (type === HTML)
     return { type: "text/html; charset=utf-8", body: htmlPage(subject.id, problem, refresh) };
-  if (wanted !== null && JSON_TYPES.includes(wanted)) {
+  if (type !== null && JSON_TYPES.includes(type)) {
     const body = { type: "about:blank", ...problem, instance: instanceOf(subject.id) };
     return { type: "application/problem+json", body: JSON.stringify(body) };
   }
@@ -123,10 +123,10 @@ function render(
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** A URI of the request: a proxy in front of this one may have named it in its own way. */
+/** The request id as a URI; an id of a trusted proxy need not be a UUID. */
 const instanceOf = (id: string) => (UUID.test(id) ? `urn:uuid:${id}` : encodeURIComponent(id));
 
-/** The sentence may come from the configuration of a plugin, the id from a proxy before this one. */
+/** Escapes: the detail may come from a plugin's configuration, the id from a trusted proxy. */
 function htmlPage(id: string, problem: Problem, refresh: number): string {
   const { status, title } = problem;
   const detail = Bun.escapeHTML(problem.detail);

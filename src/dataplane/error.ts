@@ -1,9 +1,9 @@
-// What can go wrong between a request and its answer, as values; knows no socket and no page.
+// The failures of the request path, as values; knows no socket and no page.
 import type { ProxyStatusError } from "../http/proxy-status.ts";
 
 /**
- * Whether the same request may be sent again: `never`; `always`, since no byte of it was sent; `fresh-connection`, since a
- * kept connection was closed before it brought an answer, which says nothing about the target.
+ * Whether the request may be retried: `never`; `always`, because no byte of it was sent; `fresh-connection`, because a
+ * kept-alive connection was closed before a response, which says nothing about the target.
  */
 export type RetryDecision = "never" | "always" | "fresh-connection";
 
@@ -14,11 +14,11 @@ export interface ProxyError {
   readonly token: ProxyStatusError;
   readonly detail: string;
   readonly retry: RetryDecision;
-  /** Of a refusal by a plugin, or for want of something that is logged elsewhere: `auth.key.missing`. */
+  /** Reason of a refusal, such as `auth.key.missing`. */
   readonly reason?: string;
-  /** Methods that would be taken, for the field Allow. */
+  /** Value of Allow. */
   readonly allow?: string;
-  /** For the log: the system's own words. */
+  /** The system's error, for the log. */
   readonly cause?: unknown;
 }
 
@@ -27,17 +27,17 @@ export type CertificateProblem =
   | "the target's certificate has expired"
   | "the target's certificate is not valid yet"
   | "the target's certificate is self-signed"
-  | "the target's certificate comes from an unknown authority"
+  | "the target's certificate comes from an unknown CA"
   | "the target's certificate is for another name"
   | "the target's certificate is not valid";
 
-/** Why there is no TLS connection. */
+/** Why the TLS handshake failed. */
 export type TlsProblem =
   | "the target's TLS version is too low"
   | "the target does not speak TLS"
   | "the TLS handshake with the target failed";
 
-/** A failure of the target; `retry` only where nothing of the request can have been carried out. */
+/** A failure of the target; `retry` only where the target cannot have processed anything. */
 const upstream =
   (status: number, token: ProxyStatusError, detail: string) =>
   (cause?: unknown): ProxyError => ({
@@ -61,11 +61,11 @@ const client = (status: number, detail: string): ProxyError => ({
   retry: "never",
 });
 
-/** Every failure that the gateway answers, by name. */
+/** Every failure that the gateway responds with, by name. */
 export const failures = {
   badRequest: (detail: string) => client(400, detail),
   traceMethod: {
-    ...client(405, "TRACE is not passed on"),
+    ...client(405, "the gateway does not forward TRACE"),
     allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
   },
   headTimeout: client(408, "the request head did not arrive in time"),
@@ -92,12 +92,12 @@ export const failures = {
   },
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
-  clientStalled: client(499, "the client stopped taking the answer"),
+  clientStalled: client(499, "the client stopped reading the response"),
   noRoute: {
     source: "gateway",
     status: 404,
     token: "destination_not_found",
-    detail: "no route takes this request",
+    detail: "no route matches this request",
     retry: "never",
   },
   loop: {
@@ -182,22 +182,22 @@ export const failures = {
   tlsSettings: unsent(
     upstream(502, "proxy_configuration_error", "the TLS settings for the target are not valid"),
   ),
-  tlsAlert: upstream(502, "tls_alert_received", "the target wants a certificate of the gateway"),
+  tlsAlert: upstream(502, "tls_alert_received", "the target requires a client certificate"),
   closedEarly: upstream(
     502,
     "connection_terminated",
-    "the target closed the connection without an answer",
+    "the target closed the connection without a response",
   )(),
   closedKept: unsent(
-    upstream(502, "connection_terminated", "the target closed the connection without an answer"),
+    upstream(502, "connection_terminated", "the target closed the connection without a response"),
     "fresh-connection",
   )(),
   incomplete: upstream(
     502,
     "http_response_incomplete",
-    "the target closed the connection in the middle of the answer",
+    "the target closed the connection in the middle of the response",
   )(),
-  responseTimeout: upstream(504, "http_response_timeout", "the target did not answer in time")(),
+  responseTimeout: upstream(504, "http_response_timeout", "the target did not respond in time")(),
   readTimeout: upstream(504, "connection_read_timeout", "the target stopped sending")(),
   writeTimeout: upstream(504, "connection_write_timeout", "the target stopped reading")(),
   requestTimeout: upstream(504, "http_response_timeout", "the exchange took too long")(),

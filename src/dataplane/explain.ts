@@ -1,4 +1,4 @@
-// Explains what would become of a request that no client sent, by the very steps that serve one; sends nothing and counts nothing.
+// Explains how the gateway would serve a request, with the code that serves one; sends nothing and counts nothing.
 import { explainPlugins } from "./plugin/explain-plugins.ts";
 import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot/explanation.ts";
 import { failures } from "./error.ts";
@@ -23,18 +23,22 @@ const MAX_CANDIDATES = 100;
 
 const NO_LISTENER = "no listener at this port serves the host";
 
-type Verdict = Pick<Explanation, "outcome" | "status" | "detail" | "targets"> & {
+type ExplainedOutcome = Pick<Explanation, "outcome" | "status" | "detail" | "targets"> & {
   readonly serviceId?: string;
 };
 
-const answered = (outcome: Verdict["outcome"], status: number, detail: string | null): Verdict => ({
+const outcomeOf = (
+  outcome: ExplainedOutcome["outcome"],
+  status: number,
+  detail: string | null,
+): ExplainedOutcome => ({
   outcome,
   status,
   detail,
   targets: [],
 });
 
-/** As the pipeline would serve it. One worker answers for all: they serve the same version. */
+/** What the pipeline would do. Any worker can answer, because all serve the same version. */
 export function explain(
   generation: Generation,
   asked: ExplainedRequest,
@@ -46,42 +50,42 @@ export function explain(
   const plan = generation.listeners.get(listenerId ?? "")?.listener;
   const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
   if (listener === undefined)
-    return { ...rest, ...answered("refused", 0, "no listener speaks this scheme") };
+    return { ...rest, ...outcomeOf("refused", 0, "no listener speaks this scheme") };
   const request = new ClientRequest(streamOf(asked), listener, { generation, worker });
   const problem = request.read();
-  if (problem !== null) return { ...rest, ...answered("refused", problem.status, problem.detail) };
-  const { isElsewhere, id } = request.listener;
+  if (problem !== null) return { ...rest, ...outcomeOf("refused", problem.status, problem.detail) };
+  const { servesNoHost, id } = request.listener;
   const { routes } = generation;
-  const route = isElsewhere ? null : routes.match(request);
+  const route = servesNoHost ? null : routes.match(request);
   request.route = route;
   const candidates = routes.router
-    .standings(request, MAX_CANDIDATES)
+    .rankCandidates(request, MAX_CANDIDATES)
     .map(({ entry: candidate, position, mismatch }) => ({
       routeId: candidate.id,
       position,
       reason:
         mismatch === null ? null : mismatchInWords(routes.of(candidate).route, mismatch, request),
     }));
-  const verdict =
+  const outcome =
     route === null
-      ? answered(
+      ? outcomeOf(
           "default_site",
           failures.noRoute.status,
-          isElsewhere ? NO_LISTENER : failures.noRoute.detail,
+          servesNoHost ? NO_LISTENER : failures.noRoute.detail,
         )
-      : verdictOf(request, route);
+      : routeOutcome(request, route);
   return {
     ...rest,
-    ...verdict,
-    listenerId: isElsewhere ? null : id,
+    ...outcome,
+    listenerId: servesNoHost ? null : id,
     routeId: route?.id ?? null,
     candidates,
     plugins: explainPlugins(request, worker.geo),
-    serviceId: verdict.serviceId ?? null,
+    serviceId: outcome.serviceId ?? null,
   };
 }
 
-/** The one with the scheme and port of the URL, else the first with its scheme. */
+/** The listener with the scheme and port of the URL, else the first with its scheme. */
 function listenerFor(generation: Generation, url: URL): string | null {
   const protocol = url.protocol.slice(0, -1);
   const port = Number(url.port) || (protocol === "https" ? 443 : 80);
@@ -91,7 +95,7 @@ function listenerFor(generation: Generation, url: URL): string | null {
   return (fitting.find(({ listener }) => listener.port === port) ?? fitting[0])?.id ?? null;
 }
 
-/** What is read of a request before it has a route: a real one would not take every method. */
+/** The request as a ClientStream; a Request object would not accept every method. */
 function streamOf(asked: ExplainedRequest): ClientStream {
   const url = new URL(asked.url);
   // No client sends it.
@@ -118,25 +122,25 @@ function streamOf(asked: ExplainedRequest): ClientStream {
   };
 }
 
-function verdictOf(request: ClientRequest, route: RouteRuntime): Verdict {
+function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOutcome {
   if (redirectsToHttps(request, route)) {
     const { headers, status } = redirectToHttps(request, route);
-    return answered("redirect", status, headers.get("location"));
+    return outcomeOf("redirect", status, headers.get("location"));
   }
   const closed = maintenanceResponse(request, route);
-  if (closed !== null) return answered("maintenance", closed.status, failures.maintenance.detail);
+  if (closed !== null) return outcomeOf("maintenance", closed.status, failures.maintenance.detail);
   const service = request.generation.services.get(route.route.service_id ?? "");
   const { status, detail } = failures.noTarget;
-  if (service === undefined || !service.isHttp) return answered("unavailable", status, detail);
+  if (service === undefined || !service.isHttp) return outcomeOf("unavailable", status, detail);
   const serviceId = service.id;
   const problem = writeUpstreamFields(request);
   if (problem !== null)
-    return { ...answered("refused", problem.status, problem.detail), serviceId };
+    return { ...outcomeOf("refused", problem.status, problem.detail), serviceId };
   const path = upstreamTarget(request, route, service);
   if (path === null)
-    return { ...answered("refused", 400, "the rewritten path is not valid"), serviceId };
+    return { ...outcomeOf("refused", 400, "the rewritten path is not valid"), serviceId };
   if (service.targets.length === 0)
-    return { ...answered("unavailable", status, detail), serviceId };
+    return { ...outcomeOf("unavailable", status, detail), serviceId };
   const targets = service.targets.map((target): ExplainedTarget => ({
     targetId: target.id,
     url: urlOf(service, target) + path,
@@ -147,6 +151,6 @@ function verdictOf(request: ClientRequest, route: RouteRuntime): Verdict {
 }
 
 function urlOf(service: ServiceRuntime, { endpoint, authority }: TargetRuntime): string {
-  const place = endpoint.addresses.toJSON();
-  return `${service.service.protocol}://${place.startsWith("unix:") ? `${place}:` : authority}`;
+  const address = endpoint.addresses.toJSON();
+  return `${service.service.protocol}://${address.startsWith("unix:") ? `${address}:` : authority}`;
 }

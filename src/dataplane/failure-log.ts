@@ -1,14 +1,14 @@
-// The line in the log that says why a request failed; knows no request.
+// Logs why a request failed; knows no request.
 import type { LogLine } from "./data-plane.ts";
 import type { ProxyError } from "./error.ts";
 
-/** `fields` name the request. */
+/** `fields` identify the request. */
 export function logFailure(
   log: LogLine,
   error: ProxyError,
   fields: Readonly<Record<string, unknown>>,
 ): void {
-  // What clients do wrong is theirs, and what a plugin refuses is its work; what targets and the gateway do wrong somebody should see.
+  // Operators need to see failures of targets and of the gateway, not those of clients or refusals by plugins.
   const level =
     error.source === "client" || error.status === 404 || error.reason !== undefined
       ? "debug"

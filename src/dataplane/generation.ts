@@ -1,4 +1,4 @@
-// One version of the configuration in the form that a worker serves from; immutable, shares what did not change with the version before.
+// One version of the configuration as a worker serves it; immutable, shares unchanged parts with the previous version.
 import type { Settings } from "../model/settings.ts";
 import type { Pace } from "../pace.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
@@ -13,10 +13,14 @@ import { loopToken } from "../http/cdn-loop.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Intents } from "./intents.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
-import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
+import {
+  inFlightLimits,
+  listenerRuntime,
+  type ListenerRuntime,
+} from "./listener/listener-runtime.ts";
 import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
-import type { BodyTimes } from "./client-body.ts";
+import type { BodyReadTimeouts } from "./client-body.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
 import { type ReadyRoutes, RouteIndex, RouteRecords } from "./route-index.ts";
 import type { RouteRuntime } from "./route-runtime.ts";
@@ -36,22 +40,22 @@ export interface Generation {
   readonly certificateIndex: CertificateIndex;
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly passthroughPorts: ReadonlySet<string>;
-  readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
-  /** By address and port: what is known of a request before its host tells which listener it is for. */
-  readonly entries: ReadonlyMap<string, ListenerFacts>;
+  readonly listenerRuntimes: ReadonlyMap<string, ListenerRuntime>;
+  /** By address and port: the listener of a request until its host selects one of those at the port. */
+  readonly entries: ReadonlyMap<string, ListenerRuntime>;
   readonly loopToken: string;
-  /** Via and CDN-Loop of requests that came through no other gateway. */
+  /** Via and CDN-Loop lines of requests without these header fields. */
   readonly hopFields: string;
-  /** Neither reach targets nor come from them. */
+  /** Hidden from targets; targets cannot set them. */
   readonly managementCookies: ManagementCookies;
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
-  readonly bodyTimes: BodyTimes;
+  readonly bodyReadTimeouts: BodyReadTimeouts;
   readonly responseWriteTimeout: number;
   /** Port of the first https listener, null when there is none. */
   readonly httpsPort: number | null;
-  /** Fields that name worker and revision, null when settings.debug_headers is off. */
+  /** Header fields with worker and revision; null when settings.debug_headers is off. */
   readonly debugFields: readonly (readonly [string, string])[] | null;
 }
 
@@ -62,8 +66,8 @@ export interface GenerationContext extends ServiceContext {
 }
 
 /**
- * The next version in the making, out of pieces and, at the end, what is no collection. `previous` goes on serving as it is,
- * and so does all that it shares with this one; null starts from nothing, and then the pieces are the whole.
+ * Builds the next version from pieces and, at the end, everything that is not a collection. `previous` goes on serving,
+ * unchanged; null: the pieces are the whole version.
  */
 export class GenerationBuilder {
   readonly #previous: Generation | null;
@@ -74,7 +78,7 @@ export class GenerationBuilder {
   readonly #certificates: MapEdit<CertificatePlan>;
   readonly #router: RouterEdit<RouteRuntime | null>;
   #records: RouteRecords | null;
-  /** Ids of services that differ from those of `previous`, and of routes that it has and this version has not. */
+  /** Ids of services that differ from `previous`, and of routes that only `previous` has. */
   readonly changedServices = new Set<string>();
   readonly removedRoutes = new Set<string>();
 
@@ -130,7 +134,7 @@ export class GenerationBuilder {
     const [listeners, certificates] = [this.#listeners.map, this.#certificates.map];
     const streamRoutes = this.#streamRoutes.map;
     const token = loopToken(context.instanceId);
-    const factsOfListeners = nextFacts(previous, listeners, { ...context, settings });
+    const listenerRuntimes = nextListenerRuntimes(previous, listeners, { ...context, settings });
     return {
       revision: change.revision,
       settings,
@@ -151,12 +155,15 @@ export class GenerationBuilder {
           : new CertificateIndex(certificates),
       loopToken: token,
       hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
-      listenerFacts: factsOfListeners,
-      entries: entriesOf(listeners, factsOfListeners),
+      listenerRuntimes,
+      entries: entriesOf(listeners, listenerRuntimes),
       managementCookies: context.managementCookies,
       maxInFlight: limits.max_in_flight_requests,
       maxResponseHeadBytes: limits.max_response_head_bytes,
-      bodyTimes: { readTimeout: limits.body_read_timeout, rateGrace: limits.body_min_rate_grace },
+      bodyReadTimeouts: {
+        readTimeout: limits.body_read_timeout,
+        rateGrace: limits.body_min_rate_grace,
+      },
       responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
       httpsPort: httpsPortOf(listeners),
       debugFields: settings.debug_headers
@@ -169,8 +176,8 @@ export class GenerationBuilder {
   }
 }
 
-/** Facts hang on the listener and the settings; those of an unchanged pair stay the same object. */
-function nextFacts(
+/** A runtime depends on the listener and the settings; an unchanged pair keeps its object. */
+function nextListenerRuntimes(
   previous: Generation | null,
   listeners: ReadonlyMap<string, ListenerPlan>,
   {
@@ -178,34 +185,34 @@ function nextFacts(
     board,
     intents,
   }: { readonly settings: Settings; readonly board: TargetBoard; readonly intents: Intents },
-): ReadonlyMap<string, ListenerFacts> {
-  const facts = new Map<string, ListenerFacts>();
+): ReadonlyMap<string, ListenerRuntime> {
+  const runtimes = new Map<string, ListenerRuntime>();
   for (const [id, plan] of listeners) {
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
-    const before = known ? previous.listenerFacts.get(id) : undefined;
+    const before = known ? previous.listenerRuntimes.get(id) : undefined;
     const limits = () => inFlightLimits(plan.listener, settings, { board, intents });
-    facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
+    runtimes.set(id, before ?? listenerRuntime(plan.listener, settings, limits()));
   }
-  return facts;
+  return runtimes;
 }
 
-/** Listeners without names of their own that share no port are what they were. */
+/** A listener without hosts that shares no port needs no choice. */
 function entriesOf(
   listeners: ReadonlyMap<string, ListenerPlan>,
-  facts: ReadonlyMap<string, ListenerFacts>,
-): ReadonlyMap<string, ListenerFacts> {
-  const entries = new Map<string, ListenerFacts>();
+  runtimes: ReadonlyMap<string, ListenerRuntime>,
+): ReadonlyMap<string, ListenerRuntime> {
+  const entries = new Map<string, ListenerRuntime>();
   for (const [key, plans] of listenersByPort(listeners.values())) {
     const members = plans.flatMap(({ id, listener: { hosts } }) => {
-      const own = facts.get(id);
-      return own === undefined ? [] : [{ facts: own, hosts }];
+      const listener = runtimes.get(id);
+      return listener === undefined ? [] : [{ listener, hosts }];
     });
     const first = members[0];
     if (first === undefined) continue;
     const isPlain = members.length === 1 && first.hosts.length === 0;
-    const elsewhere = { ...first.facts, isElsewhere: true };
-    const choice = isPlain ? null : new ListenerChoice(members, elsewhere);
-    entries.set(key, choice === null ? first.facts : { ...first.facts, choice });
+    const fallback = { ...first.listener, servesNoHost: true };
+    const choice = isPlain ? null : new ListenerChoice(members, fallback);
+    entries.set(key, choice === null ? first.listener : { ...first.listener, choice });
   }
   return entries;
 }
@@ -226,7 +233,7 @@ function httpsPortOf(listeners: ReadonlyMap<string, ListenerPlan>): number | nul
   return null;
 }
 
-/** A map in the making: the same as before until something changes. */
+/** Copy-on-write map: the same object as before until something changes. */
 class MapEdit<R> {
   readonly #before: ReadonlyMap<string, R> | undefined;
   #map: Map<string, R> | null = null;

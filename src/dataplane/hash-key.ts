@@ -1,4 +1,4 @@
-// What consistent_hash hashes of a request; knows no target.
+// The consistent hashing key of a request; knows no target.
 import type { Service } from "../model/service.ts";
 import { cookieValue } from "../http/cookie.ts";
 import { hashText } from "./balancer/consistent-hash.ts";
@@ -6,14 +6,14 @@ import type { RouteSubject } from "./router/compiled-match.ts";
 
 type Source = Service["hash_on"]["source"];
 
-/** 32 bits of the value that the service names, of the fallback when that is absent; null when both are. */
+/** A 32-bit hash of `hash_on.source`, else of its fallback; null when both are absent. */
 export function hashKey({ hash_on: hashOn }: Service, request: RouteSubject): number | null {
   const { source, name, fallback } = hashOn;
   const value = textOf(source, name, request) ?? textOf(fallback, name, request);
   return value === null ? null : hashText(value);
 }
 
-/** Null when absent or empty: all requests without a value on one target would be no balance. */
+/** Null when absent or empty, because all requests without a value would go to one target. */
 function textOf(source: Source, name: string, request: RouteSubject): string | null {
   return rawTextOf(source, name, request) || null;
 }
@@ -31,7 +31,7 @@ function rawTextOf(source: Source, name: string, request: RouteSubject): string 
     case "path":
       return request.path;
     case "consumer":
-      // Nobody is recognised yet: the fallback decides.
+      // The consumer is not known to the balancer: the fallback decides.
       return null;
   }
 }

@@ -1,17 +1,17 @@
-// What a version in the making wants done to what is live, and how to undo what it has opened; knows no version.
+// The deferred effects of a candidate version on live state, and the cleanup of what it has opened; knows no version.
 import type { Pace } from "../pace.ts";
 
 /**
- * Preparing a version reads what is live and writes none of it. What it wants to write is a list here: configure, renew, forget,
- * create, claim. Either `activate` runs that, or `discard` drops it and closes what was opened.
+ * Preparing a version reads live state and does not write it. The writes are listed here: configure, renew, forget,
+ * create, claim. Either `activate` runs them, or `discard` drops them and closes what was opened.
  */
 export class Intents {
-  #wanted: (() => void)[] = [];
+  #pending: (() => void)[] = [];
   #opened: (() => void)[] = [];
 
-  /** `work` runs once, right before the version is served. */
+  /** `work` runs once, right before the version becomes active. */
   onActivate(work: () => void): void {
-    this.#wanted.push(work);
+    this.#pending.push(work);
   }
 
   /** `close` runs once, when the version is discarded. */
@@ -19,12 +19,12 @@ export class Intents {
     this.#opened.push(close);
   }
 
-  /** The version is decided on: in slices, because it may want something of thousands of targets. */
+  /** Runs the work in slices, because there may be thousands of targets. */
   async activate(pace: Pace): Promise<void> {
-    const wanted = this.#wanted;
-    this.#wanted = [];
+    const pending = this.#pending;
+    this.#pending = [];
     this.#opened = [];
-    for (const work of wanted) {
+    for (const work of pending) {
       work();
       if (pace.isDue()) await pace.rest();
     }
@@ -32,7 +32,7 @@ export class Intents {
 
   discard(): void {
     const opened = this.#opened;
-    this.#wanted = [];
+    this.#pending = [];
     this.#opened = [];
     for (const close of opened) close();
   }

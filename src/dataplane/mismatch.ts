@@ -1,4 +1,4 @@
-// Says in words which condition of a route a request does not meet; knows no order and no answer.
+// Describes which condition of a route a request fails; knows no order of routes and no response.
 import { cookieValue } from "../http/cookie.ts";
 import { queryValue } from "../http/query.ts";
 import type { Route, ValueMatch } from "../model/route.ts";
@@ -8,7 +8,7 @@ import type { RouteSubject } from "./router/compiled-match.ts";
 const MAX_ITEMS = 5;
 const MAX_LENGTH = 100;
 
-/** `field` as `firstMismatch` names it. */
+/** `field` as returned by `firstMismatch`. */
 export function mismatchInWords(route: Route, field: string, subject: RouteSubject): string {
   return `${field}: ${wordsFor(route, field, subject)}`;
 }
@@ -18,7 +18,7 @@ function wordsFor(route: Route, field: string, subject: RouteSubject): string {
     case "hosts":
       return `${shown(subject.host)} is none of ${listed(route.hosts)}`;
     case "paths":
-      return `${shown(subject.path)} fits none of ${listed(route.paths.map(({ type, value }) => `${type} ${value}`))}`;
+      return `${shown(subject.path)} matches none of ${listed(route.paths.map(({ type, value }) => `${type} ${value}`))}`;
     case "methods":
       return `${shown(subject.method)} is none of ${listed(route.methods)}`;
     case "protocols":

@@ -1,20 +1,20 @@
-// Refuses what is too much for the process or for a limit, and counts it; knows no request line and no route.
+// Load shedding and limits of requests in flight; knows no request line and no route.
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { pressures, type WorkerBoard } from "../shared-memory/worker-board.ts";
 import { failures, type ProxyError } from "./error.ts";
 
-/** A collection stops the worker for a moment: not more often. */
-const COLLECT_MS = 5000;
+/** A full collection stops the worker for a moment. */
+const MIN_GC_INTERVAL_MS = 5000;
 
-/** A number of requests that may be in flight at once, counted in a row that all workers share. */
+/** A limit of requests in flight, counted in a row of the board over all workers. */
 export interface InFlightLimit {
   readonly row: number;
   readonly most: number;
 }
 
-/** Whoever is counted in. */
-export interface Counted {
-  /** The limits that it takes a place of; null: it takes none. */
+/** A request to count. */
+export interface CountedRequest {
+  /** The limits that it counts against; null: none. */
   heldLimits: readonly InFlightLimit[] | null;
   readonly listener: { readonly inFlightLimits: readonly InFlightLimit[] };
 }
@@ -35,12 +35,12 @@ export class Overload {
     this.#board = options.board;
   }
 
-  /** Whether nothing new may begin. Costs a request one load. */
+  /** Whether the worker refuses new work. One load. */
   get isShedding(): boolean {
     return this.#board.pressure !== 0;
   }
 
-  /** Whether connections are to be refused because too few files are left to open. */
+  /** Whether the process runs out of file descriptors. */
   get isShortOfDescriptors(): boolean {
     return (this.#board.pressure & pressures.descriptors) !== 0;
   }
@@ -52,21 +52,21 @@ export class Overload {
     return kind === "memory" ? failures.shortOfMemory : failures.shortOfDescriptors;
   }
 
-  /** Has garbage collected while memory is short: at once, and now and then as long as it lasts. */
+  /** Collects garbage while memory is short, every MIN_GC_INTERVAL_MS. */
   relieve(now: number): void {
     const isShort = (this.#board.pressure & pressures.memory) !== 0;
-    if (!isShort || now - this.#collectedAt < COLLECT_MS) return;
+    if (!isShort || now - this.#collectedAt < MIN_GC_INTERVAL_MS) return;
     this.#collectedAt = now;
     Bun.gc(true);
   }
 
-  /** One more was refused because of a limit of requests in flight. */
+  /** Counts a refusal by a limit of requests in flight. */
   refused(): void {
     this.#board.add(this.#options.worker, "shed_in_flight", 1);
   }
 
-  /** Takes a place of each limit of the listener; false, and nothing taken, when one has none left. */
-  enter(counted: Counted): boolean {
+  /** Counts a request against each limit of the listener; false, and counts nothing, when one is reached. */
+  enter(counted: CountedRequest): boolean {
     const { targets, worker } = this.#options;
     const limits = counted.listener.inFlightLimits;
     for (let taken = 0; taken < limits.length; taken++) {
@@ -79,8 +79,8 @@ export class Overload {
     return true;
   }
 
-  /** Gives the places back; runs when a request has ended. */
-  leave(counted: Counted): void {
+  /** The request has ended. */
+  leave(counted: CountedRequest): void {
     const held = counted.heldLimits;
     if (held === null) return;
     counted.heldLimits = null;

@@ -1,4 +1,4 @@
-// The routes of one version: found by the router, decoded when a request first uses them; knows no request.
+// The routes of one version: found by the router, decoded on first use; knows no request.
 import { decodeRoute, isRecordOf, routeKey, type RouteTable } from "../snapshot/route-records.ts";
 import { RecordReader } from "../shared-memory/record-reader.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
@@ -6,24 +6,24 @@ import type { RouteSubject } from "./router/compiled-match.ts";
 import type { Router, RouterEntry } from "./router.ts";
 
 /** Decoded routes in memory, at most. A worker may index 100,000; each takes kilobytes once it is decoded. */
-const MOST_READY = 10_000;
+const MAX_READY = 10_000;
 
-/** Null: not asked for lately. */
+/** Null: not decoded. */
 export type RouteEntry = RouterEntry<RouteRuntime | null>;
 
-/** The entries that hold a route which is ready, the oldest first; one for all versions of a worker. */
+/** The entries with a decoded route, oldest first; one for all versions of a worker. */
 export class ReadyRoutes {
   readonly #most: number;
-  /** Weak, so that a route that no version has any more does not stay in memory with its plugins. */
+  /** Weak, so that routes of dropped versions can be collected with their plugins. */
   readonly #entries: WeakRef<RouteEntry>[] = [];
   #next = 0;
 
-  constructor(most = MOST_READY) {
+  constructor(most = MAX_READY) {
     this.#most = most;
   }
 
-  /** Replaces the route that was decoded longest ago. */
-  keep(entry: RouteEntry, runtime: RouteRuntime): void {
+  /** Replaces the oldest decoded route. */
+  add(entry: RouteEntry, runtime: RouteRuntime): void {
     const oldest = this.#entries[this.#next]?.deref();
     if (oldest !== undefined) oldest.value = null;
     entry.value = runtime;
@@ -32,7 +32,7 @@ export class ReadyRoutes {
   }
 }
 
-/** Reads the routes of one version out of the memory that all workers share. */
+/** Reads the routes of one version from shared memory. */
 export class RouteRecords {
   readonly #table: RouteTable;
   readonly #reader: RecordReader;
@@ -42,7 +42,7 @@ export class RouteRecords {
     this.#reader = new RecordReader(table.records.buffer);
   }
 
-  /** The route whose record is there. */
+  /** The route whose record begins at `position`. */
   at(position: number) {
     return decodeRoute(this.#reader.text(position), this.#table.defaults);
   }
@@ -90,7 +90,7 @@ export class RouteIndex {
   #load(entry: RouteEntry): RouteRuntime {
     if (this.records === null) throw new Error(`route ${entry.id} has no record`);
     const runtime = routeRuntime(this.records.byId(entry.id));
-    this.#ready.keep(entry, runtime);
+    this.#ready.add(entry, runtime);
     return runtime;
   }
 }

@@ -1,4 +1,4 @@
-// A route ready to be used by one worker; knows no request and no socket.
+// A route as one worker uses it; knows no request and no socket.
 import type { Route } from "../model/route.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
@@ -7,26 +7,26 @@ import { type Chain, PluginSet } from "./plugin/plugin-set.ts";
 export interface RouteRuntime {
   readonly id: string;
   readonly route: Route;
-  /** Where its requests are counted; found with the first one. */
+  /** The counters of its requests; set with the first one. */
   series: Series | null;
   /** Prefixes that may be stripped or replaced, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
-  /** What takes the place of a prefix; null: nothing, it is stripped. */
+  /** Replaces the prefix; null: the prefix is stripped. */
   readonly replacement: string | null;
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
-  /** Null when the service's count. */
+  /** Null: only the service's timeouts apply. */
   readonly timeouts: Route["timeouts"] | null;
-  /** Whether a client is served in spite of maintenance. */
+  /** Whether a client at this address bypasses maintenance. */
   bypassesMaintenance(address: string): boolean;
   /** Status of the redirect to HTTPS, 0 for none. */
   readonly redirectStatus: number;
-  /** Whether the route may respond by itself: with that redirect, or because it is in maintenance. */
+  /** Whether the route may respond itself: with that redirect or in maintenance. */
   readonly mayRespond: boolean;
-  /** The plugins of the last set that was asked for; kept here because it is looked up for every request. */
+  /** Cache of `chainOf`, which every request calls. */
   readonly plugins: { set: PluginSet; chain: Chain | null };
 }
 
-/** The plugins that run for the route in this set; null: none. */
+/** The plugin chain of the route in this set; null: none. */
 export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
   const { plugins } = runtime;
   if (plugins.set !== set) {
@@ -36,7 +36,7 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
   return plugins.chain;
 }
 
-/** Prepares one version of a route; runs once when it is stored or changed. */
+/** Runs once for each version of a route. */
 export function routeRuntime(route: Route): RouteRuntime {
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const { https_redirect: redirect } = route;

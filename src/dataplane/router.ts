@@ -1,13 +1,13 @@
-// Finds the route that takes a request; knows patterns and their order, nothing of services, plugins or sockets.
+// Finds the route that matches a request; knows patterns and their order, nothing of services, plugins or sockets.
 import type { Route } from "../model/route.ts";
 import { comparablePath } from "../http/request-target.ts";
 import { type RouteSubject, compileMatch } from "./router/compiled-match.ts";
-import { type Standing, standingsOf } from "./router/candidates.ts";
-import { type Candidate, PathIndex, type Search } from "./router/path-index.ts";
+import { type CandidateRank, rankCandidates } from "./router/candidates.ts";
+import { type RouteCandidate, PathIndex, type Search } from "./router/path-index.ts";
 import { type Edit, ShardedMap } from "../pdk/sharded-map.ts";
 
-/** A route in the table: what matching needs of it, and whatever else its owner keeps there. */
-export interface RouterEntry<V> extends Candidate {
+/** A route in the table: its compiled match, and a value of the table's owner. */
+export interface RouterEntry<V> extends RouteCandidate {
   value: V;
 }
 
@@ -32,14 +32,14 @@ interface Parts<V> {
  *
  * - `*.example.com` matches every name below example.com at any depth, as in Envoy, nginx and the Gateway API, and not
  *   example.com itself.
- * - A prefix matches on segment borders; its trailing slash does not count, so `/api/` takes `/api` too (Gateway API):
+ * - A prefix matches on segment borders; its trailing slash does not count, so `/api/` matches `/api` too (Gateway API):
  *   a rule for `/admin/` must not be missed by leaving the slash out. The prefix `/` is the same as no path.
  * - Paths, also for regular expressions, are compared in the form that `comparablePath` describes.
  * - Disabled routes never match.
  */
 export class Router<V> {
   readonly #parts: Parts<V>;
-  /** When what was found has it, nothing less specific can win: the usual case of equal priorities stops at the first hit. */
+  /** A match with this priority ends the search: with equal priorities, the first one. */
   readonly #highestPriority: number;
 
   /** One for all requests: a search ends before the next one begins. */
@@ -71,19 +71,19 @@ export class Router<V> {
   }
 
   /**
-   * The next table in the making. This one goes on answering as before, and the two share all that does not change, so the
+   * Begins the next table. This one does not change, and the two share all that is equal, so the
    * cost follows the size of the change.
    */
   edit(): RouterEdit<V> {
     return new RouterEdit(this, this.#parts);
   }
 
-  /** For people: how the `most` routes that came closest stand to the request, in the order in which they are tried. */
-  standings(subject: RouteSubject, most: number): readonly Standing<RouterEntry<V>>[] {
-    return standingsOf(this.#parts.entries.values(), subject, most);
+  /** For `explain`: the `most` routes that came closest, in the order of matching. */
+  rankCandidates(subject: RouteSubject, most: number): readonly CandidateRank<RouterEntry<V>>[] {
+    return rankCandidates(this.#parts.entries.values(), subject, most);
   }
 
-  /** The route that takes the request, null when none does. */
+  /** The route that matches the request, null when none does. */
   match(subject: RouteSubject): RouterEntry<V> | null {
     const { exactHosts, hostSuffixes, anyHost } = this.#parts;
     const { host } = subject;
@@ -107,7 +107,7 @@ export class Router<V> {
   }
 }
 
-/** A table in the making. */
+/** The next table while it is built. */
 export class RouterEdit<V> {
   readonly #edit: Edit = {};
   readonly #parts: Parts<V>;
@@ -129,7 +129,7 @@ export class RouterEdit<V> {
     };
   }
 
-  /** Adds the route, in the place of the one with its id if there is one. */
+  /** Adds the route or replaces the one with its id. */
   add(route: Route, value: V): void {
     const { id, priority, created_at: createdAt } = route;
     const match = compileMatch(route);
@@ -145,7 +145,7 @@ export class RouterEdit<V> {
     removeEntry(this.#parts, id, this.#edit);
   }
 
-  /** The table with the changes made; the same as before when there were none. Nothing may be changed afterwards. */
+  /** The new table; the old one without changes. The edit ends here. */
   finish(): Router<V> {
     return this.#isChanged ? new Router(this.#parts) : this.#before;
   }

@@ -1,4 +1,4 @@
-// The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
+// The data plane of one worker: serves the live version, prepares the next one and swaps them; knows no thread and no database.
 import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
@@ -28,7 +28,7 @@ import { PluginHost } from "./plugin/plugin-host.ts";
 import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { purge } from "./plugin/purge.ts";
-import { streamPluginServices } from "./plugin/stream-plugin-context.ts";
+import { streamPluginHost } from "./plugin/stream-plugin-context.ts";
 import { forward, type Pipeline, serve } from "./request/pipeline.ts";
 import { respondUnread } from "./request/respond.ts";
 import { ReadyRoutes } from "./route-index.ts";
@@ -40,11 +40,11 @@ import { TrafficRecorder } from "./traffic-recorder.ts";
 import { createWebSockets } from "./websocket/sessions.ts";
 import type { WorkerServices } from "./worker-services.ts";
 
-/** How long the end waits for plugins that still have something to send; the supervisor waits for a second. */
+/** Time for plugins to send what they have buffered when the worker stops; the supervisor waits for 1 s. */
 const PLUGIN_CLOSE_MS = 800;
 
-/** For WebSockets that were told to end after a long wait. */
-const GOODBYE_MS = 1000;
+/** Time for WebSockets to close after a linger period. */
+const WEBSOCKET_CLOSE_MS = 1000;
 
 export function createDataPlane(options: DataPlaneOptions): DataPlane {
   return new Runtime(options);
@@ -66,11 +66,11 @@ class Runtime implements DataPlane {
   readonly #deferredLogs = new DeferredLogQueue();
   readonly #readyRoutes = new ReadyRoutes();
   readonly #pace: Pace;
-  /** What requests are served with; null: nothing yet. */
+  /** Of the live version; null: none yet. */
   #pipeline: Pipeline | null = null;
   #candidate: Candidate | null = null;
-  /** Another process listens at the same ports: clients are to go there. */
-  #isLeaving = false;
+  /** Another process listens at the same ports and takes over. */
+  #isHandingOver = false;
 
   constructor(options: DataPlaneOptions) {
     this.#options = options;
@@ -85,7 +85,7 @@ class Runtime implements DataPlane {
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSockets({
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
-      times: options.webSocketTimes,
+      timeouts: options.webSocketTimeouts,
     });
     this.#worker = {
       index: options.worker,
@@ -97,9 +97,9 @@ class Runtime implements DataPlane {
       webSockets: this.#webSockets,
       bufferBudget: new BufferBudget(0),
       overload: new Overload(options),
-      challenges: new OpenChallenges(options.wanted ?? (() => {})),
+      challenges: new OpenChallenges(options.onUnknownName ?? (() => {})),
       aborted: new AbortedRequests(abortObserver(options)),
-      // All workers read the same files: one says what is wrong with them.
+      // All workers read the same files: only one logs their problems.
       geo: createGeo(options.worker === 0 ? options.log : () => {}),
     };
     this.#plugins = createPluginLoader(options, {
@@ -114,9 +114,9 @@ class Runtime implements DataPlane {
       serveOn: (id, key) => this.#serveOn(id, key),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
-      adopt: (key, arrival) => this.#streams.adopt(key, arrival),
+      adopt: (key, preread) => this.#streams.adopt(key, preread),
       refused: (listener, reason, client) => refusals.refused(listener, reason, client),
-      shaken: (id, isDone) => this.#recorder.handshake(id, isDone),
+      onHandshake: (id, isDone) => this.#recorder.handshake(id, isDone),
       challenges: this.#worker.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });
@@ -129,11 +129,11 @@ class Runtime implements DataPlane {
     return {
       ...{ worker, board, recorder: this.#recorder },
       refused(reason, fields) {
-        // The log has said once why nothing new may begin.
+        // Load shedding is already in the log.
         if (!overload.isShedding) log("warn", "stream refused", { reason, ...fields });
       },
       isShedding: () => overload.isShedding,
-      plugins: streamPluginServices(
+      plugins: streamPluginHost(
         geo,
         (plugin, decision) => this.#recorder.decided(plugin, decision),
         log,
@@ -154,7 +154,7 @@ class Runtime implements DataPlane {
     return issues;
   }
 
-  /** The candidate that is being put together, or a new one when there is none for the revision. */
+  /** The candidate for the revision, or a new one. */
   #candidateFor(revision: number): Candidate {
     const known = this.#candidate;
     if (known?.revision === revision && known.prepared === null) return known;
@@ -186,12 +186,12 @@ class Runtime implements DataPlane {
     this.#serve(prepared);
   }
 
-  /** Swaps the versions in one step; what is gone drains. */
+  /** Swaps the versions in one step; replaced parts drain. */
   #serve(prepared: PreparedVersion): void {
     const before = this.#live;
     const { generation, changedServices, removedRoutes } = prepared;
     this.#pipeline = this.#pipelineOf(generation);
-    // Targets may have gone, and come again under another row.
+    // Targets may have been deleted and recreated with another row.
     this.#recorder.forgetTargets();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
@@ -222,7 +222,7 @@ class Runtime implements DataPlane {
     return { ...serving, pluginHost: new PluginHost(host) };
   }
 
-  /** A WebSocket goes on through every change but one that takes its route, service or target away. */
+  /** A WebSocket outlives every change except the removal of its route, service or target. */
   #closeOrphans({ generation, removedRoutes }: PreparedVersion): void {
     this.#webSockets.closeWhere(({ routeId, serviceId, targetId }) => {
       const targets = generation.services.get(serviceId)?.targets ?? [];
@@ -265,21 +265,21 @@ class Runtime implements DataPlane {
   async drain({ timeoutMs, lingerMs }: Drain): Promise<number> {
     this.#checks.stop();
     if (lingerMs > 0) {
-      this.#isLeaving = true;
+      this.#isHandingOver = true;
       await Bun.sleep(lingerMs);
-      // The system shares datagrams out among all sockets of a port: as long as ours is there, some never reach the other process.
+      // The kernel distributes datagrams over all sockets of a port: while ours is open, some never reach the other process.
       await this.#udp.drain(0);
     }
     this.#listeners.stopAccepting();
     this.#streams.stopAccepting();
     this.#udp.stopAccepting();
     const deadline = performance.now() + timeoutMs;
-    // With another process in its place nobody waits for this one: whoever is connected may stay.
+    // With another process in place connected clients may stay.
     const waitsForWebSockets = lingerMs > 0;
     if (waitsForWebSockets) await this.#webSockets.ended(timeoutMs);
     clearInterval(this.#sweeper);
     this.#webSockets.goAway();
-    const rest = waitsForWebSockets ? GOODBYE_MS : 0;
+    const rest = waitsForWebSockets ? WEBSOCKET_CLOSE_MS : 0;
     await this.#worker.inFlight.drained(Math.max(rest, deadline - performance.now()));
     const cut = await this.#webSockets.drained(Math.max(rest, deadline - performance.now()));
     const left = Math.max(0, deadline - performance.now());
@@ -296,17 +296,17 @@ class Runtime implements DataPlane {
     return (stream) => {
       const pipeline = this.#pipeline;
       const generation = pipeline?.generation;
-      const listener = generation?.entries.get(key) ?? generation?.listenerFacts.get(id);
-      if (this.#isLeaving) stream.closeAfterResponse();
+      const listener = generation?.entries.get(key) ?? generation?.listenerRuntimes.get(id);
+      if (this.#isHandingOver) stream.closeAfterResponse();
       if (pipeline === null || listener === undefined) {
-        // Bound while being prepared: until it is activated nothing is served through it.
+        // Bound during `prepare`: not served before `activate`.
         respondUnread(stream, failures.starting, null);
         return;
       }
       try {
         serve(stream, listener, pipeline);
       } catch (error) {
-        // A bug of ours must not show Bun's page, and the worker goes on.
+        // A bug must not show Bun's error page or end the worker.
         respondUnread(stream, failures.internal(error), this.#worker);
       }
     };
@@ -324,7 +324,7 @@ class Runtime implements DataPlane {
 
 function createPluginLoader(
   options: DataPlaneOptions,
-  told: Pick<PluginLoaderOptions, "used" | "dropped">,
+  events: Pick<PluginLoaderOptions, "used" | "dropped">,
 ): PluginLoader {
   const { worker, workers = 1, plugins, pluginKey, counters, log } = options;
   const { instanceId, managementCookies } = options;
@@ -336,7 +336,7 @@ function createPluginLoader(
     pluginKey,
     logDirectories: options.logDirectories ?? null,
     log,
-    ...told,
+    ...events,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId), managementCookies }),
   });

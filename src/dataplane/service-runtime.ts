@@ -1,4 +1,4 @@
-// A service ready to be used by one worker: its targets with their connections, its limits; knows no route.
+// A service as one worker uses it: its targets with their connection pools, its limits; knows no route.
 import { isIP } from "node:net";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Service } from "../model/service.ts";
@@ -7,7 +7,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
 import { type Addresses, FixedAddress } from "./names/addresses.ts";
 import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts";
-import { type Grouped, NO_ROW, TargetGroup } from "./health/target-group.ts";
+import { type GroupTarget, NO_ROW, TargetGroup } from "./health/target-group.ts";
 import type { Intents } from "./intents.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
@@ -15,9 +15,9 @@ import { StickyTargets } from "./sticky.ts";
 import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
-export interface TargetRuntime extends Grouped {
+export interface TargetRuntime extends GroupTarget {
   readonly endpoint: Endpoint;
-  /** Host of requests that name the target: `host` or `host:port`. */
+  /** Host header for the target: `host` or `host:port`. */
   readonly authority: string;
   readonly pool: ConnectionPool;
   readonly heads: HeadCache;
@@ -29,19 +29,19 @@ export interface ServiceRuntime {
   readonly isHttp: boolean;
   readonly group: TargetGroup<TargetRuntime>;
   readonly targets: readonly TargetRuntime[];
-  /** Null when clients are not kept on a target. */
+  /** Null without sticky sessions. */
   readonly sticky: StickyTargets<TargetRuntime> | null;
   readonly timeouts: ExchangeTimeouts;
 }
 
-/** Where a target is and how it is spoken to, as plain data. */
+/** How to connect to a target, as plain data. */
 interface EndpointSpec extends Omit<Endpoint, "addresses"> {
-  /** As it is configured, in lower case unless it is a unix socket. */
+  /** As configured, in lower case unless it is a unix socket. */
   readonly host: string;
   readonly resolve: Service["resolve"];
 }
 
-/** Pools by target and address: they outlive versions of the configuration, so that a change drops no connection. */
+/** Connection pools by target and endpoint: they outlive configuration versions, so that a change drops no connection. */
 export class PoolRegistry {
   readonly #pools = new Map<string, ConnectionPool>();
   readonly #keys = new WeakMap<ConnectionPool, string>();
@@ -54,8 +54,8 @@ export class PoolRegistry {
   }
 
   /**
-   * The pool of a target as a version in the making wants it. One that is live goes on as it is until that version is served;
-   * a new one belongs to the version until then.
+   * The pool of a target for a candidate version. A live pool is reconfigured when that version becomes active;
+   * a new one belongs to the candidate until then.
    */
   poolOf(
     { id, spec }: { readonly id: string; readonly spec: EndpointSpec },
@@ -87,7 +87,7 @@ export class PoolRegistry {
     return made;
   }
 
-  /** Closes the pools that services had and the next versions of them, or of others, have not. */
+  /** Closes the pools that the next versions of the services no longer use. */
   retire(before: Iterable<ServiceRuntime>, after: Iterable<ServiceRuntime>): void {
     const gone = new Set<ConnectionPool>();
     for (const { targets } of before) for (const { pool } of targets) gone.add(pool);
@@ -99,7 +99,7 @@ export class PoolRegistry {
     }
   }
 
-  /** `now`: the real time in the worker's milliseconds. */
+  /** `now` in the worker's milliseconds. */
   sweep(now: number): void {
     for (const pool of this.#pools.values()) pool.sweep(now);
   }
@@ -118,18 +118,18 @@ function addressesOf(
 
 const UNIX = "unix:";
 
-/** What the services of one worker share, and what becomes of the version that is being prepared. */
+/** What the services of one worker share, and the intents of the candidate version. */
 export interface ServiceContext {
   readonly board: TargetBoard;
   readonly worker: number;
-  /** Signs the cookies that keep clients on a target. */
+  /** Signs sticky cookies. */
   readonly stickyKey: string;
   readonly managementCookies: ManagementCookies;
   readonly pools: PoolRegistry;
   readonly intents: Intents;
 }
 
-/** Prepares one version of a service; runs once when it is stored or changed. */
+/** Runs once for each version of a service. */
 export function serviceRuntime(plan: ServicePlan, context: ServiceContext): ServiceRuntime {
   const { service } = plan;
   const targets = plan.targets.map((target) => targetRuntime(target, plan, context));
@@ -158,7 +158,7 @@ function targetRuntime(
 ): TargetRuntime {
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const tls = isTls ? { ...tlsOptions(service), ...clientCertificate } : null;
-  const spec = { ...placeOf(target, service), tls };
+  const spec = { ...endpointSpecOf(target, service), tls };
   const pool = pools.poolOf({ id: target.id, spec }, service, intents);
   return {
     id: target.id,
@@ -173,8 +173,8 @@ function targetRuntime(
   };
 }
 
-/** A trailing dot says that a name is complete, which all of them are. */
-function placeOf(target: Target, { resolve, protocol }: Service): Omit<EndpointSpec, "tls"> {
+/** Without a trailing dot: all names are fully qualified. */
+function endpointSpecOf(target: Target, { resolve, protocol }: Service): Omit<EndpointSpec, "tls"> {
   if (target.host.startsWith(UNIX))
     return { host: target.host, hostname: "localhost", port: 0, resolve: "static" };
   const host = target.host
@@ -182,19 +182,19 @@ function placeOf(target: Target, { resolve, protocol }: Service): Omit<EndpointS
     .toLowerCase()
     .replace(/\.$/, "");
   if (resolve === "srv" && isIP(host) === 0)
-    // RFC 6125 section 6.5.1: the name before the records were asked is the one that was meant.
+    // RFC 6125 section 6.5.1: TLS verifies the name before the SRV lookup.
     return { host, hostname: host.replace(/^(_[^.]*\.)+/, ""), port: 0, resolve };
-  const usual = protocol === "https" || protocol === "tls" ? 443 : 80;
-  return { host, hostname: host, port: target.port ?? usual, resolve };
+  const defaultPort = protocol === "https" || protocol === "tls" ? 443 : 80;
+  return { host, hostname: host, port: target.port ?? defaultPort, resolve };
 }
 
-/** Host of requests that name the endpoint: without its port when that is the usual one, or only found with the address. */
+/** Host header for an endpoint: without its port when it is the default one or comes from an SRV record. */
 export function authorityOf({ hostname, port, tls }: Endpoint): string {
   const shown = hostname.includes(":") ? `[${hostname}]` : hostname;
   return port === 0 || port === (tls === null ? 80 : 443) ? shown : `${shown}:${port}`;
 }
 
-/** How TLS is spoken to targets of the service. */
+/** TLS options for connections to the service's targets. */
 export function tlsOptions(service: Service): NonNullable<Endpoint["tls"]> {
   const {
     verify,

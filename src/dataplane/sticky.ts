@@ -1,12 +1,12 @@
-// Session affinity: a cookie that names a target without saying which, and that no client can make up; knows no balancer.
+// Sticky sessions: a cookie with an opaque, unforgeable value for each target; knows no balancer.
 import { createHmac } from "node:crypto";
 import type { Service } from "../model/service.ts";
 import { cookieValue } from "../http/cookie.ts";
 
-/** Bytes of a signature in a cookie: 96 bits cannot be guessed. */
+/** 96 bits cannot be guessed. */
 const SIGNATURE_BYTES = 12;
 
-/** The targets of one service by the value of their cookie. */
+/** The targets of one service by cookie value. */
 export class StickyTargets<T extends { readonly id: string }> {
   readonly #cookie: string;
   readonly #ttl: number;
@@ -24,13 +24,13 @@ export class StickyTargets<T extends { readonly id: string }> {
     this.#values = new Map(values.map(([value, target]) => [target.id, value]));
   }
 
-  /** The target that the client's cookie names; null when it has none, or one that this service did not give. */
+  /** The target of the client's cookie; null without a cookie of this service. */
   targetOf(cookies: string | null): T | null {
     const value = cookieValue(cookies, this.#cookie);
     return value === null ? null : (this.#byValue.get(value) ?? null);
   }
 
-  /** Value of Set-Cookie that keeps the client on the target (RFC 6265 section 4.1). */
+  /** Value of Set-Cookie for the target (RFC 6265 section 4.1). */
   setCookie(target: T, isSecure: boolean): string {
     const age = this.#ttl === 0 ? "" : `; Max-Age=${this.#ttl}`;
     const secure = isSecure ? "; Secure" : "";
@@ -39,8 +39,8 @@ export class StickyTargets<T extends { readonly id: string }> {
 }
 
 /**
- * Adds the cookie to the fields of an answer. What a shared cache kept would bind everybody to one target, so the answer
- * becomes one for this client alone (as with `nocache` of HAProxy's `cookie insert`).
+ * Adds the cookie to a response. A shared cache would bind all its clients to one target, so the response
+ * becomes private (as with `nocache` of HAProxy's `cookie insert`).
  */
 export function addStickyCookie(fields: Headers, cookie: string): void {
   fields.append("Set-Cookie", cookie);

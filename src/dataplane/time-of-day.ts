@@ -1,12 +1,12 @@
-// The time of day at moments that `performance.now()` has told; knows no request.
+// Converts `performance.now()` to the time of day; knows no request.
 
-/** Clocks are set while the gateway runs, and drift. */
+/** The system clock may be set while the gateway runs, and drifts. */
 const COMPARED_MS = 1000;
 
 let offset = performance.timeOrigin;
 let comparedAt = Number.NEGATIVE_INFINITY;
 
-/** Milliseconds since the Unix epoch at the moment `at`; `now` is the present one. Asking the clock each time costs more. */
+/** Milliseconds since the Unix epoch at `at`; `now` is the current `performance.now()`. Cheaper than Date.now() each time. */
 export function timeOfDay(at: number, now: number): number {
   if (now - comparedAt > COMPARED_MS) {
     comparedAt = now;

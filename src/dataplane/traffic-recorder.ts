@@ -1,4 +1,4 @@
-// Counts what one worker has served and writes it down where the main thread reads; knows no listener and no configuration.
+// Records the traffic of one worker in shared memory, which the main thread reads; knows no listener and no configuration.
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import {
   type EndedRequest,
@@ -24,19 +24,19 @@ export interface TrafficRecorderOptions {
   readonly traffic: TrafficMetrics;
   /** Counts by target. Default: none. */
   readonly targetTraffic?: TrafficMetrics;
-  /** Null: nothing is written down. */
+  /** Null: no request list. */
   readonly requests: RequestRing | null;
 }
 
-/** A route, as far as its requests are counted. */
+/** A route, as the recorder needs it. */
 export interface RecordedRoute {
   readonly id: string;
-  /** Found when the first of its requests is counted; null until then. */
+  /** Set when its first request is counted. */
   series: Series | null;
   readonly route: { readonly service_id: string | null };
 }
 
-/** An ended request, as far as it is recorded. Times as in `performance.now()`, 0: it did not happen. */
+/** An ended request, as the recorder needs it. Times in `performance.now()`, 0: it did not happen. */
 export interface RecordedRequest extends VersionedRequest {
   readonly startedAt: number;
   readonly upstreamAt: number;
@@ -88,7 +88,7 @@ export interface EndedStream {
   readonly bytesOut: number;
   /** `tcp` or `udp`. */
   readonly protocol: string;
-  /** Why it was refused; empty: it was not. */
+  /** The reason of a refusal; empty: not refused. */
   readonly reason: string;
 }
 
@@ -98,13 +98,13 @@ export class TrafficRecorder {
   readonly #noRoute: Series;
   readonly #targetTraffic: TrafficMetrics | null;
   readonly #targetWriter: TrafficWriter | null;
-  /** By id. */
+  /** By target id. */
   readonly #targets = new Map<string, Series>();
-  /** By type. */
+  /** By plugin type. */
   readonly #plugins = new Map<string, Series>();
   readonly #batch: RequestBatch;
-  /** One for all requests: making it anew would cost as much as counting. */
-  readonly #counted = nothingCounted();
+  /** Reused for all requests: an allocation would cost as much as counting. */
+  readonly #counted = zeroCounts();
 
   constructor({ worker, traffic, targetTraffic, requests }: TrafficRecorderOptions) {
     this.#traffic = traffic;
@@ -115,12 +115,12 @@ export class TrafficRecorder {
     this.#batch = new RequestBatch(requests, worker);
   }
 
-  /** Counts that nobody reads. */
+  /** A recorder without readers. */
   static unread(): TrafficRecorder {
     return new TrafficRecorder({ worker: 0, traffic: TrafficMetrics.create(1), requests: null });
   }
 
-  /** Writes into another ring from here on; null: into none. */
+  /** Switches to another ring; null: none. */
   useRing(ring: SharedArrayBuffer | null): void {
     this.#batch.use(ring === null ? null : new RequestRing(ring));
   }
@@ -129,11 +129,11 @@ export class TrafficRecorder {
     return this.#traffic.seriesOf(streamSeriesKey(streamRouteId, serviceId));
   }
 
-  /** Counts a request that has ended with this status, and writes it down. */
+  /** Counts an ended request and adds it to the request list. */
   finished(request: RecordedRequest, status: number, now: number): void {
     const end = request.upstreamEndAt === 0 ? now : request.upstreamEndAt;
     const counted = this.#counted;
-    // The client has seen the head of an answer that broke off, not the error after it.
+    // The client has seen the head of a response that broke off, not the error after it.
     counted.status = request.isBrokenOff ? request.upstreamStatus : status;
     counted.totalUs = (now - request.startedAt) * 1000;
     counted.upstreamUs = request.upstreamAt === 0 ? 0 : (end - request.upstreamAt) * 1000;
@@ -143,7 +143,7 @@ export class TrafficRecorder {
     counted.isBrokenOff = request.isBrokenOff;
     const { route } = request;
     this.#writer.ended(route === null ? this.#noRoute : this.#seriesOf(route), counted);
-    if (this.#batch.isOn) this.#writeDown(request, now);
+    if (this.#batch.isOn) this.#list(request, now);
     if (request.attempts > 0) this.#countTargets(request, end);
   }
 
@@ -152,7 +152,7 @@ export class TrafficRecorder {
     return route.series;
   }
 
-  /** Each attempt counts for its target: with the status that the target gave, or that the client was told in its place. */
+  /** Counts each attempt for its target: with the target's status, or that of the gateway's error. */
   #countTargets(request: RecordedRequest, end: number): void {
     if (this.#targetWriter === null) return;
     const counted = this.#counted;
@@ -163,7 +163,7 @@ export class TrafficRecorder {
     if (request.earlierAttempts === null) return;
     for (const attempt of request.earlierAttempts) {
       const totalUs = attempt.ms * 1000;
-      const failed = { ...nothingCounted(), status: attempt.status, totalUs };
+      const failed = { ...zeroCounts(), status: attempt.status, totalUs };
       this.#targetWriter.ended(this.#targetSeries(attempt.targetId), failed);
     }
   }
@@ -177,12 +177,12 @@ export class TrafficRecorder {
     return series;
   }
 
-  /** Another version is served: targets may have gone, and come again under another row. */
+  /** Another version is active: targets may have been deleted and recreated with another row. */
   forgetTargets(): void {
     this.#targets.clear();
   }
 
-  #writeDown(request: RecordedRequest, now: number): void {
+  #list(request: RecordedRequest, now: number): void {
     const { connectedAt, headAt, startedAt, route, plugins } = request;
     const facts = this.#batch.next();
     facts.kind = "http";
@@ -213,22 +213,22 @@ export class TrafficRecorder {
     facts.http_version = httpVersionOf(request);
   }
 
-  /** Writes down what waits, so that whoever asks now sees everything that has ended. */
+  /** Writes the batch, so that readers see every ended request. */
   flush(): void {
     this.#batch.flush();
   }
 
-  /** A request that could not even be read: nothing of it is to be trusted, so it is only counted. */
+  /** Counts a request that could not be parsed; none of its data is trusted. */
   unread(status: number): void {
-    this.#writer.ended(this.#noRoute, { ...nothingCounted(), status });
+    this.#writer.ended(this.#noRoute, { ...zeroCounts(), status });
   }
 
-  /** A connection of a stream route got as far as the choice of a target. */
+  /** A connection of a stream route was accepted. */
   streamOpened(series: Series): void {
     this.#writer.add(series, "opened", 1);
   }
 
-  /** Bytes of a connection since the last time, so that long ones are seen while they last. */
+  /** Bytes of a connection since the last call, so that metrics show long connections while they are open. */
   streamMoved(
     series: Series,
     { bytesIn, bytesOut }: { readonly bytesIn: number; readonly bytesOut: number },
@@ -259,18 +259,18 @@ export class TrafficRecorder {
     });
   }
 
-  /** A TLS handshake on a listener that sees them. */
+  /** A TLS handshake on a listener that terminates TLS in an acceptor. */
   handshake(listenerId: string, isDone: boolean): void {
     const series = this.#traffic.seriesOf(listenerSeriesKey(listenerId));
     this.#writer.add(series, isDone ? "handshakes" : "handshakes_failed", 1);
   }
 
-  /** What a plugin of this type has decided. */
+  /** A decision of a plugin of this type. */
   decided(plugin: string, decision: PluginDecision): void {
     this.#writer.add(this.#pluginSeries(plugin), decision, 1);
   }
 
-  /** A plugin of this type has lost records of what happened. */
+  /** A plugin of this type has dropped log records. */
   dropped(plugin: string, count: number): void {
     this.#writer.add(this.#pluginSeries(plugin), "dropped", count);
   }
@@ -285,7 +285,7 @@ export class TrafficRecorder {
   }
 }
 
-const nothingCounted = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K] } => ({
+const zeroCounts = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K] } => ({
   status: 0,
   totalUs: 0,
   upstreamUs: 0,
@@ -295,7 +295,7 @@ const nothingCounted = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K
   isBrokenOff: false,
 });
 
-/** Of plugins only words: texts with spaces in them would fall apart in the list. */
+/** Reasons are separated by spaces, so those inside a plugin's reason become hyphens. */
 function reasonsOf(own: string, ofPlugins: readonly string[]): string {
   let all = own;
   for (const reason of ofPlugins) {

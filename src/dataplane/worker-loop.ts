@@ -15,54 +15,54 @@ import { TrafficRecorder } from "./traffic-recorder.ts";
 
 const HEARTBEAT_MS = 250;
 const PROGRESS_MS = 100;
-/** A request takes several turns of the loop, each of which may wait for a slice. */
+/** A request needs several turns of the event loop, each of which may wait for a slice. */
 const SLICE_MS = 2;
 
 /** The thread's end of the channel to the supervisor. */
-export interface WorkerScope {
+export interface WorkerPort {
   postMessage(event: WorkerEvent): void;
   addEventListener(type: "message", listener: (event: MessageEvent<WorkerCommand>) => void): void;
 }
 
 /**
- * Serves commands until the thread is ended, one after the other: a `prepare` that arrives while the worker starts waits.
- * An error that is not an answer of the data plane ends the thread; the supervisor starts another one.
+ * Runs commands until the thread ends, one after the other: a `prepare` that arrives while the worker starts waits.
+ * An exception ends the thread; the supervisor starts another one.
  */
 export function runWorkerLoop(
-  scope: WorkerScope,
+  port: WorkerPort,
   createDataPlane: (options: DataPlaneOptions) => DataPlane,
   plugins: PluginSource,
 ): void {
-  let started: Started | null = null;
+  let started: StartedWorker | null = null;
   let last: Promise<void> = Promise.resolve();
   const serve = async (command: WorkerCommand): Promise<void> => {
-    if (command.kind === "start") started = start(scope, { createDataPlane, plugins }, command);
+    if (command.kind === "start") started = start(port, { createDataPlane, plugins }, command);
     else if (started === null) throw new Error(`command ${command.kind} before start`);
-    else await obey(scope, started, command);
+    else await runCommand(port, started, command);
   };
-  scope.addEventListener("message", ({ data }) => {
+  port.addEventListener("message", ({ data }) => {
     // Not caught: a broken worker has to end, not to go on with half a version.
     last = last.then(() => serve(data));
   });
 }
 
-interface Started {
+interface StartedWorker {
   readonly plane: DataPlane;
   readonly recorder: TrafficRecorder;
   readonly worker: number;
   readonly board: WorkerBoard;
-  /** Hashes of the sessions of the management API. */
+  /** Hashes of management API sessions. */
   readonly sessions: Set<string>;
 }
 
 function start(
-  scope: WorkerScope,
+  port: WorkerPort,
   parts: {
     readonly createDataPlane: (options: DataPlaneOptions) => DataPlane;
     readonly plugins: PluginSource;
   },
   command: StartCommand,
-): Started {
+): StartedWorker {
   const { worker, workers, instanceId, stickyKey, pluginKey, dnsServers } = command;
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
@@ -84,8 +84,8 @@ function start(
     pluginKey,
     logDirectories: command.logDirectories,
     counters: new CounterTable(command.shared.counters),
-    used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
-    wanted: (name) => scope.postMessage({ kind: "wanted", name }),
+    used: (credentialIds) => port.postMessage({ kind: "used", credentialIds }),
+    onUnknownName: (name) => port.postMessage({ kind: "wanted", name }),
     worker,
     workers,
     instanceId,
@@ -94,9 +94,8 @@ function start(
     dnsServers,
     targets: new TargetBoard(command.shared.targets),
     recorder,
-    pace: new Pace({ ms: SLICE_MS, rested: progressOf(scope) }),
-    log: (level, message, fields = {}) =>
-      scope.postMessage({ kind: "log", level, message, fields }),
+    pace: new Pace({ ms: SLICE_MS, rested: progressOf(port) }),
+    log: (level, message, fields = {}) => port.postMessage({ kind: "log", level, message, fields }),
   });
   setInterval(() => plane.relieve(), HEARTBEAT_MS);
   watchGarbage();
@@ -105,38 +104,38 @@ function start(
   return { plane, recorder, worker, board, sessions };
 }
 
-/** Says now and then that what is under way comes along. */
-function progressOf(scope: WorkerScope): () => void {
-  let toldAt = 0;
+/** Reports progress of long work at most every PROGRESS_MS. */
+function progressOf(port: WorkerPort): () => void {
+  let reportedAt = 0;
   return () => {
     const now = performance.now();
-    if (now - toldAt < PROGRESS_MS) return;
-    toldAt = now;
-    scope.postMessage({ kind: "progress" });
+    if (now - reportedAt < PROGRESS_MS) return;
+    reportedAt = now;
+    port.postMessage({ kind: "progress" });
   };
 }
 
-async function obey(
-  scope: WorkerScope,
-  { plane, recorder, worker, board, sessions }: Started,
+async function runCommand(
+  port: WorkerPort,
+  { plane, recorder, worker, board, sessions }: StartedWorker,
   command: Exclude<WorkerCommand, StartCommand>,
 ): Promise<void> {
   switch (command.kind) {
     case "take":
       await plane.take(command.revision, command.piece);
-      scope.postMessage({ kind: "taken", revision: command.revision });
+      port.postMessage({ kind: "taken", revision: command.revision });
       return;
     case "prepare": {
       const { revision } = command.change;
       const issues = await plane.prepare(command.change);
-      if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
-      else scope.postMessage({ kind: "prepared", revision });
+      if (issues.length > 0) port.postMessage({ kind: "rejected", revision, issues });
+      else port.postMessage({ kind: "prepared", revision });
       return;
     }
     case "activate":
       await plane.activate(command.revision);
       board.set(worker, "revision", command.revision);
-      scope.postMessage({ kind: "active", revision: command.revision });
+      port.postMessage({ kind: "active", revision: command.revision });
       return;
     case "discard":
       plane.discard(command.revision);
@@ -149,14 +148,14 @@ async function obey(
       else sessions.delete(command.hash);
       return;
     case "ask":
-      scope.postMessage({
+      port.postMessage({
         kind: "answer",
         ticket: command.ticket,
         value: plane.answer(command.question),
       });
       return;
     case "drain":
-      scope.postMessage({ kind: "stopped", aborted: await plane.drain(command) });
+      port.postMessage({ kind: "stopped", aborted: await plane.drain(command) });
       return;
     default: {
       const unknown: never = command;

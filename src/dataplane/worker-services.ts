@@ -1,4 +1,4 @@
-// What all requests of one worker share; knows no single request.
+// The services that all requests of one worker share; knows no single request.
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { AbortedRequests } from "./aborted-requests.ts";

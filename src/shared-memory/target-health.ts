@@ -47,7 +47,7 @@ function overrideOf(board: TargetBoard, row: number, time: number): number {
 }
 
 /** When the state will change by itself, in the board's time; infinity: not. */
-export function nextTurn(board: TargetBoard, row: number, time: number): number {
+export function nextStateChange(board: TargetBoard, row: number, time: number): number {
   const times = [board.get(row, "ejected_until"), board.get(row, "override_until")];
   return Math.min(...times.filter((until) => until > time), Number.POSITIVE_INFINITY);
 }
@@ -234,22 +234,22 @@ const failureTexts = [
   "the target did not accept the connection in time",
   "the target's certificate is not valid",
   "the TLS handshake with the target failed",
-  "the target closed the connection without an answer",
-  "the target closed the connection in the middle of the answer",
-  "the target did not answer in time",
+  "the target closed the connection without a response",
+  "the target closed the connection in the middle of the response",
+  "the target did not respond in time",
   "the target stopped sending",
   "the target stopped reading",
-  "the answer was not valid HTTP",
-  "the answer lacks the expected text",
+  "the response was not valid HTTP",
+  "the response lacks the expected text",
   "the check could not be sent",
   "the target's certificate has expired",
   "the target's certificate is not valid yet",
   "the target's certificate is self-signed",
-  "the target's certificate comes from an unknown authority",
+  "the target's certificate comes from an unknown CA",
   "the target's certificate is for another name",
   "the target's TLS version is too low",
   "the target does not speak TLS",
-  "the target wants a certificate of the gateway",
+  "the target requires a client certificate",
   "the TLS settings for the target are not valid",
 ] as const;
 export type FailureText = Exclude<(typeof failureTexts)[number], "">;
@@ -262,6 +262,6 @@ export function failureCode(failure: Failure): number {
 
 function failureText(code: number): string | null {
   if (code === 0) return null;
-  if (code >= 1000) return `the target answered with status ${code - 1000}`;
+  if (code >= 1000) return `the target responded with status ${code - 1000}`;
   return failureTexts[code] ?? null;
 }

@@ -216,7 +216,7 @@ export async function startDataPlane(
     readonly listener?: Sketch<ListenerInput>;
     /** Makes it an https listener. */
     readonly tls?: { readonly cert: string; readonly key: string };
-    readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
+    readonly webSocketTimeouts?: DataPlaneOptions["webSocketTimeouts"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
     readonly logDirectories?: DataPlaneOptions["logDirectories"];
     /** Numbers of plugins, with a time of their own perhaps. */
@@ -241,7 +241,7 @@ export async function startDataPlane(
     stickyKey: "test",
     pluginKey: "test",
     plugins: catalogue,
-    webSocketTimes: sketch.webSocketTimes,
+    webSocketTimeouts: sketch.webSocketTimeouts,
     dnsServers: sketch.dnsServers ?? [],
     logDirectories: sketch.logDirectories ?? null,
     counters,

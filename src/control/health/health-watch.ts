@@ -4,7 +4,7 @@ import type { Log } from "../../log.ts";
 import type { Service } from "../../model/service.ts";
 import type { Target } from "../../model/target.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import { type Health, nextTurn, readHealth } from "../../shared-memory/target-health.ts";
+import { type Health, nextStateChange, readHealth } from "../../shared-memory/target-health.ts";
 import type { Changes } from "../change.ts";
 
 /** A target's health is another one now. */
@@ -60,7 +60,7 @@ export class HealthWatch {
       watched.version = version;
       watched.validUntil = Number.POSITIVE_INFINITY;
       for (const { target, row } of watched.targets) {
-        watched.validUntil = Math.min(watched.validUntil, nextTurn(board, row, time));
+        watched.validUntil = Math.min(watched.validUntil, nextStateChange(board, row, time));
         this.#tell(watched.service, target, readHealth(board, row, now));
       }
     }

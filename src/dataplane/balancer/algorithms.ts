@@ -1,14 +1,14 @@
-// The list of algorithms by the name that a service gives them; holds no logic.
+// The load balancing algorithms by their name in the configuration; holds no logic.
 import type { Service } from "../../model/service.ts";
-import type { Balancer, Candidate, Load } from "./balancer.ts";
+import type { Balancer, BalancerTarget, Load } from "./balancer.ts";
 import { ConsistentHash } from "./consistent-hash.ts";
 import { First } from "./first.ts";
 import { LeastConnections } from "./least-connections.ts";
 import { byLatency, type Cost, RandomTwo } from "./random-two.ts";
 import { RoundRobin } from "./round-robin.ts";
 
-/** A balancer over candidates, all of which may be used. */
-export function createBalancer<T extends Candidate>(
+/** A balancer over candidates. */
+export function createBalancer<T extends BalancerTarget>(
   algorithm: Service["algorithm"],
   candidates: readonly T[],
   load: Load<T>,

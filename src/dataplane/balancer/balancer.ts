@@ -1,43 +1,43 @@
-// How a target is chosen; knows no connection and no request.
+// The contract of load balancing algorithms; knows no connection and no request.
 
-/** A target that may be chosen. */
-export interface Candidate {
+/** A target to select from. */
+export interface BalancerTarget {
   readonly id: string;
   /** Share of the traffic, above 0. */
   readonly weight: number;
 }
 
-/** What is known of candidates at the moment of choosing, over all workers. */
-export interface Load<T extends Candidate> {
+/** The current state of candidates, over all workers. */
+export interface Load<T extends BalancerTarget> {
   /** Requests in flight. */
   active(candidate: T): number;
-  /** Average time to the response head in microseconds; 0: none known. */
+  /** Average time to the response head in microseconds; 0: unknown. */
   latency(candidate: T): number;
-  /** Part of the weight that counts now, above 0 and at most 1: less than 1 while a target starts slowly. */
-  warmth(candidate: T): number;
-  /** Whether it takes no more requests. */
+  /** Part of the weight that counts now, above 0 and at most 1: below 1 during a slow start. */
+  slowStartFactor(candidate: T): number;
+  /** Whether it has reached `max_connections_per_target`. */
   isFull(candidate: T): boolean;
-  /** The number of this turn: 0, 1, 2 and so on over all workers. */
+  /** The number of this turn: 0, 1, 2 … over all workers. */
   nextTurn(): number;
   /** From 0 to below 1. */
   random(): number;
 }
 
-/** What a request brings along. */
+/** The request to select a target for. */
 export interface PickRequest {
   /** 32 bits of what `hash_on` names; null when there is nothing to hash. */
   readonly key: number | null;
-  /** Targets that have failed this request already. */
+  /** Targets that have failed this request. */
   readonly tried: ReadonlySet<string> | null;
 }
 
-export interface Balancer<T extends Candidate> {
-  /** The target to use, none of those already tried and none that is full; null when there is none. */
+export interface Balancer<T extends BalancerTarget> {
+  /** Selects a target that was not tried and is not full; null when there is none. */
   pick(request: PickRequest): T | null;
 }
 
-/** Whether a candidate may take this request at all. */
-export function isOpen<T extends Candidate>(
+/** Whether the candidate was not tried and is not full. */
+export function isEligible<T extends BalancerTarget>(
   candidate: T,
   load: Load<T>,
   tried: ReadonlySet<string> | null,
@@ -45,8 +45,8 @@ export function isOpen<T extends Candidate>(
   return (tried === null || !tried.has(candidate.id)) && !load.isFull(candidate);
 }
 
-/** The first that is open, from `start` on and around. */
-export function firstOpen<T extends Candidate>(
+/** The first eligible candidate from `start` on, cyclically. */
+export function firstEligible<T extends BalancerTarget>(
   candidates: readonly T[],
   start: number,
   is: (candidate: T) => boolean,

@@ -1,18 +1,18 @@
-// The same key always leads to the same target, and a target that leaves moves only its own keys; knows no request.
+// Consistent hashing: a removed target moves only its own keys; knows no request.
 import {
   type Balancer,
-  type Candidate,
-  firstOpen,
-  isOpen,
+  type BalancerTarget,
+  firstEligible,
+  isEligible,
   type Load,
   type PickRequest,
 } from "./balancer.ts";
 
 /**
- * Weighted rendezvous hashing (Thaler and Ravishankar 1998): every candidate gives the key a score, the highest wins. Unlike
- * a ring of points it divides keys exactly by weight, and it needs no table; it costs one logarithm for each candidate.
+ * Weighted rendezvous hashing (Thaler and Ravishankar 1998): every candidate scores the key, the highest wins. Unlike
+ * a hash ring it divides keys exactly by weight, and it needs no table; it costs one logarithm for each candidate.
  */
-export class ConsistentHash<T extends Candidate> implements Balancer<T> {
+export class ConsistentHash<T extends BalancerTarget> implements Balancer<T> {
   readonly #candidates: readonly T[];
   readonly #seeds: Int32Array;
   readonly #load: Load<T>;
@@ -27,13 +27,15 @@ export class ConsistentHash<T extends Candidate> implements Balancer<T> {
     const candidates = this.#candidates;
     if (key === null) {
       const start = Math.floor(this.#load.random() * candidates.length);
-      return firstOpen(candidates, start, (candidate) => isOpen(candidate, this.#load, tried));
+      return firstEligible(candidates, start, (candidate) =>
+        isEligible(candidate, this.#load, tried),
+      );
     }
     let best: T | null = null;
     let highest = Number.NEGATIVE_INFINITY;
     for (let index = 0; index < candidates.length; index++) {
       const candidate = candidates[index] as T;
-      if (!isOpen(candidate, this.#load, tried)) continue;
+      if (!isEligible(candidate, this.#load, tried)) continue;
       const uniform = (mix((this.#seeds[index] ?? 0) ^ key) + 0.5) / 4_294_967_296;
       const score = -candidate.weight / Math.log(uniform);
       if (score <= highest) continue;

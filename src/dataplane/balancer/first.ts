@@ -1,7 +1,13 @@
-// Always the first target that can take the request: the others stand by; knows no health.
-import { type Balancer, type Candidate, isOpen, type Load, type PickRequest } from "./balancer.ts";
+// Always the first eligible target; the others are backups. Knows no health.
+import {
+  type Balancer,
+  type BalancerTarget,
+  isEligible,
+  type Load,
+  type PickRequest,
+} from "./balancer.ts";
 
-export class First<T extends Candidate> implements Balancer<T> {
+export class First<T extends BalancerTarget> implements Balancer<T> {
   readonly #candidates: readonly T[];
   readonly #load: Load<T>;
 
@@ -12,7 +18,7 @@ export class First<T extends Candidate> implements Balancer<T> {
 
   pick({ tried }: PickRequest): T | null {
     for (const candidate of this.#candidates)
-      if (isOpen(candidate, this.#load, tried)) return candidate;
+      if (isEligible(candidate, this.#load, tried)) return candidate;
     return null;
   }
 }

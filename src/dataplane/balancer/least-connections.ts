@@ -1,7 +1,13 @@
 // The target with the fewest requests in flight for its weight; knows no health.
-import { type Balancer, type Candidate, isOpen, type Load, type PickRequest } from "./balancer.ts";
+import {
+  type Balancer,
+  type BalancerTarget,
+  isEligible,
+  type Load,
+  type PickRequest,
+} from "./balancer.ts";
 
-export class LeastConnections<T extends Candidate> implements Balancer<T> {
+export class LeastConnections<T extends BalancerTarget> implements Balancer<T> {
   readonly #candidates: readonly T[];
   readonly #load: Load<T>;
 
@@ -17,13 +23,13 @@ export class LeastConnections<T extends Candidate> implements Balancer<T> {
     let least = Number.POSITIVE_INFINITY;
     let total = 0;
     for (const candidate of candidates) {
-      if (!isOpen(candidate, load, tried)) continue;
-      const weight = candidate.weight * load.warmth(candidate);
+      if (!isEligible(candidate, load, tried)) continue;
+      const weight = candidate.weight * load.slowStartFactor(candidate);
       const share = load.active(candidate) / weight;
       if (share > least) continue;
       if (share < least) total = 0;
       least = share;
-      // Of equally busy ones each is taken as often as its weight says.
+      // Ties: at random by weight.
       total += weight;
       if (load.random() * total < weight) best = candidate;
     }

@@ -1,33 +1,33 @@
-// Two targets at random, the better one of them is used; what is better is handed in. Knows no health.
+// The better of two random targets (power of two choices), by a given cost; knows no health.
 import {
   type Balancer,
-  type Candidate,
-  firstOpen,
-  isOpen,
+  type BalancerTarget,
+  firstEligible,
+  isEligible,
   type Load,
   type PickRequest,
 } from "./balancer.ts";
 import { WeightedChoice } from "./weighted-choice.ts";
 
-/** How busy or slow a candidate is: less is better. */
-export type Cost<T extends Candidate> = (candidate: T, load: Load<T>) => number;
+/** Lower is better. */
+export type Cost<T extends BalancerTarget> = (candidate: T, load: Load<T>) => number;
 
-/** Requests in flight, of targets that were drawn by weight. */
-export const byActive: Cost<Candidate> = (candidate, load) =>
-  (load.active(candidate) + 1) / (candidate.weight * load.warmth(candidate));
+/** Requests in flight per weight. */
+export const byActive: Cost<BalancerTarget> = (candidate, load) =>
+  (load.active(candidate) + 1) / (candidate.weight * load.slowStartFactor(candidate));
 
 /**
- * Time that a request will probably take: the average so far times the requests before it (peak EWMA, as in Finagle). A
- * target of which nothing is known is tried first.
+ * Expected duration: the average latency times the requests in flight (peak EWMA, as in Finagle). A
+ * target without a known latency comes first.
  */
-export const byLatency: Cost<Candidate> = (candidate, load) =>
+export const byLatency: Cost<BalancerTarget> = (candidate, load) =>
   (load.latency(candidate) * (load.active(candidate) + 1)) /
-  (candidate.weight * load.warmth(candidate));
+  (candidate.weight * load.slowStartFactor(candidate));
 
-/** Draws that may fall on a closed or the same target before all are looked at. */
+/** Draws that may hit an ineligible or the same target before a linear search. */
 const DRAWS = 8;
 
-export class RandomTwo<T extends Candidate> implements Balancer<T> {
+export class RandomTwo<T extends BalancerTarget> implements Balancer<T> {
   readonly #candidates: readonly T[];
   readonly #load: Load<T>;
   readonly #cost: Cost<T>;
@@ -45,22 +45,22 @@ export class RandomTwo<T extends Candidate> implements Balancer<T> {
     let first: T | null = null;
     for (let draw = 0; draw < DRAWS; draw++) {
       const candidate = this.#candidates[this.#choice.at(load.random())];
-      if (candidate === undefined || candidate === first || !isOpen(candidate, load, tried))
+      if (candidate === undefined || candidate === first || !isEligible(candidate, load, tried))
         continue;
       if (first === null) first = candidate;
       else return this.#better(first, candidate);
     }
-    // Most are closed, or one weighs nearly everything: look at them one after the other.
+    // Most are ineligible, or one has nearly all the weight.
     const start = Math.floor(load.random() * this.#candidates.length);
-    const other = firstOpen(
+    const other = firstEligible(
       this.#candidates,
       start,
-      (candidate) => candidate !== first && isOpen(candidate, load, tried),
+      (candidate) => candidate !== first && isEligible(candidate, load, tried),
     );
     return first === null || other === null ? (first ?? other) : this.#better(first, other);
   }
 
-  /** Weights have decided who was drawn: of two that are equally free the first stays. */
+  /** Without weights, which have already decided the draw; the first wins a tie. */
   #better(first: T, second: T): T {
     return this.#cost(second, this.#load) * second.weight <
       this.#cost(first, this.#load) * first.weight

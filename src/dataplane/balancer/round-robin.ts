@@ -1,12 +1,18 @@
-// Weighted round robin with one turn for all workers: turns of a heavy target are spread, not bunched; knows no health.
-import { type Balancer, type Candidate, isOpen, type Load, type PickRequest } from "./balancer.ts";
+// Smooth weighted round robin with one turn counter for all workers; knows no health.
+import {
+  type Balancer,
+  type BalancerTarget,
+  isEligible,
+  type Load,
+  type PickRequest,
+} from "./balancer.ts";
 
-/** Longest order of turns that is written out. */
+/** Longest precomputed order of turns. */
 const MAX_TURNS = 4096;
-/** Work that writing one out may take: turns times targets. */
+/** Bound of the work to precompute it: turns times targets. */
 const MAX_WORK = 262_144;
 
-export class RoundRobin<T extends Candidate> implements Balancer<T> {
+export class RoundRobin<T extends BalancerTarget> implements Balancer<T> {
   readonly #turns: readonly T[];
   readonly #load: Load<T>;
 
@@ -22,25 +28,25 @@ export class RoundRobin<T extends Candidate> implements Balancer<T> {
     let cold: T | null = null;
     for (let step = 0; step < turns.length; step++) {
       const candidate = turns[(start + step) % turns.length];
-      if (candidate === undefined || !isOpen(candidate, this.#load, tried)) continue;
-      const warmth = this.#load.warmth(candidate);
-      // A target that starts slowly passes on the part of its turns that it is not warm for yet.
-      if (warmth >= 1 || this.#load.random() < warmth) return candidate;
+      if (candidate === undefined || !isEligible(candidate, this.#load, tried)) continue;
+      const slowStartFactor = this.#load.slowStartFactor(candidate);
+      // In a slow start a target skips part of its turns.
+      if (slowStartFactor >= 1 || this.#load.random() < slowStartFactor) return candidate;
       cold ??= candidate;
     }
     return cold;
   }
 }
 
-/** The order of turns: each candidate as often as its weight says, spread evenly (as nginx's smooth weighted round robin). */
-function turnsOf<T extends Candidate>(candidates: readonly T[]): readonly T[] {
+/** The order of turns: each candidate by its weight, spread evenly (nginx's smooth weighted round robin). */
+function turnsOf<T extends BalancerTarget>(candidates: readonly T[]): readonly T[] {
   const divisor = candidates.reduce((found, { weight }) => gcd(found, weight), 0);
   let weights = candidates.map(({ weight }) => weight / divisor);
   let total = sum(weights);
   if (total === candidates.length) return candidates;
   const most = Math.min(MAX_TURNS, Math.floor(MAX_WORK / candidates.length));
   if (total > most) {
-    // Rounded to what fits: every candidate keeps at least one turn.
+    // Scaled down; every candidate has at least one turn.
     weights = weights.map((weight) => Math.max(1, Math.round((weight * most) / total)));
     total = sum(weights);
   }

@@ -1,6 +1,6 @@
-// Picks by weight from a list in logarithmic time; knows no target.
+// Weighted random choice in logarithmic time; knows no target.
 
-/** Sums of the weights up to each place; `random` from 0 to below 1 finds a place as often as its weight says. */
+/** Prefix sums of the weights; `at` finds the index for `random` from 0 to below 1. */
 export class WeightedChoice {
   readonly #sums: Float64Array;
   readonly #total: number;

@@ -1,4 +1,4 @@
-// Asks targets at intervals whether they work, in one worker of all; knows no request of a client.
+// Active health checks at intervals, in one of the workers; knows no client request.
 import type { Service } from "../../model/service.ts";
 import { CheckLease } from "../../shared-memory/check-lease.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
@@ -18,17 +18,17 @@ import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { probeSpec } from "./check-request.ts";
 import { Probe, type ProbeSpec } from "./probe.ts";
 
-/** How often a worker looks whether it is the one that checks: several times in the three seconds of the lease. */
-const LOOK_MS = 500;
-/** More first checks than this are spread. */
-const MANY = 20;
+/** How often a worker tries to hold the lease: several times in its 3 s. */
+const LEASE_POLL_MS = 500;
+/** First checks in excess of this are spread over SPREAD_MS. */
+const SPREAD_FROM = 20;
 const SPREAD_MS = 1000;
-/** Checks of one target are at least so far apart, however long one takes. */
-const LEAST_PAUSE_MS = 100;
+/** Between two checks of a target, however long one takes. */
+const MIN_PAUSE_MS = 100;
 
-/** The checks of one target: every worker knows them, one makes them. */
+/** The checks of one target. Every worker has the job; the holder of the lease runs it. */
 interface Job {
-  /** What the checks depend on. As long as it is the same, they go on undisturbed. */
+  /** The settings that the checks depend on: while it is the same, the job goes on. */
   readonly key: string;
   readonly serviceId: string;
   readonly rows: TargetRows;
@@ -36,7 +36,7 @@ interface Job {
   readonly policy: Service["health"]["active"];
   timer: Timer | null;
   probe: Probe | null;
-  /** Verdict of the traffic on the target, see `#verdictOf`, and how many checks have succeeded in a row since. */
+  /** The passive check's verdict, see `#passiveVerdict`, and the checks that have succeeded in a row since. */
   verdict: number;
   successes: number;
 }
@@ -51,7 +51,7 @@ export class ActiveChecks {
   readonly #lease: CheckLease;
   readonly #jobs = new Map<string, Job>();
   #services: ReadonlyMap<string, ServiceRuntime> = new Map();
-  #look: Timer | null = null;
+  #leasePoll: Timer | null = null;
   #isLeading = false;
 
   constructor({ board, worker }: ActiveCheckOptions) {
@@ -59,7 +59,7 @@ export class ActiveChecks {
     this.#lease = new CheckLease(board, worker);
   }
 
-  /** Another version is served: what did not change in it is checked on as before. */
+  /** Another version is active: jobs of unchanged services go on. */
   update(services: ReadonlyMap<string, ServiceRuntime>): void {
     const before = this.#services;
     this.#services = services;
@@ -71,32 +71,33 @@ export class ActiveChecks {
     for (const [id, service] of services)
       if (before.get(id) !== service) added.push(...this.#jobsOf(service));
     if (this.#jobs.size === 0) this.stop();
-    else this.#look ??= setInterval(() => this.#lookAgain(), LOOK_MS);
+    else this.#leasePoll ??= setInterval(() => this.#pollLease(), LEASE_POLL_MS);
     if (this.#isLeading) this.#begin(added);
-    else if (this.#jobs.size > 0) this.#lookAgain();
+    else if (this.#jobs.size > 0) this.#pollLease();
   }
 
-  /** Ends all checks; another worker may take over at once. */
+  /** Ends all checks and releases the lease. */
   stop(): void {
-    if (this.#look !== null) clearInterval(this.#look);
-    this.#look = null;
+    if (this.#leasePoll !== null) clearInterval(this.#leasePoll);
+    this.#leasePoll = null;
     this.#pause();
     this.#jobs.clear();
     this.#lease.release();
   }
 
   #removeMissing(old: ServiceRuntime, next: ServiceRuntime | undefined): void {
-    const kept = new Set(next?.targets.map((target) => target.id));
-    for (const target of old.targets) if (!kept.has(target.id)) this.#drop(old, target);
+    const remaining = new Set(next?.targets.map((target) => target.id));
+    for (const target of old.targets)
+      if (!remaining.has(target.id)) this.#removeTarget(old, target);
   }
 
-  /** Checks that begin now because they are new or others than before. */
+  /** Creates the jobs that are new or have changed. */
   #jobsOf(runtime: ServiceRuntime): Job[] {
     const isEnabled = runtime.service.health.active.enabled;
     const added: Job[] = [];
     for (const target of runtime.targets) {
       if (!isEnabled) {
-        this.#drop(runtime, target);
+        this.#removeTarget(runtime, target);
         continue;
       }
       const key = keyOf(runtime.service, target);
@@ -124,10 +125,10 @@ export class ActiveChecks {
     };
   }
 
-  /** What checks have said does not hold for ever when nobody checks any more. Every worker says so, with one effect. */
-  #drop(runtime: ServiceRuntime, target: TargetRuntime): void {
+  /** Results of checks that no longer run are cleared. Every worker does so; it is idempotent. */
+  #removeTarget(runtime: ServiceRuntime, target: TargetRuntime): void {
     const job = this.#jobs.get(target.id);
-    // The target may belong to another service by now.
+    // The target may have moved to another service.
     if (job !== undefined && job.serviceId !== runtime.id) return;
     if (job !== undefined) pause(job);
     this.#jobs.delete(target.id);
@@ -138,8 +139,8 @@ export class ActiveChecks {
     return { target: target.row, service: this.#board.rowOf(runtime.id) };
   }
 
-  /** Begins when the lease has fallen to this worker, and ends when it was lost. */
-  #lookAgain(): void {
+  /** Begins the checks when this worker gets the lease, and ends them when it has lost it. */
+  #pollLease(): void {
     const leads = this.#lease.hold(Date.now());
     if (leads === this.#isLeading) return;
     if (!leads) return this.#pause();
@@ -153,7 +154,7 @@ export class ActiveChecks {
   }
 
   #begin(jobs: readonly Job[]): void {
-    const spread = jobs.length > MANY ? SPREAD_MS : 0;
+    const spread = jobs.length > SPREAD_FROM ? SPREAD_MS : 0;
     for (const job of jobs) this.#schedule(job, Math.random() * spread);
   }
 
@@ -163,18 +164,18 @@ export class ActiveChecks {
 
   #check(job: Job): void {
     job.timer = null;
-    // Held up for so long that another worker may have begun: the next look tells.
-    if (!this.#lease.isHeld(Date.now())) return this.#schedule(job, LOOK_MS);
+    // The thread was blocked for so long that another worker may have taken over: wait for the next poll.
+    if (!this.#lease.isHeld(Date.now())) return this.#schedule(job, LEASE_POLL_MS);
     const startedAt = performance.now();
     job.probe = new Probe(job.spec, (failure) => {
       job.probe = null;
-      if (this.#lease.isHeld(Date.now())) this.#take(job, failure);
+      if (this.#lease.isHeld(Date.now())) this.#record(job, failure);
       const took = performance.now() - startedAt;
-      this.#schedule(job, Math.max(LEAST_PAUSE_MS, this.#pauseOf(job) - took));
+      this.#schedule(job, Math.max(MIN_PAUSE_MS, this.#pauseOf(job) - took));
     });
   }
 
-  #take(job: Job, failure: Failure | null): void {
+  #record(job: Job, failure: Failure | null): void {
     const { rows, policy } = job;
     const board = this.#board;
     const now = Date.now();
@@ -185,9 +186,9 @@ export class ActiveChecks {
       return;
     }
     checkSucceeded(board, rows, { thresholds, now });
-    const verdict = this.#verdictOf(rows.target, now);
+    const verdict = this.#passiveVerdict(rows.target, now);
     if (verdict === 0) return;
-    // Successes from before the traffic failed say nothing about it.
+    // Successes from before the traffic failed do not count.
     if (job.verdict !== verdict) job.successes = 0;
     job.verdict = verdict;
     if (++job.successes < thresholds.healthy) return;
@@ -195,15 +196,15 @@ export class ActiveChecks {
     else endFailing(board, rows, now);
   }
 
-  /** Above 0: until when it is ejected. Below: how often it has failed in a row while it stayed in use. 0: nothing. */
-  #verdictOf(row: number, now: number): number {
+  /** Above 0: the end of its ejection. Below: minus its failures in a row while in use. 0: neither. */
+  #passiveVerdict(row: number, now: number): number {
     const board = this.#board;
     const ejection = ejectedUntil(board, row, board.time(now));
     if (ejection !== 0) return ejection;
     return isFailing(board, row) ? -1 - board.get(row, "failures") : 0;
   }
 
-  /** Ten per cent more or less, so that gateways that were started together do not check together for ever. */
+  /** ±10 % jitter, so that gateways started together do not check in step. */
   #pauseOf({ rows, policy }: Job): number {
     const board = this.#board;
     const isDown =

@@ -1,4 +1,4 @@
-// What the active check of a target asks and expects, made from the settings of its service; knows no schedule.
+// The request and expectations of a target's active check, from the settings of its service; knows no schedule.
 import type { Service } from "../../model/service.ts";
 import { authorityOf, type TargetRuntime, tlsOptions } from "../service-runtime.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -6,7 +6,7 @@ import type { ProbeSpec } from "./probe.ts";
 
 type ActiveCheck = Service["health"]["active"];
 
-/** Prepared once; used for every check of the target. */
+/** Made once for all checks of the target. */
 export function probeSpec(service: Service, target: Pick<TargetRuntime, "endpoint">): ProbeSpec {
   const { active } = service.health;
   const endpoint = endpointOf(service, target.endpoint);
@@ -27,7 +27,7 @@ export function probeSpec(service: Service, target: Pick<TargetRuntime, "endpoin
 
 function endpointOf(service: Service, own: Endpoint): Endpoint {
   const { type, port } = service.health.active;
-  // On the port of the traffic HTTP is spoken as the traffic speaks it: without TLS nothing would answer there.
+  // On the target's own port an HTTP check uses TLS when the traffic does.
   const isTls = type === "https" || (type === "http" && port === null && own.tls !== null);
   return { ...own, port: port ?? own.port, tls: isTls ? (own.tls ?? tlsOptions(service)) : null };
 }
@@ -46,7 +46,7 @@ function headOf(service: Service, endpoint: Endpoint): string {
   return `${active.method} ${active.path} HTTP/1.1\r\n${lines}${framing}connection: close\r\n\r\n`;
 }
 
-/** `[204, "300-399"]` as a function. */
+/** Compiles `[204, "300-399"]`. */
 export function statusTest(list: ActiveCheck["expect_statuses"]): (status: number) => boolean {
   const ranges = list.map((entry) => {
     const [from = 0, to = from] = String(entry).split("-").map(Number);

@@ -1,4 +1,4 @@
-// Learns from the traffic which targets work, and takes those that do not out for a while; knows no request.
+// Passive health checks: ejects targets that fail requests; knows no request.
 import type { Service } from "../../model/service.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import {
@@ -9,7 +9,7 @@ import {
   outcomes,
 } from "../../shared-memory/target-health.ts";
 
-/** One service's targets on the board, those that take traffic. */
+/** The rows of one service and its targets with a weight. */
 export interface CheckedRows {
   readonly service: number;
   readonly targets: readonly number[];
@@ -21,7 +21,7 @@ export class PassiveCheck {
   readonly #rows: () => CheckedRows;
   readonly #statuses: ReadonlySet<number>;
 
-  /** `rows`: asked for only when something has changed, because a version that is not served has none. */
+  /** `rows`: called only on changes, because a version has no rows before it is active. */
   constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: () => CheckedRows) {
     this.#policy = policy;
     this.#board = board;
@@ -29,8 +29,8 @@ export class PassiveCheck {
     this.#statuses = new Set(policy.enabled ? policy.statuses : []);
   }
 
-  /** The head of an answer has arrived. Writes only when that says something new, because all workers read the same words. */
-  answered(row: number, status: number): void {
+  /** A response head has arrived. Writes only changes, because all workers share the row's cache lines. */
+  responded(row: number, status: number): void {
     if (this.#statuses.has(status)) {
       this.failed(row, { status });
       return;
@@ -41,12 +41,12 @@ export class PassiveCheck {
     if (before === outcomes.works) return;
     board.set(row, "outcome", outcomes.works);
     const now = Date.now();
-    // Single failures may come with every few requests: workers need not look again for them.
+    // Single failures may be frequent: they do not make workers rebuild their balancers.
     if (before === outcomes.failed) this.#changedSince(row, now);
     else this.#note(row, now);
   }
 
-  /** The target failed a request. */
+  /** A request to the target failed. */
   failed(row: number, failure: FailureText | { readonly status: number }): void {
     const board = this.#board;
     board.set(row, "error", failureCode(failure));
@@ -67,13 +67,13 @@ export class PassiveCheck {
     const before = board.get(row, "ejected_until");
     if (before > time) return;
     const { ejection_seconds: base, max_ejection_seconds: longest } = this.#policy;
-    // Who has worked for as long as the longest ejection begins anew.
+    // A target that has worked for as long as the longest ejection starts over.
     const isFresh = before === 0 || time - before > longest * 10;
     const ejections = isFresh ? 1 : board.get(row, "ejections") + 1;
     const until = time + Math.min(longest, base * ejections) * 10;
     if (!board.swap(row, "ejected_until", { from: before, to: until })) return;
     if (!this.#mayEject(time)) {
-      // Counted after the fact: two workers that eject two targets at once both see two, and both take theirs back.
+      // Checked after the swap: two workers that eject two targets at once both see two, and both undo theirs.
       board.swap(row, "ejected_until", { from: until, to: before });
       return;
     }
@@ -87,18 +87,18 @@ export class PassiveCheck {
     noteChange(this.#board, { target, service: this.#rows().service }, now);
   }
 
-  /** Without active checks a single request decides about the state. */
+  /** Without active checks a single request changes the state. */
   #changedSince(row: number, now: number): void {
     if (this.#board.get(row, "check") === 0) this.#board.set(row, "since", this.#board.time(now));
   }
 
-  /** Makes readers look again. Without active checks the target has been failing since the first of its failures. */
+  /** Makes workers rebuild their balancers. Without active checks `since` stays at the first failure. */
   #noteFailing(row: number, now: number): void {
     if (this.#board.get(row, "check") !== 0) return this.#note(row, now);
     this.#board.add(this.#rows().service, "version", 1);
   }
 
-  /** Never the last one, and no more than the share, though one of several may always go. */
+  /** Never the last usable target, and at most `max_ejection_percent`, but at least one of several. */
   #mayEject(time: number): boolean {
     const { targets } = this.#rows();
     const share = Math.floor((targets.length * this.#policy.max_ejection_percent) / 100);

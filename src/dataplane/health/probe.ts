@@ -1,4 +1,4 @@
-// One active check of one target from connecting to the verdict; knows no schedule and no health.
+// One active check of one target, from connecting to the result; knows no schedule and no health state.
 import type { Failure } from "../../shared-memory/target-health.ts";
 import type { ProxyError } from "../error.ts";
 import { failureOf } from "../request/upstream-attempts.ts";
@@ -7,30 +7,30 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { Exchange, type ExchangeOwner, type ExchangeSubject } from "../upstream/exchange.ts";
 import { HeadCache, type ResponseHead } from "../upstream/response-parser.ts";
 
-/** What is asked, and what the answer must be. */
+/** The request of a check and the response it expects. */
 export interface ProbeSpec {
   readonly endpoint: Endpoint;
-  /** Null: a connection is all that is wanted. */
+  /** Null: a TCP check, which only connects. */
   readonly request: {
-    /** Request line and fields with the empty line, one character a byte. */
+    /** Request line and header fields with the empty line, latin1. */
     readonly head: string;
     readonly isHead: boolean;
     readonly accepts: (status: number) => boolean;
-    /** Bytes that the beginning of the body must contain; null: any body will do. */
+    /** Bytes that the first MAX_BODY_BYTES must contain; null: any body. */
     readonly text: Buffer | null;
   } | null;
   readonly timeoutMs: number;
 }
 
-/** More of a body is not looked at. */
+/** Searched for the expected text. */
 const MAX_BODY_BYTES = 65_536;
 const MAX_HEAD_BYTES = 65_536;
 const NO_TIMEOUTS = { connect: 0, response: 0, read: 0, write: 0 };
 
-/** Every check has a connection of its own, so that it also tells whether the target accepts one. */
+/** Every check opens a connection, to test that too. */
 const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };
 
-/** Starts with being made; `done` is called once, null for a success, and never after `stop`. */
+/** The constructor starts the check; calls `done` once, with null for success, and never after `stop`. */
 export class Probe implements ExchangeOwner {
   readonly body = null;
   readonly timeouts = NO_TIMEOUTS;
@@ -42,7 +42,7 @@ export class Probe implements ExchangeOwner {
   #exchange: Exchange | null = null;
   #isOver = false;
   #bytes = 0;
-  /** The end of what has arrived: the text may lie across two pieces. */
+  /** The end of the last piece: the text may span two pieces. */
   #tail: Buffer = Buffer.alloc(0);
 
   constructor(spec: ProbeSpec, done: (failure: Failure | null) => void) {
@@ -58,7 +58,7 @@ export class Probe implements ExchangeOwner {
     try {
       this.#begin(new UpstreamConnection(spec.endpoint, NO_POOL));
     } catch {
-      // Certificates to trust that are none, for example.
+      // For example an invalid CA bundle.
       this.#end("the check could not be sent");
     }
   }
@@ -94,14 +94,14 @@ export class Probe implements ExchangeOwner {
     const seen = Buffer.concat([this.#tail, chunk.subarray(0, MAX_BODY_BYTES - this.#bytes)]);
     this.#bytes += chunk.length;
     if (seen.includes(text)) this.#end(null);
-    else if (this.#bytes >= MAX_BODY_BYTES) this.#end("the answer lacks the expected text");
+    else if (this.#bytes >= MAX_BODY_BYTES) this.#end("the response lacks the expected text");
     else this.#tail = seen.subarray(Math.max(0, seen.length - text.length + 1));
   }
 
   onWaiting(): void {}
 
   onFinished(): void {
-    this.#end("the answer lacks the expected text");
+    this.#end("the response lacks the expected text");
   }
 
   onFailed(error: ProxyError): void {
@@ -111,12 +111,12 @@ export class Probe implements ExchangeOwner {
   #timedOut(): void {
     this.#end(
       this.#exchange?.isSent === true
-        ? "the target did not answer in time"
+        ? "the target did not respond in time"
         : "the target did not accept the connection in time",
     );
   }
 
-  /** Breaks it off; nobody is told. */
+  /** Aborts without calling `done`. */
   stop(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -133,4 +133,4 @@ export class Probe implements ExchangeOwner {
   }
 }
 
-const CLOSED = "the target closed the connection without an answer";
+const CLOSED = "the target closed the connection without a response";

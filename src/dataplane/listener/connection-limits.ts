@@ -1,8 +1,8 @@
-// How many connections a listener may have, altogether and from one address, over all workers; knows no socket.
+// Connection limits of listeners, in total and per client address, over all workers; knows no socket.
 import type { Listener } from "../../model/listener.ts";
 import { connectionsKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import type { Ticket } from "./arriving-connection.ts";
+import type { ConnectionSlot } from "./pending-connection.ts";
 
 export class ConnectionLimits {
   readonly #board: TargetBoard;
@@ -13,8 +13,8 @@ export class ConnectionLimits {
     this.#worker = worker;
   }
 
-  /** Counts a connection in as the listener's limits are now; a refusal when there are too many. */
-  admit(listener: Listener): Ticket | string {
+  /** Counts a connection; the reason when the listener has too many. */
+  admit(listener: Listener): ConnectionSlot | string {
     const [board, worker] = [this.#board, this.#worker];
     const row = board.rowOf(connectionsKey(listener.id));
     board.enter(row, worker);
@@ -32,7 +32,7 @@ export class ConnectionLimits {
         if (entrance === "counted") counted = address;
         return entrance === "refused" ? "too many connections from this address" : null;
       },
-      leave() {
+      release() {
         if (!isOpen) return;
         isOpen = false;
         board.leave(row, worker);

@@ -1,47 +1,46 @@
-// How long the heads of requests take to arrive on one connection whose bytes the front can read; knows no socket.
+// Times the request heads on a connection whose bytes the acceptor can read; knows no socket.
 import { errorResponse } from "../error-page.ts";
 import { failures } from "../error.ts";
 
-/** The longest head that Bun takes; it answers longer ones itself. */
+/** The longest head that Bun accepts; it responds to longer ones itself. */
 const MAX_HELD_BYTES = 16_384;
 
 const END = "\r\n\r\n";
 /** RFC 9113 section 3.4. */
 const HTTP2_PREFACE = "PRI * HTTP/2";
-/** What no head holds, so that Bun refuses it without waiting for more: control characters, line breaks other than CRLF. */
+/** Characters that make Bun refuse a head without waiting for more: control characters, line breaks other than CRLF. */
 const MALFORMED = /[^\t\r\n\x20-\x7e\x80-\xff]|[^\r]\n|\r[^\n]/;
 const REQUEST_LINE = /^[!-~]+ [!-~\x80-\xff]+ HTTP\/\d\.\d\r\n/;
 
 type State =
-  /** Bytes of the first head are held back, because Bun would close the connection after 12 seconds without a word. */
+  /** The first head is held back until it is complete, because Bun closes a connection without a head after 12 s and sends no 408. */
   | "held"
-  /** A request has ended and its body with it: what comes next is a head. */
+  /** Request and response are complete: the next byte begins a head. */
   | "idle"
   | "head"
-  /** A request is served, or what comes next is not known. */
+  /** A request is being served, or it is unknown what the next byte is. */
   | "served"
-  /** HTTP/2, where frames may come at any time. */
+  /** HTTP/2, whose frames may arrive at any time. */
   | "unwatched";
 
 export class HeadWatch {
   #state: State = "held";
   readonly #timeoutMs: number;
   #since: number;
-  /** What is held, one character a byte. */
+  /** latin1: one character is one byte. */
   #held = "";
 
-  /** `timeoutMs` for each head: the first one from now on, later ones from their first byte. */
+  /** `timeoutMs` for each head: for the first one from now on, for later ones from their first byte. */
   constructor(now: number, timeoutMs: number) {
     this.#since = now;
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Whether what the client sends is held back. */
   get isHolding(): boolean {
     return this.#state === "held";
   }
 
-  /** The client has sent something. Returns what is to go on; null: it is held back. */
+  /** The client has sent bytes. Returns those to forward; null: they are held back. */
   pass(chunk: Buffer, now: number): Buffer | null {
     if (this.#state === "held") return this.#hold(chunk);
     if (this.#state === "idle") {
@@ -51,9 +50,9 @@ export class HeadWatch {
     return chunk;
   }
 
-  /** Until a whole head is there, or what will never be one that Bun takes. */
+  /** Holds bytes back until a head is complete, or until Bun is certain to refuse it. */
   #hold(chunk: Buffer): Buffer | null {
-    // The end may be in two pieces.
+    // The empty line may span two chunks.
     const from = Math.max(0, this.#held.length - END.length + 1);
     this.#held += chunk.toString("latin1");
     const recent = this.#held.slice(from);
@@ -69,17 +68,17 @@ export class HeadWatch {
     return all;
   }
 
-  /** A request has arrived: its head is over. */
+  /** The head of a request is complete. */
   began(): void {
     if (this.#state !== "unwatched") this.#state = "served";
   }
 
-  /** It was answered. `isWhole`: nothing of its body is still to come. */
+  /** The gateway has responded. `isWhole`: the request body has arrived. */
   ended(isWhole: boolean): void {
     if (isWhole && this.#state === "served") this.#state = "idle";
   }
 
-  /** Whether the client has had its time. `silent`: it has not sent a byte, so it has not asked for anything. */
+  /** Whether a head is overdue. `silent`: the client has not sent a byte. */
   overdue(now: number): "silent" | "partial" | null {
     const isHead = this.#state === "held" || this.#state === "head";
     if (!isHead || now - this.#since < this.#timeoutMs) return null;
@@ -87,7 +86,7 @@ export class HeadWatch {
   }
 }
 
-/** The 408 for a client whose head has not arrived in time. */
+/** The 408 response for an overdue head. */
 export function headTimeout(): Buffer {
   const id = Bun.randomUUIDv7();
   const subject = { id, method: "GET", header: () => null };

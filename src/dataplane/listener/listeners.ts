@@ -1,61 +1,61 @@
-// The listeners of one worker: bound for a version, swapped when it is served, closed when their last request has ended; knows no route.
+// The listeners of one worker: binds them for a version, swaps them on activation and drains the old ones; knows no route.
 import type { WebSocketHandler } from "bun";
 import type { Issue } from "../../model/error.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
-import type { Arrival } from "./arriving-connection.ts";
-import type { SocketOwner } from "./carried-connection.ts";
+import type { Preread } from "./pending-connection.ts";
+import type { SocketOwner } from "./loopback-tunnel.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { needsFront, openFrontedListener } from "./fronted-listener.ts";
+import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
 import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import { listenersByPort, portKey } from "./shared-port.ts";
 
-/** What listeners are bound for: one version of the configuration. */
+/** The part of a configuration version that listeners need. */
 export interface ListenerVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
-  /** Ports, as `portKey`, at which stream routes take TLS names. */
+  /** Ports, as `portKey`, at which stream routes match TLS names. */
   readonly passthroughPorts: ReadonlySet<string>;
   readonly settings: Settings;
 }
 
 export interface ListenersOptions {
-  /** `key` as `portKey`: the listener with this id binds the port, and others may share it. */
+  /** `key` as `portKey`: the listener with this id binds the port; others may share it. */
   serveOn(listenerId: string, key: string): StreamHandler;
   readonly websocket: WebSocketHandler<never>;
   readonly limits: ConnectionLimits;
-  /** The stream route at the port that takes the name; null when none does. */
-  adopt(portKey: string, arrival: Arrival): SocketOwner | null;
+  /** Hands the socket to the stream route at the port that matches the name; null when none does. */
+  adopt(portKey: string, preread: Preread): SocketOwner | null;
   refused(listener: string, reason: string, address: string): void;
-  /** A TLS handshake on the listener with this id was done, or failed, where that is known. */
-  shaken(listenerId: string, isDone: boolean): void;
+  /** A TLS handshake on the listener with this id succeeded or failed, where the gateway sees it. */
+  onHandshake(listenerId: string, isDone: boolean): void;
   readonly challenges: OpenChallenges;
-  /** A listener could not be bound anew beside a version. */
+  /** A listener could not be rebound. */
   failed(issue: Issue): void;
 }
 
-/** Listeners bound for a version that is not served yet, by id. */
+/** Listeners bound for a version that is not active yet, by id. */
 export type OpenedListeners = Map<string, HttpListener>;
 
 export class Listeners {
   readonly #options: ListenersOptions;
   readonly #bound = new Map<string, HttpListener>();
-  /** Those that no longer accept and wait for their last request. */
-  readonly #closing = new Set<HttpListener>();
+  /** Listeners that no longer accept and wait for their last request. */
+  readonly #draining = new Set<HttpListener>();
   #live: ListenerVersion | null = null;
-  /** Nothing is accepted, because too little is left to accept it with. */
+  /** The worker accepts nothing, for want of file descriptors. */
   #isPaused = false;
   #isStopped = false;
-  /** Those that could not be bound after a pause, by id. */
+  /** Ids of listeners that could not be bound after a pause. */
   readonly #missing = new Set<string>();
 
   constructor(options: ListenersOptions) {
     this.#options = options;
   }
 
-  /** Binds what the version needs and is not bound yet; `discard` what was opened when the version is not served. */
+  /** Binds what the version needs and is not bound yet; call `discard` if the version does not become active. */
   prepare(version: ListenerVersion): {
     readonly opened: OpenedListeners;
     readonly issues: Issue[];
@@ -73,26 +73,26 @@ export class Listeners {
     return { opened, issues };
   }
 
-  /** Serves a version for which `prepare` has bound the listeners; those before it go on with the connections that they have. */
+  /** Serves a version for which `prepare` has bound the listeners; replaced listeners drain. */
   activate(version: ListenerVersion, opened: OpenedListeners): void {
     this.#live = version;
     for (const [id, listener] of opened) {
       this.#retire(id);
       this.#bound.set(id, listener);
     }
-    const wanted = new Set(boundBy(version).map(({ id }) => id));
-    for (const id of [...this.#bound.keys()]) if (!wanted.has(id)) this.#retire(id);
+    const needed = new Set(boundBy(version).map(({ id }) => id));
+    for (const id of [...this.#bound.keys()]) if (!needed.has(id)) this.#retire(id);
     this.reconcile();
     if (this.#isPaused) this.#retireAll();
   }
 
-  /** Closes what `prepare` has bound. Clients that came in there meanwhile were served by the live version, and are to the end. */
+  /** Closes what `prepare` has bound. The live version goes on serving clients that have connected there meanwhile. */
   discard(opened: OpenedListeners): void {
-    for (const listener of opened.values()) this.#leave(listener);
+    for (const listener of opened.values()) this.#drain(listener);
     opened.clear();
   }
 
-  /** Accepts nothing while `isPaused`; listens again afterwards. To be called again and again: what cannot be bound is tried again. */
+  /** Accepts nothing while `isPaused` and listens again afterwards. Call it periodically: it retries what could not be bound. */
   pauseWhile(isPaused: boolean): void {
     if (isPaused && this.#isPaused) this.#closeSilent();
     if (isPaused === this.#isPaused && (isPaused || this.#missing.size === 0)) return;
@@ -102,12 +102,12 @@ export class Listeners {
     else this.#bindMissing(wasPaused);
   }
 
-  /** Connections that never asked for anything would stay until they have been idle for too long. */
+  /** Connections without a request would stay open until their idle timeout. */
   #closeSilent(): void {
-    for (const listener of this.#closing) if (listener.pending === 0) void listener.close();
+    for (const listener of this.#draining) if (listener.pending === 0) void listener.close();
   }
 
-  /** `isFirst`: what fails is told once, not at each attempt. */
+  /** `isFirst`: report failures, which later attempts do not repeat. */
   #bindMissing(isFirst: boolean): void {
     const live = this.#live;
     this.#missing.clear();
@@ -124,17 +124,17 @@ export class Listeners {
   }
 
   /**
-   * Puts https listeners behind a front while authorities may want to see a certificate there, and takes them away from it
-   * afterwards. One that cannot be bound anew stays as it is.
+   * Rebinds https listeners with an acceptor while a CA may ask for a challenge certificate, and without one afterwards. One that
+   * cannot be rebound stays as it is.
    */
   reconcile(): void {
     const live = this.#live;
     if (live === null) return;
-    const wrong = [...live.listeners.values()].filter((plan) => {
+    const outdated = [...live.listeners.values()].filter((plan) => {
       const bound = this.#bound.get(plan.id);
-      return bound !== undefined && bound.isFronted !== this.#isFronted(plan, live);
+      return bound !== undefined && bound.hasAcceptor !== this.#hasAcceptor(plan, live);
     });
-    for (const plan of wrong) {
+    for (const plan of outdated) {
       try {
         const opened = this.#open(plan, live);
         this.#retire(plan.id);
@@ -145,7 +145,7 @@ export class Listeners {
     }
   }
 
-  /** Accepts no more; whoever is connected is sent away after the present request. */
+  /** Stops accepting; connections close after their current request. */
   stopAccepting(): void {
     this.#isStopped = true;
     this.#retireAll();
@@ -153,48 +153,48 @@ export class Listeners {
 
   #retireAll(): void {
     for (const id of [...this.#bound.keys()]) this.#retire(id);
-    for (const listener of this.#closing) listener.goAway();
+    for (const listener of this.#draining) listener.goAway();
   }
 
-  /** Closes what still waits for a last request. */
+  /** Closes the listeners that are still draining. */
   async close(): Promise<void> {
-    await closeListeners(this.#closing);
+    await closeListeners(this.#draining);
   }
 
-  /** A listener is bound anew only when what its socket was given has changed; everything else is read at each request. */
+  /** Only what the socket was given needs a new one; everything else is read at each request. */
   #mustBind(plan: ListenerPlan, version: ListenerVersion): boolean {
     const bound = this.#bound.get(plan.id);
     if (bound === undefined) return true;
-    if (bound.isFronted !== this.#isFronted(plan, version)) return true;
+    if (bound.hasAcceptor !== this.#hasAcceptor(plan, version)) return true;
     if (plan.tls !== null && this.#live?.certificates !== version.certificates) return true;
     if (bound.plan === plan) return false;
     return JSON.stringify(bindKey(bound.plan)) !== JSON.stringify(bindKey(plan));
   }
 
   #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
-    const { serveOn, websocket, limits, adopt, refused, challenges, shaken } = this.#options;
+    const { serveOn, websocket, limits, adopt, refused, challenges, onHandshake } = this.#options;
     const { id, listener } = plan;
     const key = portKey(listener.address, listener.port);
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
-    if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
-    return openFrontedListener(plan, {
+    if (!this.#hasAcceptor(plan, version)) return openHttpListener(plan, context);
+    return openAcceptorListener(plan, {
       ...context,
       challenges,
-      // As they are now, because a change of limits alone binds nothing anew.
+      // The live version's, because a change of limits rebinds nothing.
       admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
-      adopt: (arrival) => adopt(key, arrival),
+      adopt: (preread) => adopt(key, preread),
       refused: (reason, address) => refused(listener.name, reason, address),
-      shaken: (isDone) => shaken(id, isDone),
+      onHandshake: (isDone) => onHandshake(id, isDone),
     });
   }
 
-  #isFronted(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
+  #hasAcceptor(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
     const { listener } = plan;
     const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
     return (
-      (plan.tls !== null && this.#options.challenges.hasNames) || needsFront(listener, isShared)
+      (plan.tls !== null && this.#options.challenges.hasNames) || needsAcceptor(listener, isShared)
     );
   }
 
@@ -202,25 +202,25 @@ export class Listeners {
     const listener = this.#bound.get(id);
     if (listener === undefined) return;
     this.#bound.delete(id);
-    this.#leave(listener);
+    this.#drain(listener);
   }
 
-  #leave(listener: HttpListener): void {
-    this.#closing.add(listener);
-    void listener.stop().finally(() => this.#closing.delete(listener));
+  #drain(listener: HttpListener): void {
+    this.#draining.add(listener);
+    void listener.stop().finally(() => this.#draining.delete(listener));
   }
 }
 
-/** Of listeners that share a port, one has the socket. */
+/** Of listeners that share a port, one binds the socket. */
 const boundBy = ({ listeners }: ListenerVersion): readonly ListenerPlan[] =>
   [...listenersByPort(listeners.values()).values()].flatMap((group) => group.slice(0, 1));
 
-/** Closes everything at once. */
+/** Closes listeners at once, with their connections. */
 export async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
   await Promise.all([...listeners].map((listener) => listener.close()));
 }
 
-/** What a socket, or the server behind it, was given. */
+/** The options of a socket or of the server behind it. */
 function bindKey({ listener, tls }: ListenerPlan) {
   const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
   const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;

@@ -1,14 +1,14 @@
-// Says at most once a second for each reason that connections were refused, so that a flood does not fill the log; knows no socket.
+// Logs refused connections at most once a second per listener and reason, so that a flood does not fill the log; knows no socket.
 
-const QUIET_MS = 1000;
-/** Reasons are few; whoever makes more than this starts anew. */
+const INTERVAL_MS = 1000;
+/** Reasons are few; past this the map starts over. */
 const MAX_KEYS = 1000;
 
 export type RefusalWriter = (fields: {
   readonly listener: string;
   readonly reason: string;
   readonly client: string;
-  /** Refusals for this reason since the line before, this one among them. */
+  /** Refusals for this reason since the previous line, this one included. */
   readonly count: number;
 }) => void;
 
@@ -26,7 +26,7 @@ export class RefusalLog {
     const key = `${listener} ${reason}`;
     const now = this.#now();
     const known = this.#seen.get(key);
-    if (known !== undefined && now - known.at < QUIET_MS) {
+    if (known !== undefined && now - known.at < INTERVAL_MS) {
       known.count++;
       return;
     }

@@ -1,11 +1,11 @@
-// Listeners that share an address and port: which of them binds it, and which of them a host name belongs to; knows no socket.
+// Listeners that share an address and port: which one binds it, and which one serves a host; knows no socket.
 import { normalizeHost } from "../../http/authority.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 
 /** An address and port as one text. */
 export const portKey = (address: string, port: number): string => `${address} ${port}`;
 
-/** By address and port, in a fixed order: the first of each list is the one whose socket all of them use. */
+/** By address and port, in a fixed order: the first of each list binds the socket for all of them. */
 export function listenersByPort(
   plans: Iterable<ListenerPlan>,
 ): ReadonlyMap<string, readonly ListenerPlan[]> {
@@ -20,7 +20,7 @@ export function listenersByPort(
   return groups;
 }
 
-/** All workers have to choose the same one, because connections are counted by listener. */
+/** All workers must choose the same one, because connections are counted by listener. */
 function olderFirst({ id: x, listener: a }: ListenerPlan, { id: y, listener: b }: ListenerPlan) {
   if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
   return x < y ? -1 : 1;
@@ -32,25 +32,25 @@ export class ListenerChoice<T> {
   readonly #below = new Map<string, T>();
   readonly #any: T;
 
-  /** `elsewhere` is for hosts that no listener serves. */
+  /** `fallback` stands for hosts that no listener serves. */
   constructor(
-    members: readonly { readonly facts: T; readonly hosts: readonly string[] }[],
-    elsewhere: T,
+    members: readonly { readonly listener: T; readonly hosts: readonly string[] }[],
+    fallback: T,
   ) {
     let any: T | null = null;
-    for (const { facts, hosts } of members) {
-      if (hosts.length === 0) any = facts;
+    for (const { listener, hosts } of members) {
+      if (hosts.length === 0) any = listener;
       for (const host of hosts) {
         const isWildcard = host.startsWith("*.");
         const name = isWildcard ? host.slice(2) : host;
         const map = isWildcard ? this.#below : this.#exact;
-        map.set(normalizeHost(name) ?? name.toLowerCase(), facts);
+        map.set(normalizeHost(name) ?? name.toLowerCase(), listener);
       }
     }
-    this.#any = any ?? elsewhere;
+    this.#any = any ?? fallback;
   }
 
-  /** `host` as `normalizeHost` gives it. */
+  /** `host` in the form of `normalizeHost`. */
   find(host: string): T {
     const exact = this.#exact.get(host);
     if (exact !== undefined) return exact;

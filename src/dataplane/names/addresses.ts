@@ -1,6 +1,6 @@
-// Where a target is found: one fixed place, or the changing addresses of a name; knows no connection and no name service.
+// The addresses of a target: a fixed one, or those that its name resolves to; knows no connection and no name service.
 
-/** One place that a connection can be made to. The same object as long as the place is known. */
+/** One address to connect to. The same object as long as the name resolves to it. */
 export interface Address {
   /** IP address; "" for a unix socket. */
   readonly host: string;
@@ -10,36 +10,36 @@ export interface Address {
   readonly unix: string | null;
 }
 
-/** The places of one target. */
+/** The addresses of one target. */
 export interface Addresses {
-  /** How many are known. */
+  /** Known addresses. */
   readonly size: number;
-  /** Changes whenever a place comes or goes. */
+  /** Changes whenever an address is added or removed. */
   readonly version: number;
-  /** Whether that never happens. */
+  /** Whether the address never changes. */
   readonly isFixed: boolean;
-  /** Whether it still is one of them. */
+  /** Whether the name still resolves to the address. */
   has(address: Address): boolean;
-  /** Whose turn it is among those that were not tried; null: there is none. */
+  /** The next address that was not tried; null: none is left. */
   next(tried: ReadonlySet<Address> | null): Address | null;
-  /** Sets one that did not accept a connection aside for a while: it is taken last. */
+  /** Deprioritizes an address that accepted no connection: for a while `next` returns it last. */
   failed(address: Address): void;
   /**
-   * Calls `listener` once, when the search that is under way has ended. Returns what takes that back; null when nothing is
-   * known and the last search failed a moment ago, so that waiting is no use.
+   * Calls `listener` once, at the end of the lookup under way. Returns a function that unsubscribes; null when no address is
+   * known and the last lookup failed a moment ago.
    */
   whenFound(listener: () => void): (() => void) | null;
-  /** Looks the name up again when it is time; call about once a second. `now` in the worker's milliseconds. */
+  /** Looks the name up again once its TTL has passed; call about once a second. `now` in the worker's milliseconds. */
   sweep(now: number): void;
-  /** A new version of the service begins: what is looked up once for each is looked up again. */
+  /** A new version of the service is active: `static` names are looked up again. */
   renew(): void;
-  /** Nobody needs them any more. */
+  /** Ends all lookups. */
   close(): void;
-  /** Endpoints are told apart by their JSON. */
+  /** Part of the pool's key (PoolRegistry). */
   toJSON(): string;
 }
 
-/** A literal address or a unix socket: costs nothing. */
+/** A literal address or a unix socket. */
 export class FixedAddress implements Addresses {
   readonly size = 1;
   readonly version = 0;

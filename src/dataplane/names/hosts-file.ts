@@ -1,7 +1,7 @@
-// The machine's own list of names and addresses; knows no name server.
+// The machine's hosts file; knows no name server.
 
-/** It is read again when it was read longer ago. */
-const FRESH_MS = 5000;
+/** Age at which the file is read again. */
+const MAX_AGE_MS = 5000;
 
 export class HostsFile {
   readonly #path: string;
@@ -12,9 +12,9 @@ export class HostsFile {
     this.#path = path;
   }
 
-  /** Addresses of a lower-case name, without its trailing dot; empty when it is not in the file or there is no file. */
+  /** Addresses of a lower-case name without trailing dot; empty when the file does not list it or does not exist. */
   async addressesOf(name: string): Promise<readonly string[]> {
-    if (performance.now() - this.#readAt > FRESH_MS) {
+    if (performance.now() - this.#readAt > MAX_AGE_MS) {
       this.#readAt = performance.now();
       this.#names = Bun.file(this.#path)
         .text()
@@ -29,7 +29,7 @@ export function parseHosts(text: string): ReadonlyMap<string, readonly string[]>
   const names = new Map<string, string[]>();
   for (const line of text.split("\n")) {
     const [address = "", ...words] = line.replace(/#.*/, "").trim().split(/\s+/);
-    // A zone names an interface, which a connection by address alone cannot.
+    // A zone (`%eth0`) names an interface; Bun.connect accepts an address only.
     if (!/^[0-9a-fA-F:.]+$/.test(address)) continue;
     for (const word of words) {
       const name = word.toLowerCase();

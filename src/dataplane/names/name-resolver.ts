@@ -1,9 +1,9 @@
-// Finds the addresses of a name: hosts file, name servers, the system; remembers nothing and knows no target.
+// Resolves a name with the hosts file, name servers and the system; caches nothing and knows no target.
 import { promises as dns, type SrvRecord } from "node:dns";
 import { isMetadataAddress } from "../../net/metadata-network.ts";
 import { HostsFile } from "./hosts-file.ts";
 
-/** What is asked: the addresses of a name, or the places that its SRV records name. */
+/** The addresses of a name, or those of its SRV records. */
 export interface NameQuestion {
   readonly kind: "dns" | "srv";
   readonly name: string;
@@ -11,16 +11,16 @@ export interface NameQuestion {
 
 export interface FoundAddress {
   readonly host: string;
-  /** 0 unless an SRV record says. */
+  /** From an SRV record, else 0. */
   readonly port: number;
   /** At least 1. */
   readonly weight: number;
-  /** The lowest is used first. */
+  /** Lowest first. */
   readonly priority: number;
 }
 
 export interface Found {
-  /** At least one; none twice. */
+  /** At least one; no duplicates. */
   readonly addresses: readonly FoundAddress[];
   readonly ttlSeconds: number;
 }
@@ -31,11 +31,11 @@ export interface NameResolverOptions {
   readonly hostsFile?: string;
 }
 
-/** Of what says nothing of its own life: the hosts file, the system's answers, SRV records. */
+/** For answers without a TTL: the hosts file, the system resolver, SRV records. */
 const SYSTEM_TTL_SECONDS = 30;
-/** A server gets this long, and a second chance. */
+/** For each of two tries per server. */
 const SERVER_TIMEOUT_MS = 2000;
-/** Hosts of one name's SRV records; more are left out. */
+/** SRV records used of one name. */
 const MAX_SRV_RECORDS = 64;
 
 interface Hosts {
@@ -43,7 +43,7 @@ interface Hosts {
   readonly ttlSeconds: number;
 }
 
-/** Questions that are under way are not asked twice. */
+/** Concurrent lookups of one name share one query. */
 export class NameResolver {
   readonly #resolver = new dns.Resolver({ timeout: SERVER_TIMEOUT_MS, tries: 2 });
   readonly #hostsFile: HostsFile;
@@ -84,9 +84,9 @@ export class NameResolver {
       const record = records[index];
       if (record === undefined || outcome.status === "rejected") continue;
       ttlSeconds = Math.min(ttlSeconds, outcome.value.ttlSeconds);
-      for (const place of placesOf(record, outcome.value.hosts)) {
-        const key = `${place.host} ${place.port}`;
-        if (!addresses.has(key)) addresses.set(key, place);
+      for (const address of addressesOfRecord(record, outcome.value.hosts)) {
+        const key = `${address.host} ${address.port}`;
+        if (!addresses.has(key)) addresses.set(key, address);
       }
     }
     const failure = found.find((outcome) => outcome.status === "rejected");
@@ -94,7 +94,7 @@ export class NameResolver {
     return { addresses: [...addresses.values()], ttlSeconds };
   }
 
-  /** The owner of a name chooses its addresses: without those that no target may have. */
+  /** Drops cloud metadata addresses, because the owner of a name chooses its addresses. */
   async #hosts(name: string): Promise<Hosts> {
     const { hosts, ttlSeconds } = await this.#lookUp(name);
     const allowed = hosts.filter((host) => !isMetadataAddress(host));
@@ -105,7 +105,7 @@ export class NameResolver {
   async #lookUp(name: string): Promise<Hosts> {
     const listed = await this.#hostsFile.addressesOf(name);
     if (listed.length > 0) return { hosts: listed, ttlSeconds: SYSTEM_TTL_SECONDS };
-    // RFC 6761 section 6.3: no name server is asked about the machine itself.
+    // RFC 6761 section 6.3: localhost never goes to a name server.
     if (/(^|\.)localhost$/.test(name))
       return { hosts: ["127.0.0.1", "::1"], ttlSeconds: SYSTEM_TTL_SECONDS };
     const [four, six] = await Promise.allSettled([
@@ -121,7 +121,7 @@ export class NameResolver {
         ttlSeconds: Math.min(...records.map(({ ttl }) => ttl)),
       };
     if (!this.#asksSystem) throw four.status === "rejected" ? four.reason : noAddress(name);
-    // Search domains of the machine, mDNS, and whatever else it was told to ask.
+    // The system resolver knows search domains, mDNS and other configured sources.
     const known = await dns.lookup(name, { all: true });
     if (known.length === 0) throw noAddress(name);
     return {
@@ -133,8 +133,11 @@ export class NameResolver {
 
 const noAddress = (name: string) => new Error(`${name} has no address`);
 
-/** A record's weight is shared by the addresses of its host, so that a host with two does not get twice as much. */
-function placesOf({ port, weight, priority }: SrvRecord, hosts: readonly string[]): FoundAddress[] {
+/** The addresses of a record's host share its weight, so that a host with two does not get twice as much. */
+function addressesOfRecord(
+  { port, weight, priority }: SrvRecord,
+  hosts: readonly string[],
+): FoundAddress[] {
   return hosts.map((host) => ({
     host,
     port,

@@ -1,4 +1,4 @@
-// The addresses of one target's name, looked up again as they expire and taken in turn; knows no protocol of name services.
+// The addresses of one target's name, looked up again as they expire and used in turn; knows no DNS protocol.
 import type { LogLine } from "../data-plane.ts";
 import type { Address, Addresses } from "./addresses.ts";
 import type { FoundAddress, NameQuestion, NameResolver } from "./name-resolver.ts";
@@ -10,22 +10,22 @@ export interface ResolvedNameContext {
   readonly log: LogLine;
 }
 
-/** Answers are used for at least and at most as many seconds, whatever they say of themselves. */
+/** Bounds of the TTL in use, whatever the DNS answer says. */
 export const TTL_SECONDS = { least: 5, most: 300 } as const;
-/** After a failure the next search begins as many milliseconds later, or when somebody asks after that. */
+/** The next lookup after a failure: after RETRY_MS, or on demand after RETRY_ON_DEMAND_MS. */
 const RETRY_MS = 5000;
 const RETRY_ON_DEMAND_MS = 1000;
-/** How long an address that accepted no connection is taken last. */
-const ASIDE_MS = 10_000;
+/** How long `next` returns an address last that accepted no connection. */
+const DEPRIORITIZED_MS = 10_000;
 
 interface Entry extends FoundAddress {
   readonly address: Address;
-  /** Of the smooth weighted turn. */
+  /** Of smooth weighted round robin. */
   credit: number;
-  asideUntil: number;
+  deprioritizedUntil: number;
 }
 
-/** Looks its name up from the start on. What was found stays in use until something else is found. */
+/** Begins the first lookup at once. Addresses stay in use until a later lookup succeeds. */
 export class ResolvedName implements Addresses {
   readonly isFixed = false;
   readonly #question: NameQuestion;
@@ -33,9 +33,9 @@ export class ResolvedName implements Addresses {
   readonly #isStatic: boolean;
   #entries: readonly Entry[] = [];
   #version = 0;
-  #isSearching = false;
+  #isLookingUp = false;
   #isClosed = false;
-  /** A new version began in the middle of a search. */
+  /** `renew` was called during a lookup. */
   #isStale = false;
   #dueAt = Number.POSITIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -46,7 +46,7 @@ export class ResolvedName implements Addresses {
     this.#question = question;
     this.#isStatic = isStatic;
     this.#context = context;
-    void this.#search();
+    void this.#lookUp();
   }
 
   get size(): number {
@@ -65,19 +65,20 @@ export class ResolvedName implements Addresses {
     const entries = this.#entries;
     if (entries.length === 1 && tried === null) return entries[0]?.address ?? null;
     const now = this.#context.now();
-    return this.#turn(tried, now) ?? this.#turn(tried, Number.POSITIVE_INFINITY);
+    return this.#pick(tried, now) ?? this.#pick(tried, Number.POSITIVE_INFINITY);
   }
 
-  /** Smooth weighted round robin over the first tier (RFC 2782) that has an entry which is not aside at `now`. */
-  #turn(tried: ReadonlySet<Address> | null, now: number): Address | null {
+  /** Smooth weighted round robin over the first priority (RFC 2782) that has an entry not deprioritized at `now`. */
+  #pick(tried: ReadonlySet<Address> | null, now: number): Address | null {
     let tier = Number.POSITIVE_INFINITY;
-    const isOpen = (entry: Entry) => entry.asideUntil <= now && tried?.has(entry.address) !== true;
+    const isEligible = (entry: Entry) =>
+      entry.deprioritizedUntil <= now && tried?.has(entry.address) !== true;
     for (const entry of this.#entries)
-      if (entry.priority < tier && isOpen(entry)) tier = entry.priority;
+      if (entry.priority < tier && isEligible(entry)) tier = entry.priority;
     let best: Entry | null = null;
     let total = 0;
     for (const entry of this.#entries) {
-      if (entry.priority !== tier || !isOpen(entry)) continue;
+      if (entry.priority !== tier || !isEligible(entry)) continue;
       entry.credit += entry.weight;
       total += entry.weight;
       if (best === null || entry.credit > best.credit) best = entry;
@@ -89,27 +90,28 @@ export class ResolvedName implements Addresses {
 
   failed(address: Address): void {
     for (const entry of this.#entries)
-      if (entry.address === address) entry.asideUntil = this.#context.now() + ASIDE_MS;
+      if (entry.address === address)
+        entry.deprioritizedUntil = this.#context.now() + DEPRIORITIZED_MS;
   }
 
   whenFound(listener: () => void): (() => void) | null {
     if (this.#isClosed) return null;
-    if (!this.#isSearching) {
+    if (!this.#isLookingUp) {
       if (this.#context.now() - this.#failedAt < RETRY_ON_DEMAND_MS) return null;
-      void this.#search();
+      void this.#lookUp();
     }
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   sweep(now: number): void {
-    if (now >= this.#dueAt && !this.#isSearching && !this.#isClosed) void this.#search();
+    if (now >= this.#dueAt && !this.#isLookingUp && !this.#isClosed) void this.#lookUp();
   }
 
   renew(): void {
     if (!this.#isStatic || this.#isClosed) return;
-    if (this.#isSearching) this.#isStale = true;
-    else void this.#search();
+    if (this.#isLookingUp) this.#isStale = true;
+    else void this.#lookUp();
   }
 
   close(): void {
@@ -121,27 +123,27 @@ export class ResolvedName implements Addresses {
     return `${this.#isStatic ? "static" : this.#question.kind} ${this.#question.name}`;
   }
 
-  async #search(): Promise<void> {
-    this.#isSearching = true;
+  async #lookUp(): Promise<void> {
+    this.#isLookingUp = true;
     this.#isStale = false;
     const { resolver } = this.#context;
     const outcome = await resolver.find(this.#question).catch((error: unknown) => ({ error }));
-    this.#isSearching = false;
-    if (this.#isClosed) return this.#tellAll();
-    if ("error" in outcome) this.#keep(outcome.error);
-    else this.#take(outcome.addresses, outcome.ttlSeconds);
-    this.#tellAll();
-    if (this.#isStale) void this.#search();
+    this.#isLookingUp = false;
+    if (this.#isClosed) return this.#notifyListeners();
+    if ("error" in outcome) this.#lookupFailed(outcome.error);
+    else this.#lookupSucceeded(outcome.addresses, outcome.ttlSeconds);
+    this.#notifyListeners();
+    if (this.#isStale) void this.#lookUp();
   }
 
-  #tellAll(): void {
+  #notifyListeners(): void {
     const listeners = this.#listeners;
     this.#listeners = new Set();
     for (const listener of listeners) listener();
   }
 
-  /** The search failed: the last known addresses stay in use. */
-  #keep(error: unknown): void {
+  /** The last known addresses stay in use. */
+  #lookupFailed(error: unknown): void {
     const { now, log } = this.#context;
     this.#failedAt = now();
     this.#dueAt = this.#failedAt + RETRY_MS;
@@ -154,7 +156,7 @@ export class ResolvedName implements Addresses {
     });
   }
 
-  #take(found: readonly FoundAddress[], ttlSeconds: number): void {
+  #lookupSucceeded(found: readonly FoundAddress[], ttlSeconds: number): void {
     const { now, log } = this.#context;
     const seconds = Math.min(TTL_SECONDS.most, Math.max(TTL_SECONDS.least, ttlSeconds));
     this.#dueAt = this.#isStatic ? Number.POSITIVE_INFINITY : now() + seconds * 1000;
@@ -169,7 +171,7 @@ export class ResolvedName implements Addresses {
     if (!isSame) this.#version++;
   }
 
-  /** A place that was known before stays the same object and keeps what is known of it. */
+  /** An address that was known before stays the same object and stays deprioritized. */
   #entryOf(found: FoundAddress): Entry {
     const before = this.#entries.find(
       ({ address }) => address.host === found.host && address.port === found.port,
@@ -178,7 +180,7 @@ export class ResolvedName implements Addresses {
       ...found,
       address: before?.address ?? { host: found.host, port: found.port, unix: null },
       credit: 0,
-      asideUntil: before?.asideUntil ?? 0,
+      deprioritizedUntil: before?.deprioritizedUntil ?? 0,
     };
   }
 }

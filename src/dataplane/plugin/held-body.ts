@@ -1,11 +1,11 @@
 // A request body that a plugin may read before it goes upstream; knows no plugin and no target.
-import type { BodyPatience, BodySource } from "../client-body.ts";
+import type { BodyReadLimits, BodySource } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 export interface HeldBodyOptions {
   readonly request: ClientRequest;
-  readonly patience: BodyPatience;
+  readonly patience: BodyReadLimits;
   /** Refuses the request, whose body cannot be read any further. */
   readonly refuse: (error: ProxyError) => void;
 }

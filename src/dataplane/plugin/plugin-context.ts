@@ -15,7 +15,7 @@ import type {
 } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
 import type { ClientRequest, RequestPlugins } from "../request/client-request.ts";
-import { bodyPatience } from "../request/upstream-request.ts";
+import { bodyReadLimits } from "../request/upstream-request.ts";
 import { timeOfDay } from "../time-of-day.ts";
 import { ChainCursor, type ChainObserver } from "./chain-cursor.ts";
 import type { DeferredLog } from "./deferred-log-queue.ts";
@@ -300,7 +300,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
   get #held(): HeldBody {
     this.#body ??= new HeldBody({
       request: this.request,
-      patience: bodyPatience(this.request),
+      patience: bodyReadLimits(this.request),
       refuse: (error) => this.refuse?.(error),
     });
     return this.#body;

@@ -1,4 +1,4 @@
-// The context that plugins see of one stream connection, and the calling of their handlers; knows no socket.
+// The context that plugins see of one stream connection, and the calls of their handlers; knows no socket.
 import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "../../pdk/context.ts";
 import type { LogLine } from "../data-plane.ts";
 import type { PluginDecision } from "./chain-cursor.ts";
@@ -6,8 +6,8 @@ import type { Geo } from "./geo.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestMemory } from "./request-memory.ts";
 
-/** What contexts need beside the connection. */
-export interface StreamPluginServices {
+/** What plugin contexts need beside the connection. */
+export interface StreamPluginHost {
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
   /** A handler failed. */
@@ -16,12 +16,12 @@ export interface StreamPluginServices {
   readonly decided: (plugin: string, decision: PluginDecision) => void;
 }
 
-/** Shared by all connections of a worker. */
-export const streamPluginServices = (
+/** One for all connections of a worker. */
+export const streamPluginHost = (
   geo: Geo,
-  decided: StreamPluginServices["decided"],
+  decided: StreamPluginHost["decided"],
   log: LogLine,
-): StreamPluginServices => ({
+): StreamPluginHost => ({
   country: geo.country,
   asn: geo.asn,
   decided,
@@ -34,7 +34,7 @@ export const streamPluginServices = (
     }),
 });
 
-/** A connection whose route is known. */
+/** A connection once its route is known. */
 export interface StreamInfo {
   readonly id: string;
   readonly protocol: "tcp" | "udp";
@@ -47,16 +47,16 @@ export interface StreamInfo {
 export class StreamPluginContext implements StreamContext {
   readonly startedAt = Date.now();
   readonly #info: StreamInfo;
-  readonly #services: StreamPluginServices;
+  readonly #host: StreamPluginHost;
   readonly #chain: readonly PluginRuntime[];
-  /** Plugins whose `connect` was called, and whose `disconnect` is still to be called. */
-  readonly #called: PluginRuntime[] = [];
+  /** Instances whose `connect` has run: their `disconnect` runs too. */
+  readonly #connected: PluginRuntime[] = [];
   readonly #reasons: string[] = [];
   #memory: RequestMemory | null = null;
 
-  constructor(info: StreamInfo, services: StreamPluginServices, chain: readonly PluginRuntime[]) {
+  constructor(info: StreamInfo, host: StreamPluginHost, chain: readonly PluginRuntime[]) {
     this.#info = info;
-    this.#services = services;
+    this.#host = host;
     this.#chain = chain;
   }
 
@@ -91,11 +91,11 @@ export class StreamPluginContext implements StreamContext {
   }
 
   country(): string | null {
-    return this.#services.country(this.clientAddress());
+    return this.#host.country(this.clientAddress());
   }
 
   asn(): number | null {
-    return this.#services.asn(this.clientAddress());
+    return this.#host.asn(this.clientAddress());
   }
 
   get memory(): RequestMemory {
@@ -111,17 +111,17 @@ export class StreamPluginContext implements StreamContext {
     return this.#reasons;
   }
 
-  // Calling handlers.
+  // The calls of handlers.
 
-  /** The refusal of a plugin; null: none refuses. Call it once, and `end` when the connection has ended. */
+  /** Runs `connect` of all plugins: the refusal, or null. Call it once, and `end` when the connection has ended. */
   connect(): StreamRefusal | null {
     for (const runtime of this.#chain) {
       const { handlers, plan, whenStream } = runtime;
       if (whenStream !== null && !whenStream(this)) continue;
-      this.#called.push(runtime);
+      this.#connected.push(runtime);
       try {
         const refusal = handlers.connect?.(this);
-        this.#services.decided(plan.name, refusal === undefined ? "pass" : "reject");
+        this.#host.decided(plan.name, refusal === undefined ? "pass" : "reject");
         if (refusal === undefined) continue;
         this.note(refusal.reason);
         return refusal;
@@ -134,7 +134,7 @@ export class StreamPluginContext implements StreamContext {
   }
 
   end(result: StreamResult): void {
-    for (const runtime of this.#called.splice(0))
+    for (const runtime of this.#connected.splice(0))
       try {
         runtime.handlers.disconnect?.(this, result);
       } catch (error) {
@@ -143,8 +143,8 @@ export class StreamPluginContext implements StreamContext {
   }
 
   #fail(runtime: PluginRuntime, error: unknown): void {
-    this.#services.decided(runtime.plan.name, "error");
-    this.#services.failed(runtime, this.id, error);
+    this.#host.decided(runtime.plan.name, "error");
+    this.#host.failed(runtime, this.id, error);
     this.note(`${runtime.plan.name}.error`);
   }
 }

@@ -1,4 +1,4 @@
-// Responses that the configuration asks for: redirect to HTTPS, maintenance, default site; knows no upstream.
+// Responses of the gateway by configuration: redirect to HTTPS, maintenance, default site; knows no upstream.
 import type { Settings } from "../../model/settings.ts";
 import { CHALLENGE_PATH } from "../challenges.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
@@ -6,15 +6,15 @@ import { failures } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** What the route responds with by itself, whoever asks; null: nothing. */
+/** The route's own response; null: none. */
 export function routeResponse(request: ClientRequest, route: RouteRuntime): LocalResponse | null {
   if (redirectsToHttps(request, route)) return redirectToHttps(request, route);
   return route.route.maintenance === null ? null : maintenanceResponse(request, route);
 }
 
 /**
- * Whether the route responds with a redirect to HTTPS. A CA may come over plain HTTP to an application behind the gateway,
- * too: its path goes on to a service that is there.
+ * Whether the route responds with a redirect to HTTPS. Applications behind the gateway may use ACME over plain HTTP:
+ * the challenge path goes to the service.
  */
 export const redirectsToHttps = (request: ClientRequest, route: RouteRuntime): boolean =>
   route.redirectStatus > 0 &&
@@ -22,8 +22,8 @@ export const redirectsToHttps = (request: ClientRequest, route: RouteRuntime): b
   !(route.route.service_id !== null && request.path.startsWith(CHALLENGE_PATH));
 
 /**
- * Same host and target under https. A client that named a port reached us directly, so it needs the port of the https
- * listener; one that did not came through port 80, and 443 stands beside it.
+ * Same host and target under https. A client that sent a port connected directly, so it needs the port of the https
+ * listener; without a port it used port 80, whose counterpart is 443.
  */
 export function redirectToHttps(request: ClientRequest, route: RouteRuntime): LocalResponse {
   const named = /:\d+$/.test(request.clientHost());
@@ -38,7 +38,7 @@ function redirect(location: string, status: number): LocalResponse {
   return { status, headers, body: null };
 }
 
-/** The response of a route in maintenance; null for clients that are served as usual. */
+/** The response of a route in maintenance; null for clients that bypass it. */
 export function maintenanceResponse(
   request: ClientRequest,
   route: RouteRuntime,

@@ -1,7 +1,7 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures } from "../error.ts";
-import type { ListenerFacts } from "../listener/listener-facts.ts";
+import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
 import { chainOf } from "../route-runtime.ts";
@@ -14,16 +14,16 @@ import { ProxyTransaction } from "./proxy-transaction.ts";
 import { respondClosed, respondError, respondLocal, respondUnread } from "./respond.ts";
 import { upstreamTarget } from "./upstream-request.ts";
 
-/** One version of the configuration, ready to serve from; made when it is activated. */
+/** The live version, as requests use it; created on activation. */
 export interface Pipeline extends ServeContext {
   readonly pluginHost: PluginHost;
 }
 
-/** Serves one request with the given version of the configuration, to its end. */
-export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: Pipeline): void {
-  const { clientAuthority } = listener;
-  if (clientAuthority !== null && stream.connection?.clientAuthority !== clientAuthority) {
-    // Made before the listener asked for what it asks for now: this client was never verified.
+/** Serves one request to its end with this version of the configuration. */
+export function serve(stream: ClientStream, listener: ListenerRuntime, pipeline: Pipeline): void {
+  const { clientAuthKey } = listener;
+  if (clientAuthKey !== null && stream.connection?.clientAuthKey !== clientAuthKey) {
+    // The connection was accepted with other client certificate settings.
     stream.abort();
     return;
   }
@@ -32,7 +32,7 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
   if (isRefused(request, listener)) return;
   const { routes, plugins: instances } = pipeline.generation;
-  const route = request.listener.isElsewhere ? null : routes.match(request);
+  const route = request.listener.servesNoHost ? null : routes.match(request);
   request.route = route;
   const chain = instances.isEmpty
     ? null
@@ -45,15 +45,15 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   }
   const plugins = pipeline.pluginHost.contextOf(request, chain);
   request.plugins = plugins;
-  // What the route responds by itself does not depend on who asks.
+  // The route's own response does not depend on the client's identity.
   if (!respondFromRoute(request)) runPluginChain(plugins, forward);
 }
 
-/** What is decided before the route: none of it depends on what somebody has configured for one. */
-function isRefused(request: ClientRequest, entry: ListenerFacts): boolean {
+/** Checks before routing, which no route's configuration affects. */
+function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
   const { worker } = request;
   if (worker.challenges.hasTokens) {
-    // Before everything that is configured: none of it may keep a certificate from being renewed.
+    // Before everything that is configured, so that no configuration can prevent a renewal.
     const response = worker.challenges.respond(request.method, request.path);
     if (response !== null) {
       respondLocal(request, response);
@@ -72,7 +72,7 @@ function isRefused(request: ClientRequest, entry: ListenerFacts): boolean {
   return error !== null;
 }
 
-/** The response that the route gives by itself; false: it gives none. */
+/** Sends the route's own response; false: it has none. */
 function respondFromRoute(request: ClientRequest): boolean {
   const { route } = request;
   if (route === null || !route.mayRespond) return false;
@@ -82,7 +82,7 @@ function respondFromRoute(request: ClientRequest): boolean {
   return true;
 }
 
-/** What becomes of a request, or of a copy of it, when no plugin has responded. */
+/** Forwards a request, or a copy of it, to which no plugin has responded. */
 export function forward(request: ClientRequest): void {
   const { route, generation, edits } = request;
   if (route === null) return respondNoRoute(request);
@@ -114,7 +114,7 @@ function respondNoRoute(request: ClientRequest): void {
   else respondLocal(request, response);
 }
 
-/** Whether the limits of requests in flight leave room. */
+/** Whether the request stays within the limits of requests in flight. */
 function isAdmitted(request: ClientRequest): boolean {
   const { overload, inFlight } = request.worker;
   const { maxInFlight } = request.generation;
@@ -128,7 +128,7 @@ function isBodyTooLarge({ listener, bodyLimit, upstreamBodyLength }: ClientReque
   return (maxBodyBytes > 0 && length > maxBodyBytes) || (bodyLimit > 0 && length > bodyLimit);
 }
 
-/** Whether it asks for a WebSocket: RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
+/** A WebSocket handshake (RFC 6455 section 4.2.1); Upgrade counts only when Connection names it (RFC 9110 section 7.8). */
 export function isWebSocket({ upgrade, connectionField, method }: ClientRequest): boolean {
   return (
     upgrade?.toLowerCase() === "websocket" &&
@@ -138,11 +138,11 @@ export function isWebSocket({ upgrade, connectionField, method }: ClientRequest)
 }
 
 /**
- * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake, and got its
- * certificate. A request for a host of another listener or certificate would get around those of that host. A trusted proxy
+ * RFC 9110 section 15.5.20: the TLS handshake used the certificate and client certificate settings of its server name.
+ * A request for a host of another listener or certificate would bypass those of that host. A trusted proxy
  * may send requests for all hosts under one name. `entry`: the listener of the port.
  */
-function isMisdirected(request: ClientRequest, entry: ListenerFacts): boolean {
+function isMisdirected(request: ClientRequest, entry: ListenerRuntime): boolean {
   const { connection } = request.stream;
   if (connection === null) return false;
   const { host, listener } = request;
@@ -150,7 +150,7 @@ function isMisdirected(request: ClientRequest, entry: ListenerFacts): boolean {
   if (name === host) return false;
   const { certificateIndex: certificates } = request.generation;
   const own = certificates.find(host);
-  if (entry.clientAuthority !== null) {
+  if (entry.clientAuthKey !== null) {
     if (certificates.find(name) !== own) return true;
   } else if (name === null || request.isFromTrustedProxy()) return false;
   if (name !== null && entry.choice !== null && entry.choice.find(name) !== listener) return true;

@@ -1,7 +1,7 @@
-// One client request on its way through a target and back: attempts, buffering or streaming the response, the end; knows no routing.
+// Proxies one client request: upstream attempts, buffering or streaming the response, the end; knows no routing.
 import type { BufferedBody } from "../buffer-budget.ts";
 import { failures, type ProxyError } from "../error.ts";
-import { silentOpening, takesOpening } from "../event-stream.ts";
+import { openingComment, allowsOpeningComment } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
@@ -24,7 +24,7 @@ import {
 import { UpstreamAttempts } from "./upstream-attempts.ts";
 import { exchangeTimeouts, requestBodyOf, totalTimeout, upstreamHost } from "./upstream-request.ts";
 
-/** What happens with the body of the response. */
+/** State of the response body. */
 type Mode = "waiting" | "buffering" | "streaming" | "done";
 
 /** Lives from the first attempt to the last byte. Create it and call `begin`. */
@@ -40,26 +40,26 @@ export class ProxyTransaction
   readonly #startedAt: number;
   readonly #totalDeadline: number;
   #exchange: Exchange | null = null;
-  /** When the current attempt must have brought its head; infinity: only the timeouts of its phases count. */
+  /** `per_try_timeout` of the current attempt; infinity: none, or the head has arrived. */
   #tryDeadline = Number.POSITIVE_INFINITY;
-  /** When the client must have taken something of the response; infinity: nothing waits for it. */
-  #takeDeadline = Number.POSITIVE_INFINITY;
-  /** Waits for the next attempt. */
+  /** When the client must have read some of the response; infinity: nothing is buffered for it. */
+  #readDeadline = Number.POSITIVE_INFINITY;
+  /** The pause before the next attempt. */
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
-  /** The response that goes to the client: that of the last attempt. */
+  /** The response head of the last attempt. */
   responseHead: ResponseHead | null = null;
-  /** Null where no plugin looks at it. */
+  /** Null: no plugin has a response handler. */
   draft: ResponseDraft | null = null;
-  /** Buffered pieces of the response body. Most have one. */
+  /** Buffered pieces of the response body; usually one. */
   #pieces: Buffer[] | null = null;
-  /** Bytes of the budget for bodies that wait for their end; 0: this one does not. */
+  /** Bytes reserved from the buffer budget; 0: none. */
   #reserved = 0;
   #writer: BodyWriter | null = null;
   #watchesClient = false;
-  #outlivesIdle = false;
+  #hasSuspendedIdleTimeout = false;
 
-  /** What goes upstream of the head was written before (`writeUpstreamFields`). */
+  /** Call `writeUpstreamFields` before. */
   constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
     super(request, route, service);
     const { inFlight } = request.worker;
@@ -87,7 +87,7 @@ export class ProxyTransaction
     this.#exchange.start(inFlight.now());
   }
 
-  // What the exchange asks.
+  // Called by the exchange.
 
   requestHead(): string {
     const { request, target } = this;
@@ -100,23 +100,23 @@ export class ProxyTransaction
     return exchangeTimeouts(this.route, this.service);
   }
 
-  // What the exchange reports.
+  // Events of the exchange.
 
   onHead(head: ResponseHead): void {
-    this.attemptAnswered(head.status);
+    this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    if (head.status >= 400 && this.#retryInstead(head.status)) return;
+    if (head.status >= 400 && this.#retriedStatus(head.status)) return;
     this.responseHead = head;
     this.draft = showToPlugins(this.request, head);
-    // Where nothing follows, the connection is good for the next request: only its end is awaited.
+    // Without a body the exchange is about to finish and its connection can be reused.
     if (this.draft?.replacement != null && head.framing !== "none") {
-      // What the target would still send is of no use.
+      // The plugin's body replaces the target's.
       this.#exchange?.abort();
       this.attemptCompleted();
       this.#respondWhole(NO_PIECES);
       return;
     }
-    // An event stream has no end to wait for that would say that the target works.
+    // An event stream has no end that would prove that the target works.
     if (head.isEventStream) this.attemptCompleted();
     const { response_buffer_bytes: limit } = this.service.service;
     const isSlow = this.draft?.isSlow === true && head.framing !== "none";
@@ -126,7 +126,7 @@ export class ProxyTransaction
   }
 
   onContent(chunk: Buffer): void {
-    // A body that plugins change is counted as it leaves them.
+    // PipedBody counts a body that plugins transform.
     if (this.draft?.isPiped !== true) this.request.bytesOut += chunk.length;
     if (this.#mode === "buffering") {
       if (this.#pieces === null) this.#pieces = [chunk];
@@ -134,7 +134,7 @@ export class ProxyTransaction
     } else if (this.#writer !== null && !this.#writer.write(chunk)) {
       this.#exchange?.pause();
       const { generation, worker } = this.request;
-      this.#takeDeadline = worker.inFlight.now() + generation.responseWriteTimeout;
+      this.#readDeadline = worker.inFlight.now() + generation.responseWriteTimeout;
     }
   }
 
@@ -142,17 +142,18 @@ export class ProxyTransaction
     const head = this.responseHead;
     if (head === null) return;
     if (this.#mode === "streaming") {
-      if (this.#writer?.isEmpty === true && takesOpening(head)) this.#writer.write(silentOpening);
+      if (this.#writer?.isEmpty === true && allowsOpeningComment(head))
+        this.#writer.write(openingComment);
       return;
     }
     if (this.#mode !== "buffering") return;
-    // A body whose end is unknown and did not come with its beginning may take any time.
+    // A body of unknown length may take any time.
     if (head.framing === "length" && this.#awaitEnd(head.length))
       this.lastByteAt = performance.now();
     else this.#startStreaming(head);
   }
 
-  /** Waits for the rest of so many bytes; false: the worker holds enough already. */
+  /** Buffers a body of `bytes`; false: the worker's budget is exhausted. */
   #awaitEnd(bytes: number): boolean {
     if (this.#reserved > 0) return true;
     const { bufferBudget } = this.request.worker;
@@ -167,12 +168,12 @@ export class ProxyTransaction
       if (this.responseHead !== null && this.#mode === "buffering")
         this.#startStreaming(this.responseHead);
     } catch (error) {
-      // A timer called, where nothing would catch it: the worker would end.
+      // Called by a timer: an uncaught error would end the worker.
       this.#exchange?.refuse(error);
     }
   }
 
-  /** Responds with the head and what is there of the body; the rest follows as it comes. */
+  /** Responds with the head and the buffered part of the body; the rest follows as it arrives. */
   #startStreaming(head: ResponseHead): void {
     this.#stopBuffering();
     const writer = startUpstream(this, head, this);
@@ -186,7 +187,7 @@ export class ProxyTransaction
     this.attemptCompleted();
     const { request } = this;
     request.upstreamEndAt = request.receivedAt;
-    // Plugins may take a while to make their response of it, in which nothing is asked of the target.
+    // Plugins may still work on the response; the target is done.
     this.#exchange = null;
     this.#stopBuffering();
     if (this.#mode === "buffering") this.#respondWhole(this.#pieces ?? NO_PIECES);
@@ -202,7 +203,7 @@ export class ProxyTransaction
     return this.responseHead === null ? 0 : statusOf(this.responseHead, this.draft);
   }
 
-  /** Responds with a body that is there, and ends when plugins have made of it what they want. */
+  /** Responds with a complete body, and ends when plugins have transformed it. */
   #respondWhole(pieces: readonly Buffer[]): void {
     const head = this.responseHead;
     if (head === null) return;
@@ -224,7 +225,7 @@ export class ProxyTransaction
       .finally(() => this.#end(this.#status));
   }
 
-  /** A plugin could not do what it had begun: half a response is none. */
+  /** A plugin failed within the response body. */
   #abortResponse(error: unknown): void {
     report(this.request, failures.internal(error));
     this.request.stream.abort();
@@ -248,9 +249,9 @@ export class ProxyTransaction
     this.#retry(pause);
   }
 
-  /** Never ended as if complete: the client must see that the response broke off. */
+  /** Never ends the response as if it were complete: the client must see the failure. */
   #breakOff(error: ProxyError): void {
-    // The target did its part until the client had enough.
+    // The target worked until the client left.
     if (error.source === "client") this.attemptCompleted();
     this.#writer?.fail(new Error(error.detail));
     this.request.isBrokenOff = true;
@@ -258,9 +259,9 @@ export class ProxyTransaction
     this.#end(error.status);
   }
 
-  /** Says why a failure that could have been retried was not. */
+  /** Adds to the error why the request was not retried. */
   #withBodyNote(error: ProxyError): ProxyError {
-    if (!this.isHeldByBody) return error;
+    if (!this.isBlockedByBody) return error;
     return {
       ...error,
       detail: `${error.detail}; not retried, because the request body was already sent`,
@@ -271,8 +272,8 @@ export class ProxyTransaction
     return this.body === null || this.body.isRepeatable ? "repeatable" : "gone";
   }
 
-  /** A response that another target may give better is dropped with its connection. */
-  #retryInstead(status: number): boolean {
+  /** Retries a status of `retries.on`: drops the response and its connection. */
+  #retriedStatus(status: number): boolean {
     const pause = this.pauseAfterStatus(status, this.#bodyState);
     if (pause === null) return false;
     this.#exchange?.abort();
@@ -280,7 +281,7 @@ export class ProxyTransaction
     return true;
   }
 
-  /** Makes the next attempt after as many milliseconds. */
+  /** `pause` in milliseconds. */
   #retry(pause: number): void {
     this.#mode = "waiting";
     this.#exchange = null;
@@ -294,22 +295,22 @@ export class ProxyTransaction
     this.#end(error.status);
   }
 
-  // What the clock and the client do.
+  // Timer and client events.
 
   tick(now: number): void {
     if (!this.#watchesClient) this.#watchClient();
-    if (!this.#outlivesIdle && this.#needsTime(now)) {
-      // Bun resets a handler that waits at the idle timeout; from here on our own timeouts decide.
-      this.#outlivesIdle = true;
+    if (!this.#hasSuspendedIdleTimeout && this.#needsTime(now)) {
+      // Bun resets a waiting request at the idle timeout; from here on our own timeouts apply.
+      this.#hasSuspendedIdleTimeout = true;
       this.request.stream.suspendIdleTimeout();
     }
     if (now >= this.#totalDeadline) this.#endAll();
-    else if (now >= this.#takeDeadline) this.#abortWith(failures.clientStalled);
+    else if (now >= this.#readDeadline) this.#abortWith(failures.clientStalled);
     else if (now >= this.#tryDeadline) this.#endTry(now);
     else this.#exchange?.tick(now);
   }
 
-  /** All attempts together took too long: the target of the current one too, unless the client is still sending. */
+  /** `request_timeout` has passed: counts against the current target, unless the client is still sending. */
   #endAll(): void {
     const isAwaiting = this.#mode === "waiting" && this.#exchange !== null;
     if (isAwaiting && this.body?.waitsForClient !== true)
@@ -317,10 +318,10 @@ export class ProxyTransaction
     this.#abortWith(failures.requestTimeout);
   }
 
-  /** The attempt took too long: another target may be faster. */
+  /** `per_try_timeout` has passed: another target may be faster. */
   #endTry(now: number): void {
     if (this.body?.waitsForClient === true) {
-      // No target can answer what the client has not sent yet.
+      // The target still waits for the client's body.
       this.#tryDeadline = now + this.policy.per_try_timeout;
       this.#exchange?.tick(now);
       return;
@@ -336,7 +337,7 @@ export class ProxyTransaction
     return this.body !== null || now - this.#startedAt > idleTimeout * 250;
   }
 
-  /** Only requests that last a tick are watched: most end before, and a listener costs as much as a header walk. */
+  /** Only for requests that last a tick: most end before, and an abort listener costs as much as iterating the headers. */
   #watchClient(): void {
     this.#watchesClient = true;
     const { signal } = this.request.stream;
@@ -345,20 +346,19 @@ export class ProxyTransaction
   }
 
   wanted(): void {
-    this.#takeDeadline = Number.POSITIVE_INFINITY;
+    this.#readDeadline = Number.POSITIVE_INFINITY;
     this.#exchange?.resume(this.request.worker.inFlight.now());
   }
 
   cancelled(): void {
     if (this.#mode === "done") return;
     const { request } = this;
-    // A target that has answered to the end has worked for no less than for other clients.
+    // After a complete response the abort has cost the target nothing extra.
     const isWorking = this.#exchange !== null || this.#pause !== null;
     if (isWorking && !request.isCopy) request.worker.aborted.note(request);
     this.#abortWith(failures.clientGone);
   }
 
-  /** Cuts everything off; for the worker's end too. */
   #abortWith(error: ProxyError): void {
     this.#exchange?.abort();
     if (this.#mode === "done") return;
@@ -384,7 +384,8 @@ export class ProxyTransaction
     this.#pieces = null;
     const { request } = this;
     request.worker.inFlight.remove(this);
-    if (this.#outlivesIdle) request.stream.restoreIdleTimeout(request.listener.idleTimeout);
+    if (this.#hasSuspendedIdleTimeout)
+      request.stream.restoreIdleTimeout(request.listener.idleTimeout);
     if (this.body !== null) request.bytesIn = this.body.bytes;
     finish(request, status);
   }

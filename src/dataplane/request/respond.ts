@@ -1,7 +1,7 @@
-// The only exit of the request path: every response leaves here, whatever made it; knows no route matching and no exchange.
+// The only exit of the request path: sends every response, whatever its source; knows no route matching and no exchange.
 //
-// In this order, once for each response: status and body rules (HEAD, 204, 304), what plugins change, sticky cookie, request
-// id, debug fields. Hop-by-hop fields of targets are gone since their head was parsed.
+// In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
+// id, debug headers. The response parser has removed the targets' hop-by-hop fields.
 import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
 import { logFailure } from "../failure-log.ts";
@@ -20,18 +20,18 @@ import type { ResponseHead } from "../upstream/response-parser.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** Where a response with its whole body comes from. */
+/** The source of a response with a complete body. */
 export interface ResponseOrigin {
   readonly source: "upstream" | "gateway" | "plugin";
   readonly error?: ProxyError | null;
-  /** Order of the plugin that made it: only those outside of it look at it. Default: all do. */
+  /** Order of the plugin that made it: only plugins outside of it see the response. Default: all do. */
   readonly order?: number;
 }
 
-/** A transaction whose upstream response goes to the client. */
+/** A transaction with an upstream response for the client. */
 export interface UpstreamOutcome {
   readonly request: ClientRequest;
-  /** Null where no plugin looks at the response. */
+  /** Null: no plugin has a response handler. */
   readonly draft: ResponseDraft | null;
   readonly service: { readonly sticky: object | null };
   stickyCookie(): string | null;
@@ -39,9 +39,9 @@ export interface UpstreamOutcome {
 
 const GATEWAY: ResponseOrigin = { source: "gateway" };
 
-// Responses that no target gave.
+// Responses of the gateway and of plugins.
 
-/** Responds with something that the gateway or a plugin made, and ends the request. */
+/** Sends a response of the gateway or a plugin, and ends the request. */
 export function respondLocal(
   request: ClientRequest,
   response: LocalResponse,
@@ -52,7 +52,7 @@ export function respondLocal(
   else void status.then((sent) => finish(request, sent));
 }
 
-/** Logs the failure, notes why, and responds with an error page. */
+/** Logs the failure, adds its reason, and responds with an error page. */
 export function respondError(
   request: ClientRequest,
   error: ProxyError,
@@ -73,15 +73,15 @@ export function respondError(
   else void sendLocal(request, response, origin);
 }
 
-/** Ends the connection without a response, and the request. */
+/** Closes the connection without a response, and ends the request. */
 export function respondClosed(request: ClientRequest): void {
   request.stream.abort();
   finish(request, 200);
 }
 
 /**
- * Responds to a stream whose request could not be read, or that nothing serves: nothing in it is to be trusted, so that it is
- * only counted. `worker` null: not even that.
+ * Responds to a request that could not be parsed, or that nothing serves: none of its data is trusted, so it is
+ * only counted. `worker` null: not counted.
  */
 export function respondUnread(
   stream: ClientStream,
@@ -99,7 +99,7 @@ export function respondUnread(
   logFailure(worker.log, error, { request_id: id });
 }
 
-/** Sends the response and gives its status: plugins may change it. */
+/** Sends the response and returns its status, which plugins may change. */
 function sendLocal(
   request: ClientRequest,
   response: LocalResponse,
@@ -112,7 +112,7 @@ function sendLocal(
   return sendDrafted(request, response, origin);
 }
 
-/** Where no plugin looks at it. */
+/** Without response handlers. */
 function sendPlain(request: ClientRequest, response: LocalResponse): number {
   const { status, body, hasSharedHeaders = false } = response;
   const shared = hasSharedHeaders ? sharedBy(response.headers) : null;
@@ -121,7 +121,7 @@ function sendPlain(request: ClientRequest, response: LocalResponse): number {
     if (shared !== null) headers = new Headers(headers);
     addGatewayFields(request, headers);
   } else if (request.sendsId) {
-    // To be used at once: they serve the next response too.
+    // Send before the next response changes them.
     if (shared !== null) headers = shared.withId ??= new Headers(headers);
     headers.set(ID_FIELD, request.id);
   }
@@ -133,7 +133,7 @@ function sendPlain(request: ClientRequest, response: LocalResponse): number {
   );
 }
 
-/** The same for plugins' eyes. */
+/** With response handlers. */
 function sendDrafted(
   request: ClientRequest,
   response: LocalResponse,
@@ -167,7 +167,7 @@ function sendDrafted(
   return pieces instanceof Promise ? pieces.then(finishDraft) : finishDraft(pieces);
 }
 
-/** What plugins have left of it. */
+/** Sends the response that plugins have changed. */
 function sendDraft(request: ClientRequest, draft: ResponseDraft, body: Uint8Array | null): number {
   const { status, hasBody } = draft;
   const headers = withDebugFields(request, draft.sentHeaders);
@@ -175,7 +175,7 @@ function sendDraft(request: ClientRequest, draft: ResponseDraft, body: Uint8Arra
   return send(request, { status, headers, hasContentType, isHead: !hasBody }, body);
 }
 
-/** A body that is there but has to wait on its way. */
+/** Sends a complete body through transforms that delay it. */
 function sendSlowly(
   request: ClientRequest,
   draft: ResponseDraft,
@@ -184,7 +184,7 @@ function sendSlowly(
   const { status } = draft;
   if (!pipe.isObserver) draft.headers.delete("content-length");
   const headers = withDebugFields(request, draft.headers);
-  // The request ends before the body has passed.
+  // The request ends before the body was sent.
   request.bytesOut = body.byteLength;
   const head = { status, headers, hasContentType: true, hasLength: false };
   const piped = new PipedBody(
@@ -202,10 +202,10 @@ function sendSlowly(
 
 interface LocalHead {
   readonly status: number;
-  /** To be used at once: they may serve the next response too. */
+  /** May be shared: send before the next response changes them. */
   readonly headers: Headers;
   readonly hasContentType: boolean;
-  /** Whether the body stays behind because the client asked for the head only. */
+  /** Whether to omit the body of a HEAD request. */
   readonly isHead: boolean;
 }
 
@@ -222,7 +222,7 @@ function send(request: ClientRequest, head: LocalHead, body: Uint8Array | null):
   return status;
 }
 
-/** What is made once of headers that serve many responses. */
+/** Cached copies of headers that many responses share. */
 interface SharedHeaders extends EditHolder {
   readonly hasContentType: boolean;
   /** A copy with the id of the last request. */
@@ -242,7 +242,7 @@ function sharedBy(headers: Headers): SharedHeaders {
 
 // Responses of targets.
 
-/** Lets plugins look at the head of an upstream response; null where none does. */
+/** Runs the response handlers on the head of an upstream response; null without any. */
 export function showToPlugins(request: ClientRequest, head: ResponseHead): ResponseDraft | null {
   const { plugins } = request;
   if (plugins === null) return null;
@@ -251,7 +251,7 @@ export function showToPlugins(request: ClientRequest, head: ResponseHead): Respo
   const draft = new ResponseDraft({
     source: "upstream",
     status: head.status,
-    // Kept for the next response that looks the same.
+    // Shared by all equal responses.
     headers: head.headers,
     sharedBy: head,
     bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
@@ -261,11 +261,11 @@ export function showToPlugins(request: ClientRequest, head: ResponseHead): Respo
   return draft;
 }
 
-/** Status that the client gets. */
+/** The status for the client. */
 export const statusOf = (head: ResponseHead, draft: ResponseDraft | null): number =>
   draft === null ? head.status : draft.status;
 
-/** Responds with a body that is there, in pieces that are used up; a promise while plugins work on it. Throws what they throw. */
+/** Responds with a complete body and releases its pieces; a promise while plugins transform it. Throws what they throw. */
 export function respondUpstream(
   outcome: UpstreamOutcome,
   head: ResponseHead,
@@ -285,7 +285,7 @@ export function respondUpstream(
   return null;
 }
 
-/** Where plugins have only set fields, the same object serves all responses that look the same. */
+/** When plugins have only set headers, equal responses share one object. */
 function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead | null {
   if (request.sendsId) draft.setId(request.id);
   const edited: EditedFields | null = draft.editedFields;
@@ -294,7 +294,7 @@ function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead 
   return { status: draft.status, headers, hasContentType, hasLength };
 }
 
-/** The target's head, at most with an id. The engine copies the fields, so that one object serves all responses with this head. */
+/** The target's head, with the request id if enabled. The engine copies headers, so that equal responses share one object. */
 function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
   if (!request.sendsId) return head;
   const { status, hasContentType, hasLength } = head;
@@ -303,7 +303,7 @@ function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
   return head.withId;
 }
 
-/** The head with everything that is added to it. */
+/** The head with all headers of the gateway. */
 function withFields(
   { draft, request }: UpstreamOutcome,
   head: ResponseHead,
@@ -332,14 +332,14 @@ function respondDrafted(
   if (replacement !== null) headers.delete("content-length");
   const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];
   const respond = (all: readonly Uint8Array[]): void => {
-    // What came from the target was counted as it came, and is not what goes to the client.
+    // `onContent` has counted the target's body, not the one for the client.
     if (pipe !== null || replacement !== null) request.bytesOut = draft.hasBody ? sizeOf(all) : 0;
     const [hasContentType, hasLength] = [
       headers.has("content-type"),
       headers.has("content-length"),
     ];
     const sent = { status, headers, hasContentType, hasLength };
-    // A plugin that has put a body in the place of the target's may keep it.
+    // A plugin may still hold its replacement body.
     request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);
   };
   if (pipe === null || !draft.hasBody) {
@@ -360,13 +360,13 @@ function respondDrafted(
 const sizeOf = (pieces: readonly Uint8Array[]) =>
   pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
 
-/** Gives back the memory of pieces that are not part of what goes out. */
+/** Releases the memory of pieces that are not part of the sent body. */
 function releaseUnused(before: readonly Uint8Array[], after: readonly Uint8Array[]): void {
   const used = new Set(after.map(({ buffer }) => buffer));
   releaseBuffers(before.filter(({ buffer }) => !used.has(buffer)));
 }
 
-/** Responds with the head; the body is written as it comes. */
+/** Sends the head; the caller writes the body as it arrives. */
 export function startUpstream(
   outcome: UpstreamOutcome,
   head: ResponseHead,
@@ -389,7 +389,7 @@ export function startUpstream(
   });
 }
 
-/** Responds with a target's refusal of a WebSocket handshake, and ends the request. */
+/** Sends a target's refusal of a WebSocket handshake, and ends the request. */
 export function respondRefusal(
   outcome: UpstreamOutcome,
   head: ResponseHead,
@@ -404,7 +404,7 @@ export function respondRefusal(
   respondLocal(request, response, { source: "upstream" });
 }
 
-/** Switches the client's connection to a WebSocket; false when the engine cannot. Throws TypeError when a field is not valid. */
+/** Upgrades the client's connection; false when the engine cannot. Throws TypeError when a header field is not valid. */
 export function respondUpgrade(
   outcome: UpstreamOutcome,
   fields: [string, string][],
@@ -418,11 +418,11 @@ export function respondUpgrade(
   return request.stream.upgrade(fields, session);
 }
 
-// What the gateway says on each response.
+// Headers of the gateway on each response.
 
 const ID_FIELD = "X-Request-Id";
 
-/** The id, and the debug fields where they are asked for. */
+/** The request id and the debug headers, where enabled. */
 function addGatewayFields(request: ClientRequest, fields: Headers): void {
   if (request.sendsId) fields.set(ID_FIELD, request.id);
   for (const [name, value] of debugFieldsOf(request)) fields.set(name, value);
@@ -446,7 +446,7 @@ function debugFieldsOf({ generation, route, targetId }: ClientRequest): [string,
 
 // The end of a request.
 
-/** The one place that logs a failed request. */
+/** Logs a failed request. */
 export function report(request: ClientRequest, error: ProxyError): void {
   logFailure(request.worker.log, error, {
     request_id: request.id,
@@ -457,7 +457,7 @@ export function report(request: ClientRequest, error: ProxyError): void {
   });
 }
 
-/** Every request ends here, once: counters, and what plugins log. */
+/** Ends a request, once: metrics, request list and log handlers. */
 export function finish(request: ClientRequest, status: number): void {
   const { worker, plugins, isCopy } = request;
   const now = performance.now();

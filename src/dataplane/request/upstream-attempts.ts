@@ -1,4 +1,4 @@
-// The upstream attempts of one request: which target is next, whether there is a retry, what counts for and against targets; knows no exchange.
+// The upstream attempts of one request: target selection, retries, passive health checks; knows no exchange.
 import type { Retries } from "../../model/service.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import { failures, type ProxyError } from "../error.ts";
@@ -8,16 +8,16 @@ import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** Methods whose request may be carried out twice (RFC 9110 section 9.2.2). */
+/** RFC 9110 section 9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]);
 
-/** No pause between attempts is longer than this many milliseconds. */
+/** Longest pause between attempts. */
 const LONGEST_PAUSE_MS = 2000;
 
-/** What the request body allows: it was not touched or is still there whole, or it cannot be sent again. */
+/** Whether the request body can be sent again. */
 export type BodyState = "repeatable" | "gone";
 
-/** Lives as long as the request. Every attempt that was started is ended, exactly once. */
+/** Lives as long as the request. Every started attempt ends exactly once. */
 export class UpstreamAttempts implements PickRequest {
   readonly request: ClientRequest;
   readonly route: RouteRuntime;
@@ -27,15 +27,15 @@ export class UpstreamAttempts implements PickRequest {
   tried: Set<string> | null = null;
   /** Target of the current or last attempt. */
   target: TargetRuntime | null = null;
-  /** Whether the last failure stands for no other reason than that the body cannot be sent again. */
-  isHeldByBody = false;
-  /** Whether the current attempt must not use a kept connection. */
+  /** Whether only the body prevents a retry of the last failure. */
+  isBlockedByBody = false;
+  /** Whether the current attempt must use a new connection. */
   protected needsFresh = false;
   #isStarted = false;
   #startedAt = 0;
-  /** Status of a response that may still break off; 0: none. */
+  /** Status of an incomplete response; 0: none. */
   #openStatus = 0;
-  /** Target of the next attempt, which already counts there. */
+  /** Target of the next attempt, where the request already counts. */
   #next: TargetRuntime | null = null;
   #usedFresh = false;
 
@@ -49,7 +49,7 @@ export class UpstreamAttempts implements PickRequest {
     service.group.deposit(this.policy.budget_percent);
   }
 
-  /** Chooses a target and starts an attempt on it. Null when none may take the request: never after a pause was given. */
+  /** Selects a target and starts an attempt. Null when none is available, which cannot happen after a pause. */
   startAttempt(): TargetRuntime | null {
     const target = this.#next ?? this.#enter();
     this.#next = null;
@@ -62,12 +62,12 @@ export class UpstreamAttempts implements PickRequest {
     return target;
   }
 
-  /** Why `startAttempt` found none at the first attempt. */
+  /** The error when the first `startAttempt` finds no target. */
   get noTarget(): ProxyError {
     return this.service.group.isFull ? failures.targetsFull : failures.noTarget;
   }
 
-  /** Finds the target for the next attempt and counts it there. */
+  /** Selects the target of the next attempt and counts the request there. */
   #enter(): TargetRuntime | null {
     const { group } = this.service;
     let target = (this.tried === null ? this.#stickyTarget() : null) ?? this.#pick();
@@ -83,7 +83,7 @@ export class UpstreamAttempts implements PickRequest {
     return this.service.group.pick(this);
   }
 
-  /** The target that the client was on before, unless it is down, full or gone; one that is drained still takes it. */
+  /** The target of the sticky cookie, also a drained one, unless it is unhealthy, full or deleted. */
   #stickyTarget(): TargetRuntime | null {
     const { service, request } = this;
     if (service.sticky === null) return null;
@@ -91,21 +91,21 @@ export class UpstreamAttempts implements PickRequest {
     return target !== null && service.group.isUsable(target) ? target : null;
   }
 
-  /** The request is over; a retry that was on its way is not made. */
+  /** Ends the request's attempts and cancels a pending retry. */
   protected endAttempts(): void {
     if (this.#next !== null) this.service.group.leave(this.#next);
     this.#next = null;
     this.#leave();
   }
 
-  /** The request goes on counting on its target until the result is called. */
+  /** The request counts on its target until the returned function is called. */
   protected detachTarget(): () => void {
     const { target } = this;
-    let isHeld = this.#isStarted && target !== null;
+    let isCounted = this.#isStarted && target !== null;
     this.#isStarted = false;
     return () => {
-      if (isHeld && target !== null) this.service.group.leave(target);
-      isHeld = false;
+      if (isCounted && target !== null) this.service.group.leave(target);
+      isCounted = false;
     };
   }
 
@@ -115,26 +115,26 @@ export class UpstreamAttempts implements PickRequest {
     this.service.group.leave(this.target);
   }
 
-  /** The response head has arrived. Only a refusal is judged by it: what promises more may still break off. */
-  attemptAnswered(status: number): void {
+  /** The response head has arrived. An error status completes the attempt; other responses may still break off. */
+  attemptResponded(status: number): void {
     this.request.responseStarted(status);
     const { target } = this;
     if (target === null) return;
     const { group } = this.service;
-    if (group.needsLatency) group.took(target, performance.now() - this.#startedAt);
+    if (group.needsLatency) group.recordLatency(target, performance.now() - this.#startedAt);
     this.#openStatus = status;
     if (status >= 400) this.attemptCompleted();
   }
 
-  /** The target has kept its word; counts once for each response. */
+  /** The target has responded completely; counts once for each response. */
   attemptCompleted(): void {
     const status = this.#openStatus;
     this.#openStatus = 0;
     if (status === 0 || this.target === null) return;
-    this.service.group.passive.answered(this.target.row, status);
+    this.service.group.passive.responded(this.target.row, status);
   }
 
-  /** The current attempt failed; it counts against the target when the failure is the target's own. */
+  /** The current attempt failed; counts against the target if it is at fault. */
   attemptFailed(error: ProxyError): void {
     const { request, target } = this;
     request.attemptFailed(request.reasonOf(error));
@@ -145,27 +145,27 @@ export class UpstreamAttempts implements PickRequest {
   }
 
   /**
-   * Milliseconds until the next attempt may be made; null: the failure stands. The current attempt is ended, and the next
-   * one has its target: nothing is given up for nothing.
+   * Milliseconds before the next attempt; null: no retry. Ends the current attempt and selects the next
+   * target, so that a retry is never announced without one.
    */
   pauseAfterFailure(error: ProxyError, body: BodyState): number | null {
     const isUnsent = error.retry === "always";
-    this.isHeldByBody = false;
+    this.isBlockedByBody = false;
     if (error.retry === "fresh-connection" && !this.#usedFresh) return this.#freshPause(body);
     const reason = reasonOf(error);
     return reason === null ? null : this.#pause(reason, { body, isUnsent });
   }
 
-  /** The same for a response that arrived whole but says that the target cannot serve. */
+  /** The same for a response with a status of `retries.on`. */
   pauseAfterStatus(status: number, body: BodyState): number | null {
     return this.#pause(String(status), { body, isUnsent: false });
   }
 
-  /** A kept connection that the target had closed says nothing about it: again at once, for free, but only once. */
+  /** The target had closed an idle connection: retries at once, outside the budget, but only once. */
   #freshPause(body: BodyState): number | null {
     if (!this.#mayRepeat()) return null;
-    this.isHeldByBody = body === "gone";
-    if (this.isHeldByBody) return null;
+    this.isBlockedByBody = body === "gone";
+    if (this.isBlockedByBody) return null;
     this.#usedFresh = true;
     this.#next = this.target;
     this.#isStarted = false;
@@ -183,20 +183,20 @@ export class UpstreamAttempts implements PickRequest {
     this.tried ??= new Set();
     if (this.target !== null) this.tried.add(this.target.id);
     const next = this.#enter();
-    // None is left: the last failure says more than "no target is available".
+    // The last failure says more than "no target is available".
     if (next === null) return null;
-    this.isHeldByBody = body === "gone";
-    if (this.isHeldByBody || !this.#isAffordable(isUnsent)) {
+    this.isBlockedByBody = body === "gone";
+    if (this.isBlockedByBody || !this.#isAffordable(isUnsent)) {
       this.service.group.leave(next);
       return null;
     }
     this.#leave();
     this.#next = next;
-    // A target that did not take the request costs the next one nothing: no need to wait.
+    // The request reached no target: no need to wait.
     return isUnsent && retries === 0 ? 0 : backOff(policy.backoff_ms, retries, Math.random());
   }
 
-  /** The budget keeps retries from adding to the load of targets; an attempt that reached none has added nothing. */
+  /** The retry budget limits extra load; an attempt that reached no target has added none. */
   #isAffordable(isUnsent: boolean): boolean {
     const { budget_percent: percent } = this.policy;
     if (isUnsent) return percent > 0;
@@ -207,7 +207,7 @@ export class UpstreamAttempts implements PickRequest {
     return this.policy.methods === "all" || IDEMPOTENT.has(this.request.upstreamMethod);
   }
 
-  /** Value of Set-Cookie for a response of the current target; null when the client has it already. */
+  /** Value of Set-Cookie for the current target; null when the client has it already. */
   stickyCookie(): string | null {
     const { sticky } = this.service;
     const { request, target } = this;
@@ -218,14 +218,14 @@ export class UpstreamAttempts implements PickRequest {
 }
 
 /**
- * Milliseconds before the retry after `retries` others: anything up to twice as much as the time before, so that those who
- * failed together do not come back together. `random` from 0 to below 1.
+ * Milliseconds before the retry after `retries` others: exponential back-off with full jitter, so that requests that
+ * failed together do not retry together. `random` from 0 to below 1.
  */
 export function backOff(firstMs: number, retries: number, random: number): number {
   return random * Math.min(LONGEST_PAUSE_MS, firstMs * 2 ** retries);
 }
 
-/** The word of `retries.on` that covers a failure; null: no word does. */
+/** The value of `retries.on` for a failure; null: none. */
 function reasonOf(error: ProxyError): string | null {
   if (error.retry === "always") return "connect";
   if (error.source !== "upstream") return null;
@@ -241,7 +241,7 @@ function reasonOf(error: ProxyError): string | null {
   }
 }
 
-/** What the API shows of the target. Failures are worded for both; what is not one of those is broken HTTP. */
+/** The failure for `last_error` of the target; other tokens mean invalid HTTP. */
 export function failureOf(error: ProxyError): FailureText {
   switch (error.token) {
     case "dns_error":
@@ -257,8 +257,8 @@ export function failureOf(error: ProxyError): FailureText {
     case "connection_write_timeout":
       return error.detail as FailureText;
     case "http_response_timeout":
-      return "the target did not answer in time";
+      return "the target did not respond in time";
     default:
-      return "the answer was not valid HTTP";
+      return "the response was not valid HTTP";
   }
 }

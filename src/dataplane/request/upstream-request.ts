@@ -1,13 +1,13 @@
-// What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
+// The upstream request by route and service: path, host, timeouts, body; knows no socket.
 import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
-import { type BodyPatience, ENDLESS } from "../client-body.ts";
+import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { RequestBody } from "../upstream/request-body.ts";
 import type { ClientRequest } from "./client-request.ts";
 
-/** Path and query for the request line upstream; null when a rewrite made something that is no path. */
+/** Path and query of the upstream request line; null when a rewrite yields an invalid path. */
 export function upstreamTarget(
   request: ClientRequest,
   runtime: RouteRuntime,
@@ -25,7 +25,7 @@ export function upstreamTarget(
   return query.startsWith("?") ? joinBase(base, path) + query : joinBase(base, path);
 }
 
-/** The target as plugins want it. */
+/** The request target with plugins' changes. */
 function editedTarget(
   { edits, path: own }: ClientRequest,
   runtime: RouteRuntime,
@@ -45,8 +45,8 @@ function joinBase(base: string, path: string): string {
 }
 
 /**
- * The path after the route has stripped and rewritten it, "" when nothing is left of it or the client has asked for `/`; null
- * when that is no path.
+ * The path after stripping and rewriting by the route, "" when nothing is left of it or the client has asked for `/`; null when
+ * it is invalid.
  */
 function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   const path = withPrefixChanged(runtime, own);
@@ -67,13 +67,13 @@ function withPrefixChanged({ prefixes, replacement }: RouteRuntime, own: string)
   return own === "/" ? "" : own;
 }
 
-/** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
+/** Escapes characters of a replacement that are not valid in a path. */
 function encodePath(path: string): string {
   const absolute = path.startsWith("/") ? path : `/${path}`;
   return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
 }
 
-/** Host field for a target: the client's, the target's or a name of the service's choice. */
+/** The Host header for a target: the client's, the target's or a fixed name. */
 export function upstreamHost(
   {
     request,
@@ -94,7 +94,7 @@ export function upstreamHost(
   return mode === "target" ? target.authority : mode;
 }
 
-/** The service's timeouts with the route's in their place. */
+/** The service's timeouts with the route's overrides. */
 export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
   const own = runtime.timeouts;
   if (own === null) return service.timeouts;
@@ -112,23 +112,26 @@ export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): nu
   return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
 }
 
-/** What a client is granted while its body is read. */
-export const bodyPatience = ({
+/** The limits on reading the client's body. */
+export const bodyReadLimits = ({
   generation,
   listener,
   route,
   isCopy,
-}: ClientRequest): BodyPatience =>
+}: ClientRequest): BodyReadLimits =>
   isCopy
-    ? ENDLESS
-    : { ...generation.bodyTimes, minRate: route?.route.body_min_rate ?? listener.bodyMinRate };
+    ? NO_READ_LIMITS
+    : {
+        ...generation.bodyReadTimeouts,
+        minRate: route?.route.body_min_rate ?? listener.bodyMinRate,
+      };
 
-/** The body that goes upstream with the request; null: none. */
+/** The upstream request body; null: none. */
 export function requestBodyOf(request: ClientRequest): RequestBody | null {
   const { upstreamBodyLength: length, worker, listener, bodyLimit } = request;
   if (length === null) return null;
   const bytes = request.edits?.body ?? request.bodyBytes;
-  const client = bytes === null ? request.readBody(bodyPatience(request)) : null;
+  const client = bytes === null ? request.readBody(bodyReadLimits(request)) : null;
   if (client === null && bytes === null) return null;
   const { maxBodyBytes } = listener;
   // 0 stands for no limit.

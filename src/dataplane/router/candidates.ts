@@ -1,11 +1,11 @@
-// All routes in the order in which they would be tried for one request, and what keeps each from taking it; for people, not for traffic.
+// All routes in the order of matching for one request, with the condition that each fails; for `explain`, not for traffic.
 import { comparablePath } from "../../http/request-target.ts";
 import { type CompiledMatch, firstMismatch, type RouteSubject } from "./compiled-match.ts";
-import type { Candidate } from "./path-index.ts";
+import type { RouteCandidate } from "./path-index.ts";
 import { compareRank } from "./ranked-list.ts";
 
-/** One route as the request sees it. */
-export interface Standing<E extends Candidate> {
+/** One route's position for a request. */
+export interface CandidateRank<E extends RouteCandidate> {
   readonly entry: E;
   /** From 1. */
   readonly position: number;
@@ -13,7 +13,7 @@ export interface Standing<E extends Candidate> {
   readonly mismatch: string | null;
 }
 
-interface Placed<E> {
+interface Ranking<E> {
   readonly entry: E;
   readonly mismatch: string | null;
   readonly host: readonly [kind: number, length: number];
@@ -21,23 +21,23 @@ interface Placed<E> {
 }
 
 /**
- * The `most` routes that came closest: those that take the request, then those whose host and path fit, then those whose host
- * does. In the order of trying; of one priority, a route whose patterns do not fit stands last.
+ * The `most` routes that came closest: those that match the request, then those whose host and path match, then those whose
+ * host does. In the order of matching; within a priority, routes whose patterns do not match come last.
  */
-export function standingsOf<E extends Candidate>(
+export function rankCandidates<E extends RouteCandidate>(
   entries: Iterable<E>,
   subject: RouteSubject,
   most: number,
-): readonly Standing<E>[] {
+): readonly CandidateRank<E>[] {
   const path = comparablePath(subject.path);
-  const placed = [...entries].map((entry): Placed<E> => ({
+  const rankings = [...entries].map((entry): Ranking<E> => ({
     entry,
     mismatch: firstMismatch(entry.match, subject),
     host: hostRank(entry.match, subject.host),
     path: pathRank(entry.match, path),
   }));
-  placed.sort(compare);
-  const all = placed.map(({ entry, mismatch }, index) => ({
+  rankings.sort(compare);
+  const all = rankings.map(({ entry, mismatch }, index) => ({
     entry,
     position: index + 1,
     mismatch,
@@ -53,7 +53,7 @@ function distance(mismatch: string | null): number {
   return mismatch === "hosts" ? 3 : mismatch === "paths" ? 2 : 1;
 }
 
-function compare<E extends Candidate>(a: Placed<E>, b: Placed<E>): number {
+function compare<E extends RouteCandidate>(a: Ranking<E>, b: Ranking<E>): number {
   return (
     b.entry.priority - a.entry.priority ||
     a.host[0] - b.host[0] ||
@@ -66,7 +66,7 @@ function compare<E extends Candidate>(a: Placed<E>, b: Placed<E>): number {
 
 const longest = (texts: readonly string[]) => Math.max(...texts.map(({ length }) => length));
 
-/** Exact, wildcard (longer suffixes first), any, none that fits. */
+/** Exact, wildcard (longer suffixes first), any, no match. */
 function hostRank({ exactHosts, hostSuffixes }: CompiledMatch, host: string): [number, number] {
   if (exactHosts.length === 0 && hostSuffixes.length === 0) return [2, 0];
   if (exactHosts.includes(host)) return [0, 0];
@@ -75,7 +75,7 @@ function hostRank({ exactHosts, hostSuffixes }: CompiledMatch, host: string): [n
   return [3, 0];
 }
 
-/** Exact, prefix (longer first), regular expression, any, none that fits. */
+/** Exact, prefix (longer first), regular expression, any, no match. */
 function pathRank(match: CompiledMatch, path: string): [number, number] {
   const { exactPaths, pathPrefixes, pathRegexes, anyPath } = match;
   if (exactPaths.includes(path)) return [0, 0];

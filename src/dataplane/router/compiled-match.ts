@@ -1,4 +1,4 @@
-// The conditions of one route, prepared once; knows nothing of other routes or of the order between them.
+// The match conditions of one route, compiled once; knows nothing of other routes or of their order.
 import type { Route } from "../../model/route.ts";
 import { normalizeHost } from "../../http/authority.ts";
 import { cookieValue } from "../../http/cookie.ts";
@@ -6,12 +6,12 @@ import { queryValue } from "../../http/query.ts";
 import { comparablePath } from "../../http/request-target.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 
-/** What the router may ask of a request. Header and client address are functions because most routes never ask. */
+/** A request as the router sees it. Header and client address are functions because most routes do not use them. */
 export interface RouteSubject {
   readonly method: string;
-  /** As `normalizeHost` gives it. */
+  /** In the form of `normalizeHost`. */
   readonly host: string;
-  /** Canonical, as `splitTarget` gives it. */
+  /** Canonical, see `readTarget`. */
   readonly path: string;
   /** Without `?`. */
   readonly query: string;
@@ -19,20 +19,20 @@ export interface RouteSubject {
   readonly listenerId: string;
   /** Value of a header by its lower-case name, null when absent. */
   header(name: string): string | null;
-  /** Normalised address of the client. */
+  /** Normalized. */
   clientAddress(): string;
 }
 
-/** One condition beside host and path; `name` says which field of the route it stands for, such as `headers[0]`. */
+/** One condition beside host and path; `name` is the field of the route, such as `headers[0]`. */
 export interface Condition {
   readonly name: string;
   holds(subject: RouteSubject): boolean;
 }
 
-/** A route's conditions in the form that is cheap to test. */
+/** A route's conditions, cheap to test. */
 export interface CompiledMatch {
   readonly enabled: boolean;
-  /** Normalised names; with `hostSuffixes` empty too, any host matches. */
+  /** Normalized names; with `hostSuffixes` empty too, any host matches. */
   readonly exactHosts: readonly string[];
   /** `example.com` for `*.example.com`. */
   readonly hostSuffixes: readonly string[];
@@ -47,10 +47,10 @@ export interface CompiledMatch {
   readonly conditions: readonly Condition[];
 }
 
-/** Stands for every empty list: a worker may hold a hundred thousand routes. */
+/** Shared by all routes: a worker may hold a hundred thousand. */
 const NONE: readonly never[] = Object.freeze([]);
 
-/** Prepares a route; runs once when the route is stored or changed. The route must have passed `routePatternProblems`. */
+/** Compiles a route, once per version. The route must have passed `routePatternProblems`. */
 export function compileMatch(route: Route): CompiledMatch {
   const exactHosts: string[] = [];
   const hostSuffixes: string[] = [];
@@ -86,7 +86,7 @@ export function compileMatch(route: Route): CompiledMatch {
 
 /**
  * Name of the first condition that the request fails (`enabled`, `hosts`, `paths`, `methods`, `headers[0]`, ...), null
- * when the route takes it.
+ * when the route matches.
  */
 export function firstMismatch(match: CompiledMatch, subject: RouteSubject): string | null {
   if (!match.enabled) return "enabled";

@@ -3,21 +3,21 @@ import { type CompiledMatch, type RouteSubject, firstFailedCondition } from "./c
 import { type Ranked, type RankedList, withItem, withoutItem } from "./ranked-list.ts";
 import { type Edit, ShardedMap } from "../../pdk/sharded-map.ts";
 
-/** A route as the index holds it. */
-export interface Candidate extends Ranked {
+/** A route in the index. */
+export interface RouteCandidate extends Ranked {
   readonly match: CompiledMatch;
 }
 
-/** One look-up under way. */
+/** One lookup. */
 export interface Search {
   subject: RouteSubject;
   /** Comparable form of the subject's path. */
   path: string;
-  /** Priority that a candidate must exceed: patterns are visited from the most specific on, so later ones win by priority only. */
+  /** Priority that a candidate must exceed: the search goes from the most specific pattern on, so later ones win by priority only. */
   floor: number;
 }
 
-interface PathNode<E extends Candidate> {
+interface PathNode<E extends RouteCandidate> {
   readonly edit: Edit;
   children: ShardedMap<PathNode<E>> | null;
   exact: RankedList<E> | null;
@@ -25,7 +25,7 @@ interface PathNode<E extends Candidate> {
 }
 
 /** All candidates that share a host pattern. */
-export class PathIndex<E extends Candidate> {
+export class PathIndex<E extends RouteCandidate> {
   readonly #edit: Edit;
   #root: PathNode<E>;
   #regex: RankedList<E> | null = null;
@@ -36,7 +36,7 @@ export class PathIndex<E extends Candidate> {
     this.#root = emptyNode(edit);
   }
 
-  /** The best candidate above the floor, null when there is none; raises the floor to the priority of what it found. */
+  /** The best candidate above the floor, null when there is none; raises the floor to its priority. */
   find(search: Search): E | null {
     let best = this.#root.children === null ? null : findBelow(this.#root, search, 1);
     if (this.#regex !== null) best = firstByRegex(this.#regex.items, search) ?? best;
@@ -48,7 +48,7 @@ export class PathIndex<E extends Candidate> {
     return isEmptyNode(this.#root) && this.#regex === null && this.#any === null;
   }
 
-  /** This version when the batch made it, else a copy that the batch may change. */
+  /** This index if `edit` made it, else a copy that `edit` may change. */
   editable(edit: Edit): PathIndex<E> {
     if (edit === this.#edit) return this;
     const copy = new PathIndex<E>(edit);
@@ -58,12 +58,12 @@ export class PathIndex<E extends Candidate> {
     return copy;
   }
 
-  /** Files the candidate under each of its paths; only on a version that belongs to the batch under way. */
+  /** Adds the candidate under each of its paths; only on an index that belongs to the current edit. */
   add(item: E): void {
     this.#change(item, withItem);
   }
 
-  /** Takes back what `add` did. */
+  /** Undoes `add`. */
   remove(item: E): void {
     this.#change(item, withoutItem);
   }
@@ -86,26 +86,26 @@ export class PathIndex<E extends Candidate> {
   }
 }
 
-type Change<E extends Candidate> = (
+type Change<E extends RouteCandidate> = (
   list: RankedList<E> | null,
   item: E,
   edit: Edit,
 ) => RankedList<E> | null;
 
-function emptyNode<E extends Candidate>(edit: Edit): PathNode<E> {
+function emptyNode<E extends RouteCandidate>(edit: Edit): PathNode<E> {
   return { edit, children: null, exact: null, prefix: null };
 }
 
-function isEmptyNode(node: PathNode<Candidate>): boolean {
+function isEmptyNode(node: PathNode<RouteCandidate>): boolean {
   return node.children === null && node.exact === null && node.prefix === null;
 }
 
-function editableNode<E extends Candidate>(node: PathNode<E>, edit: Edit): PathNode<E> {
+function editableNode<E extends RouteCandidate>(node: PathNode<E>, edit: Edit): PathNode<E> {
   return node.edit === edit ? node : { ...node, edit };
 }
 
-/** Applies a change to the node of a path, making the nodes on the way editable, and drops those that it leaves empty. */
-function changeNode<E extends Candidate>(
+/** Applies a change to the node of a path: makes the nodes on the way editable and drops empty ones. */
+function changeNode<E extends RouteCandidate>(
   root: PathNode<E>,
   path: string,
   change: (node: PathNode<E>) => void,
@@ -132,8 +132,8 @@ function changeNode<E extends Candidate>(
   }
 }
 
-/** Best of a node and what is below it; `start` is where the next segment begins, past the end when the path is used up. */
-function findBelow<E extends Candidate>(
+/** The best candidate of a node and its children; `start` is where the next segment begins, past the end at the last one. */
+function findBelow<E extends RouteCandidate>(
   node: PathNode<E>,
   search: Search,
   start: number,
@@ -152,7 +152,7 @@ function findBelow<E extends Candidate>(
   return best;
 }
 
-function firstIn<E extends Candidate>(items: readonly E[], search: Search): E | null {
+function firstIn<E extends RouteCandidate>(items: readonly E[], search: Search): E | null {
   for (let i = 0; i < items.length; i++) {
     const item = items[i];
     if (item === undefined || item.priority <= search.floor) return null;
@@ -161,21 +161,21 @@ function firstIn<E extends Candidate>(items: readonly E[], search: Search): E | 
   return null;
 }
 
-function firstByRegex<E extends Candidate>(items: readonly E[], search: Search): E | null {
+function firstByRegex<E extends RouteCandidate>(items: readonly E[], search: Search): E | null {
   for (const item of items) {
     if (item.priority <= search.floor) return null;
-    if (fitsAny(item.match.pathRegexes, search.path) && holds(item, search)) return item;
+    if (matchesAny(item.match.pathRegexes, search.path) && holds(item, search)) return item;
   }
   return null;
 }
 
-/** A loop, because a closure would be garbage for each request. */
-function fitsAny(regexes: readonly RegExp[], path: string): boolean {
+/** A loop, because `some` would allocate a closure per request. */
+function matchesAny(regexes: readonly RegExp[], path: string): boolean {
   for (const regex of regexes) if (regex.test(path)) return true;
   return false;
 }
 
-function holds(item: Candidate, search: Search): boolean {
+function holds(item: RouteCandidate, search: Search): boolean {
   const { conditions } = item.match;
   if (conditions.length > 0 && firstFailedCondition(conditions, search.subject) !== null) {
     return false;

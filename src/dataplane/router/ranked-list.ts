@@ -1,7 +1,7 @@
-// Candidates in the order they are tried; knows what comes first among equals of one host and path, nothing of matching.
+// Candidates of one host and path pattern in the order of matching; knows nothing of matching.
 import type { Edit } from "../../pdk/sharded-map.ts";
 
-/** What decides between candidates that match with the same host and path pattern. */
+/** Decides between candidates with the same host and path pattern. */
 export interface Ranked {
   readonly priority: number;
   /** Number of further conditions. */
@@ -25,7 +25,7 @@ export interface RankedList<E extends Ranked> {
   readonly items: E[];
 }
 
-/** The list with one item more, at its place. */
+/** Inserts an item at its sorted position. */
 export function withItem<E extends Ranked>(
   list: RankedList<E> | null,
   item: E,
@@ -36,7 +36,7 @@ export function withItem<E extends Ranked>(
   return { edit, items };
 }
 
-/** The list without the item, null when it was the last. */
+/** Removes an item; null when it was the last. */
 export function withoutItem<E extends Ranked>(
   list: RankedList<E> | null,
   item: E,
@@ -52,7 +52,7 @@ function editable<E extends Ranked>(list: RankedList<E> | null, edit: Edit): Ran
   return list?.edit === edit ? list : { edit, items: list === null ? [] : list.items.slice() };
 }
 
-/** Where the item is or belongs. */
+/** Binary search. */
 function positionOf<E extends Ranked>(items: readonly E[], item: E): number {
   let low = 0;
   let high = items.length;

@@ -2,16 +2,16 @@
 import type { Server, WebSocketHandler } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
-import { idleTimeoutOf } from "../listener/listener-facts.ts";
+import { idleTimeoutOf } from "../listener/listener-runtime.ts";
 import { fetchHandler, type StreamHandler } from "./bun-stream.ts";
 
 export interface HttpListener {
   readonly plan: ListenerPlan;
-  /** Whether connections are looked at before the server behind gets them. */
-  readonly isFronted: boolean;
-  /** Stops accepting; requests and WebSockets in progress go on. Resolves when the last is done. */
+  /** Whether an acceptor reads connections before the server. */
+  readonly hasAcceptor: boolean;
+  /** Stops accepting; requests and WebSockets go on. Resolves when the last one has ended. */
   stop(): Promise<void>;
-  /** After `stop`: connections that are kept open end with their present request, instead of when the client wants. */
+  /** After `stop`: keep-alive connections close after their current request. */
   goAway(): void;
   /** Requests and WebSockets in progress. */
   readonly pending: number;
@@ -19,15 +19,15 @@ export interface HttpListener {
   close(): Promise<void>;
 }
 
-/** What a listener is given beside its own plan. */
+/** What a listener needs beside its plan. */
 export interface ListenerContext {
   readonly serve: StreamHandler;
   readonly websocket: WebSocketHandler<never>;
-  /** Those of a plain listener do not matter. */
+  /** Ignored by plain listeners. */
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
 }
 
-/** Binds at once, beside the other workers on the same port. Throws the system's error. */
+/** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
 export function openHttpListener(plan: ListenerPlan, context: ListenerContext): HttpListener {
   const server = startHttpServer(plan, context, {
     hostname: plan.listener.address,
@@ -38,9 +38,9 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
   });
   return {
     plan,
-    isFronted: false,
+    hasAcceptor: false,
     stop: () => server.stop(false),
-    // Bun has done so already.
+    // Bun's `stop` does so already.
     goAway() {},
     get pending() {
       return server.pendingRequests + server.pendingWebSockets;
@@ -49,26 +49,26 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
   };
 }
 
-/** A Bun.serve with the listener's settings, and what says where and for whom. */
+/** A Bun.serve with the listener's settings. */
 export function startHttpServer(
   { listener, tls }: ListenerPlan,
   { certificates, websocket }: ListenerContext,
-  place: object,
+  binding: object,
 ): Server<unknown> {
   const options = {
     development: false,
     http2: listener.http2,
     idleTimeout: idleTimeoutOf(listener),
-    // Limits are ours: Bun's would answer without a page and could not be changed at run time.
+    // The gateway enforces limits itself: Bun's cannot change at run time and send no error page.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     ...(tls === null ? {} : { tls: tlsOptions(listener, tls, [...certificates.values()]) }),
     websocket,
-    ...place,
+    ...binding,
   };
   return Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]) as Server<unknown>;
 }
 
-/** The default first, which clients get that name nothing known; Bun prefers an exact name to a wildcard. */
+/** The default certificate first, for clients without a known server name; Bun prefers an exact name to a wildcard. */
 function tlsOptions(
   listener: Listener,
   fallback: NonNullable<ListenerPlan["tls"]>,

@@ -1,29 +1,29 @@
-// Bun.serve as a server engine: one of its requests as a ClientStream, and Responses that it writes with the fewest system calls.
+// Bun.serve as a server engine: a request as a ClientStream, and Responses that Bun writes with the fewest system calls.
 import type { Server } from "bun";
 import { normalizeAddress } from "../../net/address.ts";
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
-import { passedOn, releaseBuffers } from "../buffer-release.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
+import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
 import type { BodyReader, BodyWriter, ClientStream, OutgoingHead } from "./client-stream.ts";
 
 /** Serves one request; does not throw. */
 export type StreamHandler = (stream: ClientStream) => void;
 
-/** What Bun.serve takes from its `fetch` handler; undefined once a connection was upgraded. */
+/** The result of a Bun.serve `fetch` handler; undefined after an upgrade. */
 type BunResponse = Response | undefined | Promise<Response | undefined>;
 
 /**
- * The `fetch` handler of a Bun.serve. `factsOf`: what the acceptor knows of a connection that it made, null for any
- * other, whose every byte is to be ignored. Without it the server's own connections are the clients'.
+ * The `fetch` handler of a Bun.serve. `connectionOf`: the acceptor's info on a connection; null for any
+ * other, which is closed. Without it clients connect to the server directly.
  */
 export const fetchHandler =
   (
     serve: StreamHandler,
-    factsOf: ((request: Request, server: Server<unknown>) => ConnectionFacts | null) | null,
+    connectionOf: ((request: Request, server: Server<unknown>) => ConnectionInfo | null) | null,
   ) =>
   (request: Request, server: Server<unknown>): BunResponse => {
-    const facts = factsOf === null ? null : factsOf(request, server);
-    if (facts === null && factsOf !== null) return abortedResponse();
-    const stream = new BunStream(request, server, facts);
+    const connection = connectionOf === null ? null : connectionOf(request, server);
+    if (connection === null && connectionOf !== null) return abortedResponse();
+    const stream = new BunStream(request, server, connection);
     serve(stream);
     return stream.response;
   };
@@ -33,7 +33,7 @@ class BunStream implements ClientStream {
   readonly method: string;
   readonly url: string;
   readonly headers: Record<string, string>;
-  readonly connection: ConnectionFacts | null;
+  readonly connection: ConnectionInfo | null;
   peerPort = 0;
   readonly #request: Request;
   readonly #server: Server<unknown>;
@@ -43,17 +43,17 @@ class BunStream implements ClientStream {
   #isEnded = false;
   #closesConnection = false;
 
-  constructor(request: Request, server: Server<unknown>, connection: ConnectionFacts | null) {
+  constructor(request: Request, server: Server<unknown>, connection: ConnectionInfo | null) {
     this.#request = request;
     this.#server = server;
     this.connection = connection;
     this.method = request.method;
     this.url = request.url;
-    // All fields in one call: three times cheaper than walking them.
+    // All fields in one call: three times cheaper than iterating.
     this.headers = (request.headers as unknown as { toJSON(): Record<string, string> }).toJSON();
   }
 
-  /** What the `fetch` handler returns: a response that is there at once costs Bun no promise. */
+  /** The result of the `fetch` handler: a response that is ready at once saves a promise. */
   get response(): BunResponse {
     if (this.#isEnded) return this.#response;
     const promise = new Promise<Response | undefined>(takeResolve);
@@ -73,7 +73,7 @@ class BunStream implements ClientStream {
     const peer = this.#server.requestIP(this.#request);
     const address = peer?.address ?? "0.0.0.0";
     this.peerPort = peer?.port ?? 0;
-    // Plain IPv4 has one form only.
+    // IPv4 has one form only.
     return address.includes(":") ? (normalizeAddress(address) ?? address) : address;
   }
 
@@ -97,7 +97,7 @@ class BunStream implements ClientStream {
     }
     const size = sizeOf(pieces);
     const isLate = this.#resolve !== null;
-    // Bun gives a body without Content-Type one of its own, unless it is a stream.
+    // Bun adds a Content-Type to a body without one, unless it is a stream.
     if (head.hasContentType && (size < DIRECT_FROM_BYTES || !isLate)) {
       const body = pieces.length === 1 ? first : Buffer.concat(pieces);
       const response = new Response(body as BodyInit, head);
@@ -110,7 +110,7 @@ class BunStream implements ClientStream {
     this.#end(new Response(body, { status: head.status, headers }));
   }
 
-  /** Given nothing, Bun would answer HEAD with a length of 0, which the same GET does not have. */
+  /** Without a body Bun would send `Content-Length: 0` for HEAD, unlike for the same GET. */
   #isUnknownLength({ status, hasLength }: OutgoingHead): boolean {
     return this.method === "HEAD" && !hasLength && status !== 204 && status !== 304;
   }
@@ -144,14 +144,14 @@ class BunStream implements ClientStream {
 
 type Resolve = (response: Response | undefined) => void;
 
-/** One executor for all promises: a closure for each would be garbage of each request. */
+/** One executor for all promises, instead of a closure per request. */
 const handed: { resolve: Resolve } = { resolve: () => {} };
 const takeResolve = (resolve: Resolve): void => {
   handed.resolve = resolve;
 };
 
 /**
- * Bun.serve has no call that ends a connection, but resets one whose response body failed before it began. The reason is
+ * Bun.serve has no call to close a connection, but resets one whose response body fails before its first byte. The reason is
  * null because Bun prints any other one.
  */
 function abortedResponse(): Response {
@@ -164,14 +164,14 @@ function abortedResponse(): Response {
  */
 const DIRECT_FROM_BYTES = 15_000;
 
-/** One loop: `reduce` would call a closure for each piece. */
+/** A loop, because `reduce` would call a closure for each piece. */
 function sizeOf(pieces: readonly Uint8Array[]): number {
   let size = 0;
   for (const piece of pieces) size += piece.byteLength;
   return size;
 }
 
-/** All pieces in one go. */
+/** All pieces in one write. */
 function directStream(
   pieces: readonly Uint8Array[],
   size: number,
@@ -179,7 +179,7 @@ function directStream(
 ): ReadableStream {
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
-    // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
+    // One by one: the stream joins them itself, and joining them here would copy them twice.
     pull(controller) {
       for (const piece of pieces) controller.write(piece);
       if (!isShared) releaseBuffers(pieces);
@@ -207,18 +207,18 @@ function withLength(headers: Headers, size: number): Headers {
   return copy;
 }
 
-/** Bytes that may wait in a streamed body before the target is paused. */
+/** Bytes buffered in a streamed body before the target is paused. */
 const STREAM_BUFFER_BYTES = 262_144;
 
-/** What Bun gives the `pull` of a direct stream. */
+/** The controller of a direct stream. */
 interface DirectController {
-  /** Copies the bytes; a promise when the client should be waited for. */
+  /** Copies the bytes; a promise when the caller should wait for the client. */
   write(bytes: Uint8Array): number | Promise<number>;
   end(): void;
 }
 
 /**
- * A direct stream copies pieces at once, so that their memory is given back and not left to the garbage collector: a
+ * A direct stream copies pieces at once, so that their memory is released without the garbage collector: a
  * gigabyte in pieces would grow the worker by 50 MB.
  */
 class StreamedBody implements BodyWriter {
@@ -228,9 +228,9 @@ class StreamedBody implements BodyWriter {
   readonly #isShared: boolean;
   readonly #over = Promise.withResolvers<void>();
   #controller: DirectController | null = null;
-  /** Pieces from before the client was ready. */
-  #early: Uint8Array[] = [];
-  #earlyBytes = 0;
+  /** Pieces written before Bun has called `pull`. */
+  #buffered: Uint8Array[] = [];
+  #bufferedBytes = 0;
   #isOver = false;
   #isFull = false;
 
@@ -249,9 +249,9 @@ class StreamedBody implements BodyWriter {
     this.isEmpty = false;
     if (this.#isOver) return true;
     if (this.#controller !== null) return this.#writeTo(this.#controller, chunk);
-    this.#early.push(chunk);
-    this.#earlyBytes += chunk.byteLength;
-    return this.#earlyBytes < STREAM_BUFFER_BYTES;
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.byteLength;
+    return this.#bufferedBytes < STREAM_BUFFER_BYTES;
   }
 
   end(done: () => void): void {
@@ -269,11 +269,11 @@ class StreamedBody implements BodyWriter {
     this.#over.reject(error);
   }
 
-  /** Resolves at the end of the body: the stream ends when the promise does. */
+  /** Resolves at the end of the body, which ends the stream. */
   #begin(controller: DirectController): Promise<void> {
     this.#controller = controller;
-    const isPaused = this.#earlyBytes >= STREAM_BUFFER_BYTES;
-    for (const chunk of this.#early.splice(0)) this.#writeTo(controller, chunk);
+    const isPaused = this.#bufferedBytes >= STREAM_BUFFER_BYTES;
+    for (const chunk of this.#buffered.splice(0)) this.#writeTo(controller, chunk);
     if (this.#isOver) controller.end();
     else if (isPaused && !this.#isFull) this.#reader.wanted();
     return this.#over.promise;
@@ -281,8 +281,8 @@ class StreamedBody implements BodyWriter {
 
   #writeTo(controller: DirectController, chunk: Uint8Array): boolean {
     const written = controller.write(chunk);
-    if (this.#isShared) passedOn.leave(chunk);
-    else passedOn.free(chunk);
+    if (this.#isShared) bufferRelease.releaseLater(chunk);
+    else bufferRelease.releaseNow(chunk);
     if (typeof written === "number") return !this.#isFull;
     this.#isFull = true;
     written.then(

@@ -1,10 +1,10 @@
-// The contract between a server engine and the request path: one client request and the way back; knows no engine and no route.
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
+// The contract between a server engine and the request path: one client request and its response; knows no engine and no route.
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 
 /** The head of a response as an engine sends it. */
 export interface OutgoingHead {
   readonly status: number;
-  /** End-to-end fields. The engine copies them before the call returns, so that one object may serve many responses. */
+  /** End-to-end header fields. The engine copies them before the call returns, so that responses can share one object. */
   readonly headers: Headers;
   readonly hasContentType: boolean;
   /** Whether `headers` holds a Content-Length. */
@@ -13,7 +13,7 @@ export interface OutgoingHead {
 
 /** The client's side of a streamed body. */
 export interface BodyReader {
-  /** The client has room again. */
+  /** The client is ready for more bytes. */
   wanted(): void;
   /** The client went away. Called at most once; nothing follows. */
   cancelled(): void;
@@ -21,48 +21,48 @@ export interface BodyReader {
 
 /** A response body that is sent as it arrives. */
 export interface BodyWriter {
-  /** True until the first bytes were passed on. */
+  /** True before the first write. */
   readonly isEmpty: boolean;
-  /** Passes bytes on; false when the source should pause until `wanted`. */
+  /** Sends bytes; false when the source should pause until `wanted`. */
   write(chunk: Uint8Array): boolean;
-  /** The body is complete; `done` runs when nothing is left to pass on. */
+  /** The body is complete; `done` runs when everything was sent. */
   end(done: () => void): void;
-  /** Breaks the response off, visibly: HTTP/1.1 is reset, HTTP/2 gets RST_STREAM. */
+  /** Aborts the response, visibly: resets the HTTP/1.1 connection, or RST_STREAM on HTTP/2. */
   fail(error: Error): void;
 }
 
 /**
- * One request as a server engine hands it over, and everything that the request path knows of its client. Exactly one of
+ * One request of a server engine, and everything that the request path knows of its client. Exactly one of
  * `respond`, `start`, `upgrade` and `abort` ends it.
  */
 export interface ClientStream {
   readonly method: string;
-  /** Absolute form: scheme, authority and target as the engine read them. */
+  /** Absolute form: scheme, authority and target as parsed by the engine. */
   readonly url: string;
   /** Lower-case names; repeated fields joined with a comma. */
   readonly headers: Record<string, string>;
-  /** What is known of the client's TLS and PROXY handshake; null when the engine's own socket is the client's and tells nothing. */
-  readonly connection: ConnectionFacts | null;
-  /** The request body; null when there is none, or the engine hides it. */
+  /** The acceptor's info on TLS and the PROXY header; null without an acceptor. */
+  readonly connection: ConnectionInfo | null;
+  /** Null when there is none, or the engine hides it. */
   readonly body: ReadableStream<Uint8Array> | null;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
-  /** Address of the connection's other end. Engines may know it only as long as the client is there. */
+  /** Engines may know it only while the client is connected. */
   peerAddress(): string;
-  /** Its port, once `peerAddress` was asked. */
+  /** Known after a call of `peerAddress`. */
   readonly peerPort: number;
-  /** From here on the gateway's own timeouts decide, not the engine's idle timeout. */
+  /** From here on the gateway's own timeouts apply, not the engine's idle timeout. */
   suspendIdleTimeout(): void;
-  /** Takes `suspendIdleTimeout` back. */
+  /** Undoes `suspendIdleTimeout`. */
   restoreIdleTimeout(seconds: number): void;
-  /** The connection ends with this response (RFC 9112 section 9.6): the client opens another one for its next request. */
+  /** Closes the connection after this response (RFC 9112 section 9.6). */
   closeAfterResponse(): void;
-  /** The response whose whole body is there, in pieces. They are used up unless `isShared`: nothing else may hold them. */
+  /** Sends a complete response. The engine releases the pieces unless `isShared`. */
   respond(head: OutgoingHead, body: readonly Uint8Array[], isShared: boolean): void;
-  /** The response whose body follows. `isShared`: something else goes on holding the pieces that are written. */
+  /** Sends the head; the body follows. `isShared`: other code still holds the written pieces. */
   start(head: OutgoingHead, reader: BodyReader, isShared: boolean): BodyWriter;
-  /** Turns the connection into a WebSocket that `session` gets the events of; false when the engine cannot. */
+  /** Upgrades the connection to a WebSocket whose events go to `session`; false when the engine cannot. */
   upgrade(fields: readonly (readonly [string, string])[], session: object): boolean;
-  /** Ends the connection, or the stream of HTTP/2, without a response. */
+  /** Closes the connection, or the HTTP/2 stream, without a response. */
   abort(): void;
 }

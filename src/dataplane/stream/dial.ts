@@ -7,7 +7,7 @@ import type { TargetRuntime } from "../service-runtime.ts";
 import { tlsFailure } from "../upstream/tls-failure.ts";
 import type { TargetHandlers } from "./stream-connection.ts";
 
-/** One attempt: what its socket says after it has failed is nobody's business any more. */
+/** One connection attempt. Ignores its socket's events after a failure. */
 class Attempt {
   readonly verifies: boolean;
   #handlers: TargetHandlers | null;
@@ -39,7 +39,7 @@ class Attempt {
 
   ended(): void {
     if (this.#isOpen) this.#handlers?.ended();
-    else this.failed("the target closed the connection without an answer");
+    else this.failed("the target closed the connection without a response");
   }
 
   closed(isReset: boolean): void {
@@ -51,7 +51,7 @@ class Attempt {
 
 type Handlers = NonNullable<TCPSocketConnectOptions<Attempt>["socket"]>;
 
-/** Connects; the handlers hear `opened` once it is usable, else `failed`. Every address of a name is tried. */
+/** Connects and calls `opened` once the connection is usable, else `failed`. Tries every address of a name. */
 export function dial(target: TargetRuntime, handlers: TargetHandlers): void {
   const { addresses } = target.endpoint;
   const tried = new Set<Address>();
@@ -69,12 +69,12 @@ export function dial(target: TargetRuntime, handlers: TargetHandlers): void {
   };
   const unknown = "the target's name could not be resolved";
   if (addresses.size > 0) return next(unknown);
-  // Never before this call has returned, because the caller expects nothing yet.
+  // Not before this call returns: callers expect no event earlier.
   if (addresses.whenFound(() => next(unknown)) === null)
     queueMicrotask(() => handlers.failed(unknown));
 }
 
-/** Methods that can be called without their object. */
+/** Bound methods. */
 function bound(handlers: TargetHandlers): TargetHandlers {
   return {
     opened: (socket) => handlers.opened(socket),
@@ -89,17 +89,17 @@ function bound(handlers: TargetHandlers): TargetHandlers {
 function connect({ endpoint }: TargetRuntime, address: Address, handlers: TargetHandlers): void {
   const { tls } = endpoint;
   const attempt = new Attempt(handlers, tls?.rejectUnauthorized ?? false);
-  const place =
+  const to =
     address.unix === null
       ? { hostname: address.host, port: address.port === 0 ? endpoint.port : address.port }
       : { unix: address.unix };
   const options = {
-    ...place,
+    ...to,
     data: attempt,
-    // A side that has sent everything may still want to read.
+    // A side that has sent FIN may still read.
     allowHalfOpen: true,
     socket: tls === null ? plain : encrypted,
-    // The name counts in a certificate, not the address that it led to.
+    // Certificates are verified for the name, not for the resolved address.
     ...(tls === null
       ? {}
       : { tls: isIP(endpoint.hostname) === 0 ? { serverName: endpoint.hostname, ...tls } : tls }),
@@ -107,7 +107,7 @@ function connect({ endpoint }: TargetRuntime, address: Address, handlers: Target
   try {
     Bun.connect(options).catch((error: unknown) => attempt.failed(reasonOf(error)));
   } catch {
-    // Settings that TLS does not take, such as certificates to trust that are none.
+    // TLS settings that Bun rejects, such as an invalid CA bundle.
     queueMicrotask(() => attempt.failed("the TLS handshake with the target failed"));
   }
 }

@@ -1,18 +1,18 @@
-// Carries bytes between two sockets, both ways, with back-pressure and half-closes; knows no target and no route.
-import { passedOn } from "../buffer-release.ts";
+// Pipes bytes between two sockets in both directions, with back-pressure and half-closes; knows no target and no route.
+import { bufferRelease } from "../buffer-release.ts";
 import type { Socket } from "bun";
 
-/** What the pipe needs of a socket; Bun's own has it. */
+/** The part of Bun's socket that a pipe needs. */
 export type Side = Pick<
   Socket<unknown>,
   "write" | "pause" | "resume" | "shutdown" | "terminate" | "flush"
 >;
 
-/** One direction: from one socket to the other. Nothing is buffered but what one read brought and the system did not take. */
+/** One direction. Buffers only what the kernel did not accept of the last read. */
 class Direction {
   bytes = 0;
   #held: Buffer | null = null;
-  /** The piece that what is held is the rest of. */
+  /** The piece that `#held` is the rest of. */
   #piece: Buffer | null = null;
   #isEnded = false;
   #isShut = false;
@@ -28,7 +28,7 @@ class Direction {
     return this.#isShut;
   }
 
-  /** Bytes that wait for the system to take them. */
+  /** Bytes that the kernel has not accepted yet. */
   get heldBytes(): number {
     return this.#held?.length ?? 0;
   }
@@ -36,22 +36,22 @@ class Direction {
   received(chunk: Buffer): void {
     this.bytes += chunk.length;
     if (this.#held !== null) {
-      // Read before the pause took effect.
+      // Arrived before the pause took effect.
       this.#held = Buffer.concat([this.#held, chunk]);
       this.#freePiece();
       this.#piece = this.#held;
-      passedOn.free(chunk);
+      bufferRelease.releaseNow(chunk);
       return;
     }
     const written = this.#to.write(chunk);
-    if (written === chunk.length) return passedOn.free(chunk);
+    if (written === chunk.length) return bufferRelease.releaseNow(chunk);
     if (written < 0) return;
     this.#piece = chunk;
     this.#held = chunk.subarray(written);
     this.#from.pause();
   }
 
-  /** The receiving socket takes bytes again. */
+  /** The receiving socket is writable again. */
   drained(): void {
     const held = this.#held;
     if (held === null) return;
@@ -67,14 +67,14 @@ class Direction {
     else this.#from.resume();
   }
 
-  /** The sender sends no more; the receiver learns it after the last byte. */
+  /** The sender has sent FIN; the receiver gets one after the last byte. */
   ended(): void {
     this.#isEnded = true;
     if (this.#held === null) this.#shut();
   }
 
   #freePiece(): void {
-    if (this.#piece !== null) passedOn.free(this.#piece);
+    if (this.#piece !== null) bufferRelease.releaseNow(this.#piece);
     this.#piece = null;
   }
 
@@ -85,17 +85,17 @@ class Direction {
   }
 }
 
-/** Lives while both sockets do. The owner's clock calls `isIdleSince`. */
+/** Lives as long as both sockets. */
 export class Pipe {
   readonly #up: Direction;
   readonly #down: Direction;
   #lastBytes = 0;
-  #quietSince: number;
+  #idleSince: number;
 
   constructor(client: Side, target: Side, now: number) {
     this.#up = new Direction(client, target);
     this.#down = new Direction(target, client);
-    this.#quietSince = now;
+    this.#idleSince = now;
   }
 
   /** Bytes from the client to the target. */
@@ -107,17 +107,17 @@ export class Pipe {
     return this.#down.bytes;
   }
 
-  /** Bytes for the client that it has not taken yet. */
+  /** Bytes for the client that the kernel has not accepted yet. */
   get heldDown(): number {
     return this.#down.heldBytes;
   }
 
-  /** Bytes for the target that it has not taken yet. */
+  /** Bytes for the target that the kernel has not accepted yet. */
   get heldUp(): number {
     return this.#up.heldBytes;
   }
 
-  /** Whether both sides have said that they send no more. */
+  /** Whether both directions are shut down. */
   get isOver(): boolean {
     return this.#up.isShut && this.#down.isShut;
   }
@@ -146,14 +146,14 @@ export class Pipe {
     this.#up.drained();
   }
 
-  /** Milliseconds without a byte, as far as the owner has looked. */
-  quietFor(now: number): number {
-    // What waits to be taken counts too: a reader that takes nothing is as silent as a sender.
+  /** Milliseconds without progress, as of the owner's calls. */
+  idleFor(now: number): number {
+    // Without buffered bytes: a peer that does not read makes no progress either.
     const bytes = this.#up.bytes + this.#down.bytes - this.#up.heldBytes - this.#down.heldBytes;
     if (bytes !== this.#lastBytes) {
       this.#lastBytes = bytes;
-      this.#quietSince = now;
+      this.#idleSince = now;
     }
-    return now - this.#quietSince;
+    return now - this.#idleSince;
   }
 }

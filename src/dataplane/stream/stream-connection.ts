@@ -1,4 +1,4 @@
-// One client of a stream route, from its first byte to the last: who it is, where it leads, the bytes between; knows no port.
+// One TCP connection of a stream route: preread, target selection, piping, close; knows no listening port.
 import type { Socket } from "bun";
 import { MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/proxy-protocol.ts";
@@ -13,62 +13,62 @@ import { clientKey, routeOfName, type StreamRouteRuntime } from "./stream-runtim
 export type ClientSocket = Side &
   Pick<Socket<unknown>, "remoteAddress" | "remotePort" | "localPort" | "end">;
 
-/** What connections of one worker share. */
-export interface StreamScope {
+/** What all stream connections of a worker share. */
+export interface StreamWorkerServices {
   readonly now: () => number;
-  /** Milliseconds in which a client must send what decides where it goes. */
+  /** Milliseconds in which a client must send its PROXY header and ClientHello. */
   prereadTimeout(): number;
-  /** Routes at the port; several when TLS names keep them apart. */
+  /** Routes at the port; several when they match by TLS server name. */
   routesAt(portKey: string): readonly StreamRouteRuntime[];
   serviceOf(route: StreamRouteRuntime): ServiceRuntime | null;
-  /** Counts a connection in; false when there are too many. */
+  /** Counts a connection; false when there are too many. */
   enter(route: StreamRouteRuntime): boolean;
   leave(route: StreamRouteRuntime): void;
-  /** The plugins that want to see it; null: none. */
+  /** Runs the route's plugins; null: there are none. */
   pluginContext(
-    facts: Omit<StreamInfo, "streamRoute">,
+    info: Omit<StreamInfo, "streamRoute">,
     route: StreamRouteRuntime,
   ): StreamPluginContext | null;
-  /** Opens a connection to a target; the handlers hear the outcome. */
+  /** Opens a connection to a target and reports to the handlers. */
   dial(target: TargetRuntime, handlers: TargetHandlers): void;
   refused(reason: string, fields: Readonly<Record<string, unknown>>): void;
   closed(connection: StreamConnection): void;
 }
 
-/** What a connection to a target tells. `opened` or `failed` comes first, and once. */
+/** Events of a connection to a target. `opened` or `failed` comes first, and once. */
 export interface TargetHandlers {
   opened(socket: Side): void;
   failed(failure: FailureText): void;
   sent(chunk: Buffer): void;
   drained(): void;
   ended(): void;
-  /** `isReset`: it broke instead of being closed. */
+  /** `isReset`: the connection broke instead of being closed. */
   closed(isReset: boolean): void;
 }
 
-/** Bytes of a client that may wait until its target is there. */
-const MAX_EARLY_BYTES = 65_536;
+/** Client bytes buffered until the target is connected. */
+const MAX_BUFFERED_BYTES = 65_536;
 
-type State = "peeking" | "connecting" | "piping" | "closed";
+type State = "preread" | "connecting" | "piping" | "closed";
 
 export class StreamConnection implements TargetHandlers {
   readonly id: string;
   readonly startedAt = Date.now();
   readonly portKey: string;
-  #endsOrderly = false;
-  /** Why it was refused; null: it was not. */
+  #closesGracefully = false;
+  /** The reason of a refusal; null: not refused. */
   refusal: string | null = null;
-  #state: State = "peeking";
+  #state: State = "preread";
   #deadline: number;
-  #early: Buffer[] = [];
-  #earlyBytes = 0;
+  #buffered: Buffer[] = [];
+  #bufferedBytes = 0;
   #ends: ProxiedEnds | null = null;
   #sawProxyHeader = false;
   #clientHasEnded = false;
-  /** A side that is gone while the other one still has to take what it sent. */
+  /** A side that has closed while its bytes still wait for the other side. */
   #isGone: "client" | "target" | null = null;
   #serverName: string | null;
-  #plugins: StreamPluginContext | null = null;
+  #pluginContext: StreamPluginContext | null = null;
   #route: StreamRouteRuntime | null = null;
   #service: ServiceRuntime | null = null;
   #target: TargetRuntime | null = null;
@@ -76,17 +76,17 @@ export class StreamConnection implements TargetHandlers {
   #upstream: Side | null = null;
   #pipe: Pipe | null = null;
   readonly #socket: ClientSocket;
-  readonly #scope: StreamScope;
+  readonly #worker: StreamWorkerServices;
 
   constructor(
     id: string,
     socket: ClientSocket,
     at: {
       readonly portKey: string;
-      readonly scope: StreamScope;
-      /** Both ends, when somebody else has accepted the connection and read what a proxy says before it. */
+      readonly worker: StreamWorkerServices;
+      /** Both endpoints, when an acceptor has read the PROXY header. */
       readonly ends?: ProxiedEnds | null;
-      /** TLS name that was read before, by whoever ended TLS. */
+      /** The TLS server name, when an acceptor has read it. */
       readonly serverName?: string | null;
     },
   ) {
@@ -96,8 +96,8 @@ export class StreamConnection implements TargetHandlers {
     this.#ends = at.ends ?? null;
     this.#sawProxyHeader = this.#ends !== null;
     this.#serverName = at.serverName ?? null;
-    this.#scope = at.scope;
-    this.#deadline = at.scope.now() + at.scope.prereadTimeout();
+    this.#worker = at.worker;
+    this.#deadline = at.worker.now() + at.worker.prereadTimeout();
   }
 
   get route(): StreamRouteRuntime | null {
@@ -115,14 +115,14 @@ export class StreamConnection implements TargetHandlers {
   }
 
   get bytesIn(): number {
-    return this.#pipe?.bytesUp ?? this.#earlyBytes;
+    return this.#pipe?.bytesUp ?? this.#bufferedBytes;
   }
 
   get bytesOut(): number {
     return this.#pipe?.bytesDown ?? 0;
   }
 
-  /** Goes on at once when nothing of the client must be known first. */
+  /** Connects at once when nothing of the client has to be read first. */
   begin(): void {
     this.#decide();
   }
@@ -132,10 +132,10 @@ export class StreamConnection implements TargetHandlers {
       this.#pipe.clientSent(chunk);
       return;
     }
-    this.#early.push(chunk);
-    this.#earlyBytes += chunk.length;
-    if (this.#state === "peeking") this.#decide();
-    else if (this.#earlyBytes > MAX_EARLY_BYTES) this.#socket.pause();
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.length;
+    if (this.#state === "preread") this.#decide();
+    else if (this.#bufferedBytes > MAX_BUFFERED_BYTES) this.#socket.pause();
   }
 
   clientDrained(): void {
@@ -148,55 +148,55 @@ export class StreamConnection implements TargetHandlers {
     if (this.#pipe !== null) {
       this.#pipe.clientEnded();
       this.#closeIfOver();
-    } else if (this.#state === "peeking") this.close();
+    } else if (this.#state === "preread") this.close();
   }
 
   /** `isReset`: the connection broke instead of being closed. */
   clientClosed(isReset: boolean): void {
     this.#isGone = isReset ? null : "client";
     if (this.#pipe === null || isReset) return this.close();
-    // What the client sent before may still be on its way to the target.
+    // What the client sent before may still wait for the target.
     this.#pipe.clientEnded();
     this.#closeIfOver();
   }
 
-  /** Looks at what has arrived, and connects as soon as it is clear where to. */
+  /** Reads what has arrived, and connects as soon as the route is known. */
   #decide(): void {
-    const routes = this.#scope.routesAt(this.portKey);
+    const routes = this.#worker.routesAt(this.portKey);
     const [first] = routes;
-    if (first === undefined) return this.#refuse("no stream route is there any more");
+    if (first === undefined) return this.#refuse("the port has no stream route any more");
     if (first.route.proxy_protocol_in && !this.#sawProxyHeader && !this.#readProxyHeader(first))
       return;
     const route = this.#routeFor(routes);
     if (route === "unknown") return;
-    if (route === null) return this.#refuse("no stream route takes the TLS name");
+    if (route === null) return this.#refuse("no stream route matches the TLS server name");
     if (!route.admits(this.client.address)) return this.#refuse("the address may not connect");
-    const service = this.#scope.serviceOf(route);
-    if (service === null) return this.#refuse("the service is not there");
-    if (!this.#scope.enter(route)) return this.#refuse("too many connections");
+    const service = this.#worker.serviceOf(route);
+    if (service === null) return this.#refuse("the service does not exist");
+    if (!this.#worker.enter(route)) return this.#refuse("too many connections");
     this.#route = route;
     this.#service = service;
-    const refusal = this.#askPlugins(route, service);
+    const refusal = this.#runPlugins(route, service);
     if (refusal !== null) return this.#refuse(refusal.reason, refusal.reset === false);
     this.#connect();
   }
 
-  #askPlugins(route: StreamRouteRuntime, { id, service }: ServiceRuntime): StreamRefusal | null {
-    const facts = {
+  #runPlugins(route: StreamRouteRuntime, { id, service }: ServiceRuntime): StreamRefusal | null {
+    const info = {
       id: this.id,
       protocol: "tcp",
       client: this.client,
       serverName: this.#serverName,
       service: { id, name: service.name },
     } as const;
-    this.#plugins = this.#scope.pluginContext(facts, route);
-    return this.#plugins?.connect() ?? null;
+    this.#pluginContext = this.#worker.pluginContext(info, route);
+    return this.#pluginContext?.connect() ?? null;
   }
 
   /** False: not yet, or refused. */
   #readProxyHeader({ trusts }: StreamRouteRuntime): boolean {
     if (!trusts(this.#socket.remoteAddress)) {
-      this.#refuse("a PROXY header from this address is not believed");
+      this.#refuse("PROXY headers from this address are not trusted");
       return false;
     }
     const bytes = this.#joined();
@@ -205,8 +205,8 @@ export class StreamConnection implements TargetHandlers {
     if (header.kind !== "header") return false;
     this.#sawProxyHeader = true;
     this.#ends = header.ends;
-    this.#early = [bytes.subarray(header.bytes)];
-    this.#earlyBytes -= header.bytes;
+    this.#buffered = [bytes.subarray(header.bytes)];
+    this.#bufferedBytes -= header.bytes;
     return true;
   }
 
@@ -215,9 +215,9 @@ export class StreamConnection implements TargetHandlers {
     const isByName = routes.length > 1 || (first?.route.sni.length ?? 0) > 0;
     if (!isByName || first?.route.tls_mode === "terminate") return first ?? null;
     const hello = readClientHello(this.#joined());
-    if (hello === "incomplete" && this.#earlyBytes <= MAX_HELLO_BYTES * 2) return "unknown";
+    if (hello === "incomplete" && this.#bufferedBytes <= MAX_HELLO_BYTES * 2) return "unknown";
     if (typeof hello === "string") {
-      this.#refuse("the connection does not begin with TLS");
+      this.#refuse("the connection does not begin with a TLS ClientHello");
       return "unknown";
     }
     this.#serverName = hello.serverName;
@@ -225,8 +225,8 @@ export class StreamConnection implements TargetHandlers {
   }
 
   #joined(): Buffer {
-    if (this.#early.length !== 1) this.#early = [Buffer.concat(this.#early)];
-    return this.#early[0] as Buffer;
+    if (this.#buffered.length !== 1) this.#buffered = [Buffer.concat(this.#buffered)];
+    return this.#buffered[0] as Buffer;
   }
 
   #connect(): void {
@@ -235,7 +235,7 @@ export class StreamConnection implements TargetHandlers {
     this.#connectTo(target);
   }
 
-  /** A target with the connection counted in; others may have filled one between the choice and that. */
+  /** Selects a target and counts the connection there; another worker may have filled it since the selection. */
   #nextTarget(): TargetRuntime | null {
     const service = this.#service as ServiceRuntime;
     const { group } = service;
@@ -252,11 +252,11 @@ export class StreamConnection implements TargetHandlers {
     const timeout = this.#route?.route.connect_timeout ?? 0;
     this.#state = "connecting";
     this.#target = target;
-    this.#deadline = this.#scope.now() + (timeout || Number.POSITIVE_INFINITY);
-    this.#scope.dial(target, this);
+    this.#deadline = this.#worker.now() + (timeout || Number.POSITIVE_INFINITY);
+    this.#worker.dial(target, this);
   }
 
-  // What the target's side tells.
+  // Events of the target's connection.
 
   opened(socket: Side): void {
     if (this.#state !== "connecting") {
@@ -265,15 +265,15 @@ export class StreamConnection implements TargetHandlers {
     }
     this.#state = "piping";
     this.#upstream = socket;
-    this.#service?.group.passive.answered(this.#target?.row ?? 0, 0);
-    const pipe = new Pipe(this.#socket, socket, this.#scope.now());
+    this.#service?.group.passive.responded(this.#target?.row ?? 0, 0);
+    const pipe = new Pipe(this.#socket, socket, this.#worker.now());
     this.#pipe = pipe;
     const header = this.#outgoingHeader();
     if (header !== null) socket.write(header);
-    const early = this.#early;
-    this.#early = [];
+    const buffered = this.#buffered;
+    this.#buffered = [];
     this.#socket.resume();
-    for (const chunk of early) if (chunk.length > 0) pipe.clientSent(chunk);
+    for (const chunk of buffered) if (chunk.length > 0) pipe.clientSent(chunk);
     if (this.#clientHasEnded) pipe.clientEnded();
   }
 
@@ -319,7 +319,7 @@ export class StreamConnection implements TargetHandlers {
   closed(isReset: boolean): void {
     this.#isGone = isReset ? null : "target";
     if (this.#pipe === null || isReset) return this.close();
-    // What the target sent before may still be on its way to the client.
+    // What the target sent before may still wait for the client.
     this.#pipe.targetEnded();
     this.#closeIfOver();
   }
@@ -327,29 +327,29 @@ export class StreamConnection implements TargetHandlers {
   #closeIfOver(): void {
     const pipe = this.#pipe;
     if (pipe === null) return;
-    const isTaken =
+    const isFlushed =
       (this.#isGone === "target" && pipe.heldDown === 0) ||
       (this.#isGone === "client" && pipe.heldUp === 0);
-    if (pipe.isOver || isTaken) this.close();
+    if (pipe.isOver || isFlushed) this.close();
   }
 
   /** Called about once a second. */
   tick(now: number): void {
     if (this.#state === "piping") {
       const seconds = this.#route?.route.idle_timeout ?? 0;
-      if (seconds > 0 && (this.#pipe?.quietFor(now) ?? 0) >= seconds * 1000) this.close();
+      if (seconds > 0 && (this.#pipe?.idleFor(now) ?? 0) >= seconds * 1000) this.close();
     } else if (now >= this.#deadline) {
       if (this.#state === "connecting")
         this.failed("the target did not accept the connection in time");
-      else this.#refuse("the client did not say what it wants in time");
+      else this.#refuse("no complete PROXY header or TLS ClientHello arrived in time");
     }
   }
 
-  #refuse(reason: string, isOrderly = false): void {
+  #refuse(reason: string, isGraceful = false): void {
     if (this.#state === "closed") return;
     this.refusal = reason;
-    this.#endsOrderly = isOrderly;
-    this.#scope.refused(reason, {
+    this.#closesGracefully = isGraceful;
+    this.#worker.refused(reason, {
       client: this.client.address,
       route: this.#route?.route.name ?? null,
       target: this.#target?.id ?? null,
@@ -357,28 +357,29 @@ export class StreamConnection implements TargetHandlers {
     this.close();
   }
 
-  /** Ends both sides now. What a side has not taken yet is sent by the system if it still can. */
+  /** Closes both sides now; after a regular end the kernel still sends what it holds. */
   close(): void {
     if (this.#state === "closed") return;
-    const wasOver = this.#pipe?.isOver === true || this.#isGone !== null || this.#endsOrderly;
+    const isRegular =
+      this.#pipe?.isOver === true || this.#isGone !== null || this.#closesGracefully;
     this.#state = "closed";
-    this.#early = [];
+    this.#buffered = [];
     if (this.#target !== null) this.#service?.group.leave(this.#target);
-    if (this.#route !== null) this.#scope.leave(this.#route);
-    if (wasOver) {
+    if (this.#route !== null) this.#worker.leave(this.#route);
+    if (isRegular) {
       this.#socket.end();
       (this.#upstream as ClientSocket | null)?.end();
     } else {
       this.#socket.terminate();
       this.#upstream?.terminate();
     }
-    this.#plugins?.end({
+    this.#pluginContext?.end({
       bytesIn: this.bytesIn,
       bytesOut: this.bytesOut,
       durationMs: Date.now() - this.startedAt,
       targetId: this.#target?.id ?? null,
       refusal: this.refusal,
     });
-    this.#scope.closed(this);
+    this.#worker.closed(this);
   }
 }

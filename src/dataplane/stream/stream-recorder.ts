@@ -1,25 +1,25 @@
-// Counts the connections of stream routes, while they last and when they end; knows no socket.
+// Counts the connections and UDP sessions of stream routes, while they are open and when they end; knows no socket.
 import type { Series } from "../../shared-memory/traffic-metrics.ts";
 import type { TrafficRecorder } from "../traffic-recorder.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
 
-/** A connection, or a session of a UDP client, as it is at a moment. */
+/** The current state of a connection or UDP session. */
 export interface RecordedStream {
   readonly id: string;
   /** Milliseconds since the Unix epoch. */
   readonly startedAt: number;
   readonly client: { readonly address: string };
-  /** Null: it is not known yet which one takes it. */
+  /** Null: not matched yet. */
   readonly route: StreamRouteRuntime | null;
   readonly target: { readonly id: string } | null;
   /** Bytes from the client and to it. */
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** Why it was refused; null: it was not. */
+  /** The reason of a refusal; null: not refused. */
   readonly refusal: string | null;
 }
 
-/** What was counted of one so far. */
+/** What the recorder has counted of one so far. */
 interface Counted {
   readonly series: Series;
   readonly serviceId: string;
@@ -37,7 +37,7 @@ export class StreamRecorder {
     this.#protocol = protocol;
   }
 
-  /** Counts what has passed since the last time; call it now and then, so that long connections are seen while they last. */
+  /** Counts the bytes since the last call; call it periodically, so that metrics show long connections while they are open. */
   moved(stream: RecordedStream): void {
     const { route, bytesIn, bytesOut } = stream;
     if (route === null) return;
@@ -51,7 +51,7 @@ export class StreamRecorder {
     counted.bytesOut = bytesOut;
   }
 
-  /** It is over. One that no route has taken is not counted. */
+  /** The connection has ended. One without a route is not counted. */
   ended(stream: RecordedStream): void {
     this.moved(stream);
     const counted = this.#counted.get(stream.id);

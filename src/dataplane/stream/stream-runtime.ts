@@ -1,4 +1,4 @@
-// A stream route ready to be used by one worker: who may connect, which names are its own, where it leads; knows no socket.
+// A stream route as one worker uses it: allowed addresses, server names, its row on the board; knows no socket.
 import type { StreamRoute } from "../../model/stream-route.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import { streamBoardKey } from "../../shared-memory/series-key.ts";
@@ -13,11 +13,11 @@ export interface StreamRouteRuntime {
   readonly id: string;
   readonly plan: StreamRoutePlan;
   readonly route: StreamRoute;
-  /** Place on the board, for connections of all workers; it has one once its version is served. */
+  /** Row on the board, which counts connections of all workers; assigned when its version becomes active. */
   row: number;
   /** Whether a client at this address may connect. */
   admits(address: string): boolean;
-  /** Whether the PROXY header of a peer at this address is believed. */
+  /** Whether to trust the PROXY header of a peer at this address. */
   trusts(address: string): boolean;
 }
 
@@ -43,11 +43,11 @@ export function streamRouteRuntime(
   return runtime;
 }
 
-/** What consistent_hash hashes of a stream: its client's address, since there is nothing else to know; null for other algorithms. */
+/** The key for consistent_hash: a stream has only its client's address; null for other algorithms. */
 export const clientKey = ({ service }: ServiceRuntime, address: string): number | null =>
   service.algorithm === "consistent_hash" ? hashText(address) : null;
 
-/** The stream route that takes a TLS name: exact, then wildcard (one label), then one without names; null when none does. */
+/** The stream route that matches a TLS server name: exact, then wildcard (one label), then one without names; null: none. */
 export function routeOfName(
   routes: readonly StreamRouteRuntime[],
   name: string | null,

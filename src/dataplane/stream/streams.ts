@@ -1,30 +1,34 @@
-// The stream routes of one worker: ports, connections, the clock that watches them; knows no HTTP.
+// The TCP stream routes of one worker: ports, connections and their timeouts; knows no HTTP.
 import type { Issue } from "../../model/error.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
-import type { Arrival } from "../listener/arriving-connection.ts";
-import type { SocketOwner } from "../listener/carried-connection.ts";
+import type { Preread } from "../listener/pending-connection.ts";
+import type { SocketOwner } from "../listener/loopback-tunnel.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
-import type { ConnectionFacts } from "../listener/connection-facts.ts";
+import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { portKey } from "../listener/shared-port.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { PluginSet } from "../plugin/plugin-set.ts";
-import { type StreamPluginServices, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
+import { type StreamPluginHost, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import { dial } from "./dial.ts";
 import type { TrafficRecorder } from "../traffic-recorder.ts";
-import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
+import {
+  type ClientSocket,
+  StreamConnection,
+  type StreamWorkerServices,
+} from "./stream-connection.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
-import { needsFront, TerminatingPort } from "./terminating-port.ts";
+import { needsAcceptor, TerminatingPort } from "./terminating-port.ts";
 
-/** What a worker's streams are served from: one version of the configuration. */
+/** The part of a configuration version that streams need. */
 export interface StreamVersion {
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly services: ReadonlyMap<string, ServiceRuntime>;
-  /** Whoever asks for the port of a listener comes in there. */
+  /** At a listener's port, the listener accepts connections and passes on those that a stream route matches. */
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificateIndex: CertificateIndex;
   readonly plugins: PluginSet;
@@ -33,23 +37,23 @@ export interface StreamVersion {
 
 /** A bound port. */
 export interface StreamPort {
-  /** What it was bound with: another value needs another socket. */
+  /** Identifies the socket's options: another value needs another socket. */
   readonly binding: string;
   stop(): void;
-  /** Runs for every version that is served. */
+  /** Runs for every version that becomes active. */
   update?(): void;
 }
 
-/** Ports bound for a version that is not served yet, by key. */
+/** Ports bound for a version that is not active yet, by key. */
 export type OpenedPorts = Map<string, StreamPort>;
 
 export interface StreamsOptions {
   readonly worker: number;
   readonly board: TargetBoard;
-  readonly refused: StreamScope["refused"];
-  readonly plugins: StreamPluginServices;
+  readonly refused: StreamWorkerServices["refused"];
+  readonly plugins: StreamPluginHost;
   readonly recorder: TrafficRecorder;
-  /** Whether nothing new may begin. Default: it may. */
+  /** Whether the worker refuses new connections. Default: it does not. */
   readonly isShedding?: () => boolean;
 }
 
@@ -58,22 +62,22 @@ const TICK_MS = 1000;
 export class Streams {
   readonly #options: StreamsOptions;
   readonly #ports = new Map<string, StreamPort>();
-  /** In front of ports, also of those that accept no more. */
-  readonly #fronts = new Set<TerminatingPort>();
+  /** Of this and of earlier versions. */
+  readonly #terminatingPorts = new Set<TerminatingPort>();
   readonly #connections = new Map<string, StreamConnection>();
   readonly #draining = new Map<StreamConnection, number>();
-  readonly #scope: StreamScope;
+  readonly #workerServices: StreamWorkerServices;
   readonly #recorder: StreamRecorder;
   #live: StreamVersion | null = null;
   #byPort: ReadonlyMap<string, readonly StreamRouteRuntime[]> = new Map();
-  #clock: Timer | null = null;
+  #timer: Timer | null = null;
   #count = 0;
 
   constructor(options: StreamsOptions) {
     const { board, worker } = options;
     this.#options = options;
     this.#recorder = new StreamRecorder(options.recorder, "tcp");
-    this.#scope = {
+    this.#workerServices = {
       now: () => performance.now(),
       prereadTimeout: () => prereadTimeout(this.#live),
       routesAt: (key) => this.#byPort.get(key) ?? [],
@@ -86,8 +90,8 @@ export class Streams {
         return false;
       },
       leave: ({ row }) => board.leave(row, worker),
-      pluginContext: (facts, route) =>
-        pluginContextOf(facts, route, { version: this.#live, options }),
+      pluginContext: (info, route) =>
+        pluginContextOf(info, route, { version: this.#live, options }),
       dial,
       refused: options.refused,
       closed: (connection) => {
@@ -102,7 +106,7 @@ export class Streams {
     return this.#connections.size;
   }
 
-  /** Binds what the version needs and is not bound yet. With issues nothing stays bound. */
+  /** Binds what the version needs and is not bound yet; nothing when there are issues. */
   prepare(version: StreamVersion): { readonly opened: OpenedPorts; readonly issues: Issue[] } {
     const opened: OpenedPorts = new Map();
     const issues: Issue[] = [];
@@ -143,7 +147,7 @@ export class Streams {
       this.#drainChanged(version);
   }
 
-  /** Connections of routes that are gone or lead elsewhere get some time to end; all others never notice. */
+  /** Connections of routes that were deleted or lead elsewhere drain; all others go on. */
   #drainChanged({ streamRoutes, settings }: StreamVersion): void {
     const until = performance.now() + settings.limits.stream_drain_timeout;
     for (const connection of this.#connections.values()) {
@@ -155,31 +159,31 @@ export class Streams {
     }
   }
 
-  /** Accepts no more. */
+  /** Stops accepting. */
   stopAccepting(): void {
     for (const port of this.#ports.values()) port.stop();
     this.#ports.clear();
   }
 
-  /** Waits for connections to end; those that have not by then are cut and counted. */
+  /** Waits for connections to end and closes the rest; resolves with the number of closed ones. */
   async drain(timeoutMs: number): Promise<number> {
     const end = performance.now() + timeoutMs;
     while (this.#connections.size > 0 && performance.now() < end) await Bun.sleep(20);
     const late = [...this.#connections.values()];
     for (const connection of late) connection.close();
-    await Promise.all([...this.#fronts].map((front) => front.close()));
-    if (this.#clock !== null) clearInterval(this.#clock);
+    await Promise.all([...this.#terminatingPorts].map((port) => port.close()));
+    if (this.#timer !== null) clearInterval(this.#timer);
     return late.length;
   }
 
-  /** Those of one stream route. */
+  /** The connections of one stream route. */
   list(routeId: string): StreamConnectionView[] {
     return [...this.#connections.values()]
       .filter((connection) => connection.route?.id === routeId)
       .map((connection) => ({
         id: connection.id,
         stream_route_id: routeId,
-        client: formatEnd(connection.client),
+        client: formatEndpoint(connection.client),
         target_id: connection.target?.id ?? null,
         bytes_in: connection.bytesIn,
         bytes_out: connection.bytesOut,
@@ -187,27 +191,27 @@ export class Streams {
       }));
   }
 
-  /** Cuts a connection; false when it is not one of this worker. */
+  /** Closes a connection; false when it is not one of this worker. */
   kill(id: string): boolean {
     const connection = this.#connections.get(id);
     connection?.close();
     return connection !== undefined;
   }
 
-  /** Takes a connection that came in at a listener's port, if a route there takes its TLS name. */
-  adopt(key: string, { socket, ends, hello, early }: Arrival): SocketOwner | null {
+  /** Takes over a connection from a listener's port if a stream route there matches its TLS server name. */
+  adopt(key: string, { socket, ends, hello, buffered }: Preread): SocketOwner | null {
     const routes = this.#byPort.get(key);
     if (routes === undefined || hello === null) return null;
     if (routeOfName(routes, hello.serverName) === null) return null;
     const connection = this.#accept(socket, key, { ends });
-    connection.clientSent(early);
+    connection.clientSent(buffered);
     return connection;
   }
 
   #bind(key: string, runtime: StreamRouteRuntime): StreamPort {
     const { plan, route } = runtime;
     const port = Number(key.slice(key.lastIndexOf(" ") + 1));
-    if (needsFront(runtime)) return this.#bindFront(key, runtime, port);
+    if (needsAcceptor(runtime)) return this.#bindTerminating(key, runtime, port);
     const server = Bun.listen({
       hostname: route.listen_address,
       port,
@@ -219,27 +223,27 @@ export class Streams {
     return { binding: bindingOf(runtime), stop: () => server.stop(false) };
   }
 
-  #bindFront(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
-    const front = new TerminatingPort({
+  #bindTerminating(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
+    const terminating = new TerminatingPort({
       address: runtime.route.listen_address,
       port,
       expectsProxy: runtime.route.proxy_protocol_in,
       route: () => this.#byPort.get(key)?.[0] ?? null,
       certificates: () => this.#live?.certificateIndex ?? null,
       prereadTimeout: () => prereadTimeout(this.#live),
-      accepted: (socket, facts) => {
-        const { serverName } = facts;
-        const connection = this.#accept(socket, key, { ends: endsOf(facts), serverName });
+      accepted: (socket, info) => {
+        const { serverName } = info;
+        const connection = this.#accept(socket, key, { ends: endsOf(info), serverName });
         connection.begin();
         return connection;
       },
       refused: (reason, client) => this.#options.refused(reason, { client, port: key }),
     });
-    this.#fronts.add(front);
+    this.#terminatingPorts.add(terminating);
     return {
       binding: bindingOf(runtime),
-      stop: () => void front.stop().then(() => this.#fronts.delete(front)),
-      update: () => front.update(),
+      stop: () => void terminating.stop().then(() => this.#terminatingPorts.delete(terminating)),
+      update: () => terminating.update(),
     };
   }
 
@@ -249,11 +253,11 @@ export class Streams {
     known: { readonly ends?: ProxiedEnds | null; readonly serverName?: string | null },
   ): StreamConnection {
     const id = `${this.#options.worker + 1}-${++this.#count}-${Date.now().toString(36)}`;
-    const scope = this.#scope;
-    const at = { portKey: key, scope, ...known };
+    const worker = this.#workerServices;
+    const at = { portKey: key, worker, ...known };
     const connection = new StreamConnection(id, socket as ClientSocket, at);
     this.#connections.set(id, connection);
-    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     return connection;
   }
 
@@ -281,29 +285,29 @@ export class Streams {
       if (this.#connections.has(connection.id)) this.#recorder.moved(connection);
     }
     for (const [connection, until] of this.#draining) if (now >= until) connection.close();
-    if (this.#connections.size > 0 || this.#clock === null) return;
-    clearInterval(this.#clock);
-    this.#clock = null;
+    if (this.#connections.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
   }
 }
 
-/** No port is bound before there is a version to serve. */
+/** 0 before the first version, when no port is bound. */
 const prereadTimeout = (version: StreamVersion | null): number =>
   version?.settings.limits.preread_timeout ?? 0;
 
-/** What plugins see of a new connection; null: none wants to. */
+/** The context that plugins see of a new connection; null: no plugin runs for it. */
 export function pluginContextOf(
-  facts: Parameters<StreamScope["pluginContext"]>[0],
+  info: Parameters<StreamWorkerServices["pluginContext"]>[0],
   { id, route }: StreamRouteRuntime,
   by: { readonly version: StreamVersion | null; readonly options: StreamsOptions },
 ): StreamPluginContext | null {
   const chain = by.version?.plugins.forStream(id, route.service_id) ?? [];
   if (chain.length === 0) return null;
   const streamRoute = { id, name: route.name };
-  return new StreamPluginContext({ ...facts, streamRoute }, by.options.plugins, chain);
+  return new StreamPluginContext({ ...info, streamRoute }, by.options.plugins, chain);
 }
 
-/** Closes ports that were bound for a version that is not served. */
+/** Closes ports that were bound for a discarded version. */
 export function discardPorts(opened: OpenedPorts): void {
   for (const port of opened.values()) port.stop();
   opened.clear();
@@ -323,10 +327,10 @@ function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRu
   return groups;
 }
 
-/** What a socket is bound with beside its address. */
+/** The options of a socket beside its address. */
 function bindingOf(runtime: StreamRouteRuntime): string {
   const { plan, route } = runtime;
-  if (needsFront(runtime)) return route.proxy_protocol_in ? "front with PROXY" : "front";
+  if (needsAcceptor(runtime)) return route.proxy_protocol_in ? "acceptor with PROXY" : "acceptor";
   return plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
 }
 
@@ -337,18 +341,18 @@ function listenerPorts({ listeners }: StreamVersion): ReadonlySet<string> {
   return new Set(keys);
 }
 
-const endsOf = (facts: ConnectionFacts): ProxiedEnds => ({
-  source: { address: facts.address, port: facts.port },
-  destination: { address: facts.localAddress, port: facts.localPort },
+const endsOf = (info: ConnectionInfo): ProxiedEnds => ({
+  source: { address: info.address, port: info.port },
+  destination: { address: info.localAddress, port: info.localPort },
 });
 
-/** Everything about a route that its connections would notice. */
+/** The fields of a route that affect its connections. */
 function trafficOf({ route }: StreamRouteRuntime): string {
   const { name: _, description, tags, updated_at, max_connections, ...rest } = route;
   return JSON.stringify(rest);
 }
 
-/** Why a port could not be bound, for who asked for it. */
+/** A port that could not be bound, as an issue of the change. */
 export function bindIssue({ route }: StreamRouteRuntime, key: string, error: unknown): Issue {
   const reason = error instanceof Error ? error.message : String(error);
   return {
@@ -358,8 +362,8 @@ export function bindIssue({ route }: StreamRouteRuntime, key: string, error: unk
   };
 }
 
-/** An address and port as people see them. */
-export const formatEnd = ({
+/** An address and port for people. */
+export const formatEndpoint = ({
   address,
   port,
 }: {

@@ -1,14 +1,14 @@
-// A port of a stream route where TLS ends, with a certificate for each name; knows no target.
-import type { Arrival, Ticket, Verdict } from "../listener/arriving-connection.ts";
+// A stream route's port that terminates TLS with a certificate for each server name; knows no target.
+import type { Preread, ConnectionSlot, AcceptDecision } from "../listener/pending-connection.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
-import type { ClientSocket, SocketOwner } from "../listener/carried-connection.ts";
-import { type ConnectionFacts, factsOf } from "../listener/connection-facts.ts";
-import { Front } from "../listener/front.ts";
-import { TlsEnds } from "../listener/tls-ends.ts";
+import type { ClientSocket, SocketOwner } from "../listener/loopback-tunnel.ts";
+import { type ConnectionInfo, connectionInfo } from "../listener/connection-info.ts";
+import { Acceptor } from "../listener/acceptor.ts";
+import { TlsTerminators } from "../listener/tls-terminators.ts";
 import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
 
-/** Whether something of the client must be read before TLS ends: the name that chooses, or a PROXY header. */
-export const needsFront = ({ plan, route }: StreamRouteRuntime): boolean =>
+/** Whether the gateway must read the client's first bytes before TLS: the server name or a PROXY header. */
+export const needsAcceptor = ({ plan, route }: StreamRouteRuntime): boolean =>
   plan.tls !== null &&
   (route.certificate_id === null || route.proxy_protocol_in || route.sni.length > 0);
 
@@ -16,73 +16,75 @@ export interface TerminatingPortOptions {
   readonly address: string;
   readonly port: number;
   readonly expectsProxy: boolean;
-  /** The route that is served at the port now; null when there is none. */
+  /** The live version's route at the port; null when there is none. */
   route(): StreamRouteRuntime | null;
   certificates(): CertificateIndex | null;
   /** Milliseconds. */
   prereadTimeout(): number;
-  /** Takes over a connection whose TLS has ended. */
-  accepted(socket: ClientSocket, facts: ConnectionFacts): SocketOwner;
+  /** Takes over a connection after its TLS handshake. */
+  accepted(socket: ClientSocket, info: ConnectionInfo): SocketOwner;
   refused(reason: string, address: string): void;
 }
 
-/** Limits are the route's, and counted where it is served. */
-const freeTicket: Ticket = { claim: () => null, leave() {} };
+/** The connection limits are those of the route; Streams counts them. */
+const UNCOUNTED: ConnectionSlot = { claim: () => null, release() {} };
 
 export class TerminatingPort {
   readonly #options: TerminatingPortOptions;
-  readonly #front: Front;
-  readonly #ends: TlsEnds;
+  readonly #acceptor: Acceptor;
+  readonly #terminators: TlsTerminators;
 
   /** Binds at once; throws the system's error. */
   constructor(options: TerminatingPortOptions) {
     this.#options = options;
     const { accepted, refused } = options;
-    this.#ends = new TlsEnds({
+    this.#terminators = new TlsTerminators({
       minVersion: "1.2",
       protocols: [],
       clientAuth: null,
       accepted,
       refused,
     });
-    this.#front = new Front({
+    this.#acceptor = new Acceptor({
       address: options.address,
       port: options.port,
       trusts: options.expectsProxy ? (address) => options.route()?.trusts(address) ?? false : null,
       readsHello: true,
       prereadTimeout: options.prereadTimeout,
-      admit: () => freeTicket,
-      settle: (arrival) => this.#settle(arrival),
+      admit: () => UNCOUNTED,
+      decide: (preread) => this.#decide(preread),
       refused,
     });
   }
 
-  /** Accepts no more; connections go on. Resolves when the last is gone. */
+  /** Stops accepting; connections go on. Resolves when the last one is closed. */
   async stop(): Promise<void> {
-    await this.#front.stop();
-    this.#ends.stop();
+    await this.#acceptor.stop();
+    this.#terminators.stop();
   }
 
-  /** Closes everything, once what is on its way has got out. */
+  /** Flushes what is under way and closes everything. */
   close(): Promise<void> {
-    return this.#front.close();
+    return this.#acceptor.close();
   }
 
-  /** Call it when certificates have changed: no server stays that presents one of the past. */
+  /** Call it when certificates have changed: closes the servers of replaced certificates. */
   update(): void {
     const names = this.#options.certificates();
     const fallback = this.#options.route()?.plan.tls;
-    this.#ends.keep((certificate) => certificate === fallback || names?.has(certificate) === true);
+    this.#terminators.closeUnused(
+      (certificate) => certificate === fallback || names?.has(certificate) === true,
+    );
   }
 
-  #settle(arrival: Arrival): Verdict {
+  #decide(preread: Preread): AcceptDecision {
     const route = this.#options.route();
-    const name = arrival.hello?.serverName ?? null;
-    if (route?.plan.tls == null) return { refusal: "no stream route is there any more" };
+    const name = preread.hello?.serverName ?? null;
+    if (route?.plan.tls == null) return { refusal: "the port has no stream route any more" };
     if (routeOfName([route], name) === null)
-      return { refusal: "no stream route takes the TLS name" };
+      return { refusal: "no stream route matches the TLS server name" };
     const own = route.route.certificate_id === null ? this.#options.certificates() : null;
-    const end = this.#ends.find(own?.find(name) ?? route.plan.tls);
-    return this.#front.carry(arrival, end, factsOf(arrival));
+    const terminator = this.#terminators.find(own?.find(name) ?? route.plan.tls);
+    return this.#acceptor.tunnel(preread, terminator, connectionInfo(preread));
   }
 }

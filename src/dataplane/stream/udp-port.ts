@@ -1,8 +1,8 @@
-// A UDP port of one worker: datagrams come in with their senders and go out to them; knows no session and no route.
+// A UDP port of one worker: receives and sends datagrams; knows no session and no route.
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { normalizeAddress } from "../../net/address.ts";
-import type { ClientEnd } from "./udp-session.ts";
+import type { ClientEndpoint } from "./udp-session.ts";
 
 export class UdpPort {
   readonly #socket: Socket;
@@ -11,18 +11,18 @@ export class UdpPort {
     this.#socket = socket;
   }
 
-  /** Binds beside the other workers: the system sends each client's datagrams to one of them. Rejects with its error. */
+  /** Binds with SO_REUSEPORT: the kernel sends each client's datagrams to one worker. Rejects with the system's error. */
   static open(
     at: { readonly address: string; readonly port: number },
-    received: (datagram: Buffer, client: ClientEnd) => void,
+    received: (datagram: Buffer, client: ClientEndpoint) => void,
   ): Promise<UdpPort> {
-    // Bun.udpSocket takes no reusePort.
+    // Bun.udpSocket has no reusePort.
     const socket = createSocket({ type: isIPv6(at.address) ? "udp6" : "udp4", reusePort: true });
     const { promise, resolve, reject } = Promise.withResolvers<UdpPort>();
     socket.once("error", reject);
     socket.bind({ address: at.address, port: at.port, exclusive: true }, () => {
       socket.off("error", reject);
-      // Reports of clients that are gone: their sessions end by themselves.
+      // ICMP errors of clients that are gone: their sessions time out.
       socket.on("error", () => {});
       socket.on("message", (datagram, { address, port }) => received(datagram, { address, port }));
       resolve(new UdpPort(socket));
@@ -30,8 +30,8 @@ export class UdpPort {
     return promise;
   }
 
-  send(datagram: Buffer, { address, port }: ClientEnd): void {
-    // What cannot be sent is lost, as datagrams are.
+  send(datagram: Buffer, { address, port }: ClientEndpoint): void {
+    // A datagram that cannot be sent is lost.
     this.#socket.send(datagram, port, address, () => {});
   }
 
@@ -40,6 +40,6 @@ export class UdpPort {
   }
 }
 
-/** The client's address as rules know it: an IPv4 client of an IPv6 socket by its own. */
+/** An IPv6 socket shows IPv4 clients in IPv6 notation. */
 export const plainAddress = (address: string): string =>
   address.includes(":") ? (normalizeAddress(address) ?? address) : address;

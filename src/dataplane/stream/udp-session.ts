@@ -1,4 +1,4 @@
-// One client of a UDP stream route: its own socket towards a target, and when it was last heard of; knows no listening port.
+// One client of a UDP stream route: its own socket to a target, and its last activity; knows no listening port.
 import type { udp } from "bun";
 import { isIP } from "node:net";
 import type { FailureText } from "../../shared-memory/target-health.ts";
@@ -6,37 +6,37 @@ import type { Address } from "../names/addresses.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { clientKey, type StreamRouteRuntime } from "./stream-runtime.ts";
 
-/** Where the client sends from. */
-export interface ClientEnd {
+/** The client's address and port. */
+export interface ClientEndpoint {
   readonly address: string;
   readonly port: number;
 }
 
 export interface UdpSessionOptions {
   readonly id: string;
-  readonly client: ClientEnd;
+  readonly client: ClientEndpoint;
   readonly route: StreamRouteRuntime;
   readonly service: ServiceRuntime;
   readonly now: number;
   /** Sends to the client. */
   reply(datagram: Buffer): void;
-  /** A datagram of the client was not passed on. */
+  /** A datagram of the client was dropped. */
   dropped(reason: string): void;
-  /** Called once, when it has ended. */
+  /** Called once. */
   closed(session: UdpSession): void;
 }
 
-/** Datagrams that may wait until the target's socket is open. */
-const MAX_WAITING = 16;
+/** Datagrams queued until the target's socket is open. */
+const MAX_QUEUED = 16;
 const UNREACHABLE: FailureText = "the target refused the connection";
 
 export class UdpSession {
   readonly id: string;
-  readonly client: ClientEnd;
+  readonly client: ClientEndpoint;
   readonly startedAt = Date.now();
-  /** The version whose settings hold; a new one that leads to the same place takes over. */
+  /** The version whose settings apply; replaced by a new version that leads to the same targets. */
   route: StreamRouteRuntime;
-  /** Why it was refused; null: it was not. */
+  /** The reason of a refusal; null: not refused. */
   refusal: string | null = null;
   bytesIn = 0;
   bytesOut = 0;
@@ -47,7 +47,7 @@ export class UdpSession {
   #socket: udp.ConnectedSocket<"buffer"> | null = null;
   #waiting: Buffer[] = [];
   #isClosed = false;
-  #hasAnswered = false;
+  #hasResponded = false;
   readonly #options: UdpSessionOptions;
 
   constructor(options: UdpSessionOptions) {
@@ -62,23 +62,23 @@ export class UdpSession {
     return this.#target;
   }
 
-  /** Chooses a target and opens a socket to it; datagrams that come meanwhile wait. */
+  /** Selects a target and opens a socket to it; datagrams queue meanwhile. */
   begin(): void {
     const { service, client } = this.#options;
     const { group } = service;
     const key = clientKey(service, client.address);
     for (;;) {
       const target = group.pick({ key, tried: this.#tried });
-      if (target === null) return this.#giveUp("no target is available");
+      if (target === null) return this.#refuse("no target is available");
       if (group.enter(target)) {
         this.#target = target;
         return this.#find(target);
       }
-      this.#triedAlso(target);
+      this.#markTried(target);
     }
   }
 
-  #triedAlso(target: TargetRuntime): void {
+  #markTried(target: TargetRuntime): void {
     this.#tried ??= new Set();
     this.#tried.add(target.id);
   }
@@ -99,20 +99,20 @@ export class UdpSession {
     const hostname = address.host;
     const target = this.#target;
     try {
-      if (address.unix !== null) throw new Error("UDP knows no unix sockets");
+      if (address.unix !== null) throw new Error("UDP does not support unix sockets");
       const socket = await Bun.udpSocket({
-        // Otherwise the socket is one for IPv4 and cannot be connected.
+        // Without it Bun opens an IPv4 socket, which cannot connect.
         ...(isIP(hostname) === 6 ? { hostname: "::" } : {}),
         connect: { hostname, port: address.port === 0 ? endpoint.port : address.port },
         socket: {
-          data: (_, datagram) => this.#answered(datagram),
-          error: (error: unknown) => this.#erred(error),
+          data: (_, datagram) => this.#targetSent(datagram),
+          error: (error: unknown) => this.#socketError(error),
         },
       });
       if (this.#isClosed || this.#target !== target) return socket.close();
       this.#socket = socket;
     } catch {
-      // Out of sockets, or no way to the address.
+      // Out of file descriptors, or no route to the address.
       if (this.#target !== target) return;
       endpoint.addresses.failed(address);
       return this.#failed(UNREACHABLE);
@@ -127,44 +127,44 @@ export class UdpSession {
     this.lastAt = now;
     this.bytesIn += datagram.length;
     if (this.#socket !== null) this.#send(datagram);
-    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(datagram);
+    else if (this.#waiting.length < MAX_QUEUED) this.#waiting.push(datagram);
     else this.#options.dropped("the target's socket is not open yet");
   }
 
   #send(datagram: Buffer): void {
     try {
       if (this.#socket?.send(datagram) === true) return;
-      this.#options.dropped("the system's buffer is full");
+      this.#options.dropped("the socket's send buffer is full");
     } catch (error) {
-      // A report about an earlier datagram may come out of this call.
-      if ((error as { code?: string }).code === "ECONNREFUSED") this.#erred(error);
-      else this.#options.dropped("the system refused it");
+      // An ICMP error of an earlier datagram.
+      if ((error as { code?: string }).code === "ECONNREFUSED") this.#socketError(error);
+      else this.#options.dropped("the kernel refused the datagram");
     }
   }
 
-  #answered(datagram: Buffer): void {
+  #targetSent(datagram: Buffer): void {
     const target = this.#target;
     if (target === null) return;
     this.lastAt = performance.now();
     this.bytesOut += datagram.length;
-    if (!this.#hasAnswered) {
-      this.#hasAnswered = true;
-      this.#options.service.group.passive.answered(target.row, 0);
+    if (!this.#hasResponded) {
+      this.#hasResponded = true;
+      this.#options.service.group.passive.responded(target.row, 0);
     }
     this.#options.reply(datagram);
   }
 
-  /** The system tells of ICMP messages here: nobody listens on the target's port, or there is no way to it. */
-  #erred(error: unknown): void {
+  /** ICMP errors: the target's port is closed, or there is no route to it. */
+  #socketError(error: unknown): void {
     const { code } = (error ?? {}) as { readonly code?: string };
     if (this.#isClosed || code === "EMSGSIZE") return;
     const target = this.#target;
     if (target !== null) this.#options.service.group.passive.failed(target.row, UNREACHABLE);
-    // What the client sends next begins a new session, with the target whose turn it is then.
+    // The client's next datagram begins a new session, with a newly selected target.
     this.close();
   }
 
-  /** Could not even be opened: another target may do. */
+  /** The target's socket could not be opened: tries another target. */
   #failed(failure: FailureText): void {
     const target = this.#target;
     if (target === null || this.#isClosed) return;
@@ -172,11 +172,11 @@ export class UdpSession {
     group.passive.failed(target.row, failure);
     group.leave(target);
     this.#target = null;
-    this.#triedAlso(target);
+    this.#markTried(target);
     this.begin();
   }
 
-  #giveUp(reason: string): void {
+  #refuse(reason: string): void {
     this.refusal = reason;
     this.#options.dropped(reason);
     this.close();

@@ -1,4 +1,4 @@
-// The UDP stream routes of one worker: ports, sessions by client, the clock that ends them; knows no HTTP.
+// The UDP stream routes of one worker: ports, sessions by client and their timeouts; knows no HTTP.
 import type { Issue } from "../../model/error.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
@@ -7,40 +7,40 @@ import type { ServiceRuntime } from "../service-runtime.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
 import {
   bindIssue,
-  formatEnd,
+  formatEndpoint,
   type StreamsOptions,
   type StreamVersion,
   pluginContextOf,
 } from "./streams.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { plainAddress, UdpPort } from "./udp-port.ts";
-import { type ClientEnd, UdpSession } from "./udp-session.ts";
+import { type ClientEndpoint, UdpSession } from "./udp-session.ts";
 
 export interface UdpVersion extends StreamVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
 }
 
 /** A session that is about to begin. */
-interface Opening {
+interface NewSession {
   readonly id: string;
-  readonly client: ClientEnd;
+  readonly client: ClientEndpoint;
   readonly route: StreamRouteRuntime;
   readonly service: ServiceRuntime;
 }
 
-/** A bound port and who sends to it. */
+/** A bound port and its sessions. */
 interface Bound {
   port: UdpPort | null;
   readonly sessions: Map<string, UdpSession>;
-  /** Null when no route leads here any more and the last sessions have some time to end. */
+  /** Null when the route was deleted and the last sessions drain. */
   route: StreamRouteRuntime | null;
 }
 
-/** Ports bound for a version that is not served yet, by key. */
+/** Ports bound for a version that is not active yet, by key. */
 export type OpenedUdpPorts = Map<string, Bound>;
 
-/** A session that was silent for so long when the worker stops is over: datagrams tell of no end. */
-const QUIET_MS = 1000;
+/** UDP has no FIN: when the worker stops, a session that is silent for this long is over. */
+const SILENT_MS = 1000;
 const TICK_MS = 1000;
 
 export class UdpStreams {
@@ -48,13 +48,13 @@ export class UdpStreams {
   readonly #ports = new Map<string, Bound>();
   readonly #sessions = new Map<string, UdpSession>();
   readonly #draining = new Map<UdpSession, number>();
-  /** Datagrams that were not passed on since the clock last told of them, by route and reason. */
+  /** Datagrams dropped since the last log line, by route and reason. */
   readonly #drops = new Map<string, Drop>();
-  /** Ports that a version in preparation counts on. */
-  #wanted: ReadonlySet<string> = new Set();
+  /** Ports that the version in preparation needs. */
+  #needed: ReadonlySet<string> = new Set();
   readonly #recorder: StreamRecorder;
   #live: UdpVersion | null = null;
-  #clock: Timer | null = null;
+  #timer: Timer | null = null;
   #count = 0;
   #isStopping = false;
 
@@ -63,12 +63,12 @@ export class UdpStreams {
     this.#recorder = new StreamRecorder(options.recorder, "udp");
   }
 
-  /** Binds what the version needs and is not bound yet. With issues nothing stays bound. */
+  /** Binds what the version needs and is not bound yet; nothing when there are issues. */
   async prepare(version: UdpVersion): Promise<{ opened: OpenedUdpPorts; issues: Issue[] }> {
     const opened: OpenedUdpPorts = new Map();
     const issues: Issue[] = [];
     const routes = routesByPort(version);
-    this.#wanted = new Set(routes.keys());
+    this.#needed = new Set(routes.keys());
     for (const [key, route] of routes) {
       if (this.#ports.has(key)) continue;
       const bound: Bound = { port: null, sessions: new Map(), route: null };
@@ -86,9 +86,9 @@ export class UdpStreams {
     return { opened, issues };
   }
 
-  /** Closes what `prepare` has bound for a version that is not served, and counts on no port for it any more. */
+  /** Closes what `prepare` has bound for a discarded version. */
   discard(opened: OpenedUdpPorts): void {
-    this.#wanted = new Set();
+    this.#needed = new Set();
     closePorts(opened);
   }
 
@@ -96,7 +96,7 @@ export class UdpStreams {
   activate(version: UdpVersion, opened: OpenedUdpPorts): void {
     const before = this.#live;
     this.#live = version;
-    this.#wanted = new Set();
+    this.#needed = new Set();
     for (const [key, bound] of opened) this.#ports.set(key, bound);
     if (before?.streamRoutes === version.streamRoutes && before.services === version.services)
       return;
@@ -104,12 +104,15 @@ export class UdpStreams {
     for (const [key, bound] of this.#ports) {
       bound.route = routes.get(key) ?? null;
       for (const session of bound.sessions.values()) this.#renew(session, bound.route);
-      const isClaimed = [...version.listeners.values()].some((plan) => usesUdp(plan, portOf(key)));
-      if (bound.route === null && (bound.sessions.size === 0 || isClaimed)) this.#close(key, bound);
+      const isUsedByListener = [...version.listeners.values()].some((plan) =>
+        usesUdp(plan, portOf(key)),
+      );
+      if (bound.route === null && (bound.sessions.size === 0 || isUsedByListener))
+        this.#close(key, bound);
     }
   }
 
-  /** A session of a route that leads to the same targets never notices a change; others get some time to end. */
+  /** Sessions whose route still leads to the same targets go on; the others drain. */
   #renew(session: UdpSession, next: StreamRouteRuntime | null): void {
     const service = this.#live?.services.get(next?.route.service_id ?? "");
     const target = session.target?.id;
@@ -121,23 +124,22 @@ export class UdpStreams {
       this.#draining.set(session, performance.now() + this.#drainMs);
   }
 
-  /** Milliseconds that sessions get to end by themselves. */
   get #drainMs(): number {
     return this.#live?.settings.limits.stream_drain_timeout ?? 0;
   }
 
-  /** Takes no new client. */
+  /** Accepts no new session. */
   stopAccepting(): void {
     this.#isStopping = true;
   }
 
-  /** Waits for sessions to fall silent; those that have not by then are cut and counted. */
+  /** Waits for sessions to fall silent and closes all; resolves with the number of those that were still active. */
   async drain(timeoutMs: number): Promise<number> {
     const end = performance.now() + Math.min(timeoutMs, this.#drainMs);
     const busy = () => {
       const now = performance.now();
       const all = [...this.#sessions.values()];
-      return all.filter((session) => now - session.lastAt < QUIET_MS).length;
+      return all.filter((session) => now - session.lastAt < SILENT_MS).length;
     };
     while (busy() > 0 && performance.now() < end) await Bun.sleep(20);
     const late = busy();
@@ -147,14 +149,14 @@ export class UdpStreams {
     return late;
   }
 
-  /** Those of one stream route. */
+  /** The sessions of one stream route. */
   list(routeId: string): StreamConnectionView[] {
     return [...this.#sessions.values()]
       .filter((session) => session.route.id === routeId)
       .map((session) => ({
         id: session.id,
         stream_route_id: routeId,
-        client: formatEnd(session.client),
+        client: formatEndpoint(session.client),
         target_id: session.target?.id ?? null,
         bytes_in: session.bytesIn,
         bytes_out: session.bytesOut,
@@ -162,24 +164,24 @@ export class UdpStreams {
       }));
   }
 
-  /** Ends a session; false when it is not one of this worker. */
+  /** Closes a session; false when it is not one of this worker. */
   kill(id: string): boolean {
     const session = this.#sessions.get(id);
     session?.close();
     return session !== undefined;
   }
 
-  #received(bound: Bound, datagram: Buffer, client: ClientEnd): void {
+  #received(bound: Bound, datagram: Buffer, client: ClientEndpoint): void {
     const key = `${client.address} ${client.port}`;
     const now = performance.now();
     const session = bound.sessions.get(key) ?? this.#open(bound, client, now);
     session?.sent(datagram, now);
   }
 
-  #open(bound: Bound, from: ClientEnd, now: number): UdpSession | null {
+  #open(bound: Bound, from: ClientEndpoint, now: number): UdpSession | null {
     const { route } = bound;
     const service = this.#live?.services.get(route?.route.service_id ?? "");
-    // Not served yet, not any more, or stopping.
+    // The route is not active yet or was deleted, or the worker stops.
     if (route === null || service === undefined || this.#isStopping) return null;
     const client = { address: plainAddress(from.address), port: from.port };
     if (!route.admits(client.address)) return this.#drop(route, "the address may not connect");
@@ -188,16 +190,16 @@ export class UdpStreams {
       return this.#drop(route, "too many sessions");
     const key = `${from.address} ${from.port}`;
     const id = `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`;
-    const plugins = this.#pluginContextOf({ id, client, route, service });
-    const refusal = plugins?.connect()?.reason ?? null;
-    if (refusal !== null) return this.#refuse(plugins, { route, refusal });
+    const pluginContext = this.#pluginContextOf({ id, client, route, service });
+    const refusal = pluginContext?.connect()?.reason ?? null;
+    if (refusal !== null) return this.#refuse(pluginContext, { route, refusal });
     const session = new UdpSession({
       ...{ id, client, route, service, now },
       reply: (datagram) => bound.port?.send(datagram, from),
       dropped: (reason) => void this.#drop(route, reason),
       closed: (gone) => {
         this.#recorder.ended(gone);
-        plugins?.end({
+        pluginContext?.end({
           bytesIn: gone.bytesIn,
           bytesOut: gone.bytesOut,
           durationMs: Date.now() - gone.startedAt,
@@ -212,24 +214,24 @@ export class UdpStreams {
     });
     bound.sessions.set(key, session);
     this.#sessions.set(session.id, session);
-    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     session.begin();
     return session;
   }
 
-  #pluginContextOf({ id, client, route, service }: Opening): StreamPluginContext | null {
+  #pluginContextOf({ id, client, route, service }: NewSession): StreamPluginContext | null {
     const named = { id: service.id, name: service.service.name };
-    const facts = { id, protocol: "udp", client, serverName: null, service: named } as const;
-    return pluginContextOf(facts, route, { version: this.#live, options: this.#options });
+    const info = { id, protocol: "udp", client, serverName: null, service: named } as const;
+    return pluginContextOf(info, route, { version: this.#live, options: this.#options });
   }
 
-  /** A plugin does not want the client. */
+  /** A plugin has refused the client. */
   #refuse(
-    plugins: StreamPluginContext | null,
+    pluginContext: StreamPluginContext | null,
     { route, refusal }: { readonly route: StreamRouteRuntime; readonly refusal: string },
   ): null {
     this.#options.board.leave(route.row, this.#options.worker);
-    plugins?.end({ bytesIn: 0, bytesOut: 0, durationMs: 0, targetId: null, refusal });
+    pluginContext?.end({ bytesIn: 0, bytesOut: 0, durationMs: 0, targetId: null, refusal });
     return this.#drop(route, refusal);
   }
 
@@ -241,13 +243,13 @@ export class UdpStreams {
     return false;
   }
 
-  /** Counted, and told about once a second: a flood must not fill the log. */
+  /** Counts a drop; `#tick` logs drops once a second, so that a flood does not fill the log. */
   #drop(route: StreamRouteRuntime, reason: string): null {
     const key = `${route.id} ${reason}`;
     const drop = this.#drops.get(key);
     if (drop === undefined) this.#drops.set(key, { route: route.route.name, reason, count: 1 });
     else drop.count++;
-    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
     return null;
   }
 
@@ -258,14 +260,14 @@ export class UdpStreams {
       else this.#recorder.moved(session);
     for (const [session, until] of this.#draining) if (now >= until) session.close();
     for (const [key, bound] of this.#ports)
-      if (bound.route === null && bound.sessions.size === 0 && !this.#wanted.has(key))
+      if (bound.route === null && bound.sessions.size === 0 && !this.#needed.has(key))
         this.#close(key, bound);
     for (const { route, reason, count } of this.#drops.values())
       this.#options.refused(reason, { route, datagrams: count });
     this.#drops.clear();
-    if (this.#sessions.size > 0 || this.#clock === null) return;
-    clearInterval(this.#clock);
-    this.#clock = null;
+    if (this.#sessions.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
   }
 
   #close(key: string, bound: Bound): void {
@@ -297,7 +299,7 @@ function routesByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteR
 
 const portOf = (key: string) => Number(key.slice(key.lastIndexOf(" ") + 1));
 
-/** Everything about a route that its sessions would notice. */
+/** The fields of a route that affect its sessions. */
 function trafficOf({ route: { service_id: service, allow, deny } }: StreamRouteRuntime): string {
   return JSON.stringify([service, allow, deny]);
 }

@@ -11,7 +11,7 @@ const MAX_LINE_BYTES = 4096;
 type State =
   "size" | "extension" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "trailer-lf";
 
-/** Takes the bytes as they come and hands out the content. Trailers are read and dropped: Bun.serve cannot send them. */
+/** Accepts bytes in any pieces. Parses and drops trailers, because Bun.serve cannot send them. */
 export class ChunkedDecoder {
   /** True once the last chunk and the trailer section have been read. */
   done = false;
@@ -22,7 +22,7 @@ export class ChunkedDecoder {
   #trailerLine = 0;
 
   /**
-   * Decodes `bytes`, calling `out` with each piece of content. Returns how many bytes belong to the body; fewer than given
+   * Decodes `bytes`, calling `out` with each piece of content. Returns the number of bytes of the body; fewer than given
    * means that something follows it. Throws ResponseSyntaxError.
    */
   push(bytes: Buffer, out: (piece: Buffer) => void): number {
@@ -95,8 +95,8 @@ export class ChunkedDecoder {
     else throw bad();
   }
 
-  #expect(byte: number, wanted: number): void {
-    if (byte !== wanted) throw bad();
+  #expect(byte: number, expected: number): void {
+    if (byte !== expected) throw bad();
   }
 }
 

@@ -10,52 +10,52 @@ import { tlsBroken, tlsFailure } from "./tls-failure.ts";
 export interface ConnectionHandler {
   connected(): void;
   received(chunk: Buffer): void;
-  /** All that was held back has been written. */
+  /** All buffered bytes have been written. */
   drained(): void;
   /**
-   * The peer closed, or the connection failed. Called once; nothing follows. `isReset`: it broke instead of being closed, so
-   * what has arrived may not be all that was sent.
+   * The peer closed, or the connection failed. Called once; nothing follows. `isReset`: it was reset, so
+   * bytes may be missing.
    */
   ended(error: ProxyError | null, isReset: boolean): void;
 }
 
-/** Where a connection comes from and goes back to. */
+/** The pool of a connection. */
 export interface ConnectionOwner {
-  /** Its user is done with it, and it is in working order. */
+  /** The handler is done with it, and it can be reused. */
   release(connection: UpstreamConnection): void;
-  /** It has ended, whenever and however. Called once. */
+  /** The connection has closed. Called once. */
   closed(connection: UpstreamConnection): void;
 }
 
 type State = "connecting" | "open" | "closed";
 
-/** An address that has not accepted after so long is not waited for alone. */
-const SLOW_MS = 1000;
+/** After this time without a connection the next address is dialed as well. */
+const NEXT_DIAL_MS = 1000;
 
-/** A socket with one user at a time. Writes never block: what the system does not take is kept and sent on `drain`. */
+/** A socket with one handler at a time. Writes never block: bytes that the kernel does not accept are buffered until `drain`. */
 export class UpstreamConnection implements DialOwner, SocketOwner {
-  /** Requests that were begun on this connection. */
+  /** Requests started on this connection. */
   requests = 0;
-  /** When it was last given back, in the worker's milliseconds. */
+  /** When it was last released, in the worker's milliseconds. */
   idleSince = 0;
   #state: State = "connecting";
   #socket: Socket<SocketOwner> | null = null;
-  #user: ConnectionHandler | null = null;
+  #handler: ConnectionHandler | null = null;
   #held: Buffer | null = null;
   #endsWhenWritten = false;
-  /** Where it leads to; null until it got there. */
+  /** The connected address; null while connecting. */
   #address: Address | null = null;
   /** Addresses that were tried. */
   #tried: Set<Address> | null = null;
-  /** How many of those have not failed yet. */
+  /** Dials that have not failed yet. */
   #dials = 0;
   #slowTimer: Timer | null = null;
-  /** Takes back the wait for the first address. */
+  /** Cancels the wait for name resolution. */
   #stopWaiting: (() => void) | null = null;
   readonly #endpoint: Endpoint;
   readonly #owner: ConnectionOwner;
 
-  /** Starts to connect; attach a user in the same turn to hear the outcome.  */
+  /** Starts to connect; attach a handler in the same turn to get the outcome. */
   constructor(endpoint: Endpoint, owner: ConnectionOwner) {
     this.#endpoint = endpoint;
     this.#owner = owner;
@@ -64,11 +64,11 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.#stopWaiting = addresses.whenFound(() => {
       if (this.#state === "connecting" && !this.#dial()) this.failed(failures.dns());
     });
-    // Nobody is attached yet.
+    // Deferred, because no handler is attached yet.
     if (this.#stopWaiting === null) queueMicrotask(() => this.failed(failures.dns()));
   }
 
-  /** Tries the next address; false when there is none that was not tried. */
+  /** Dials the next address; false when all were tried. */
   #dial(): boolean {
     const { addresses, hostname, port, tls } = this.#endpoint;
     const address = addresses.next(this.#tried);
@@ -79,7 +79,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
       this.#tried ??= new Set();
       this.#tried.add(address);
       if (addresses.size > this.#tried.size)
-        this.#slowTimer = setTimeout(() => this.#tooSlow(address), SLOW_MS);
+        this.#slowTimer = setTimeout(() => this.#tooSlow(address), NEXT_DIAL_MS);
     }
     dial.begin({
       port: port === 0 ? address.port : port,
@@ -88,13 +88,13 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     return true;
   }
 
-  /** Others may be faster; should this one answer first after all, it is taken. */
+  /** Dials the next address too; the first one to accept wins. */
   #tooSlow(address: Address): void {
     this.#endpoint.addresses.failed(address);
     this.#dial();
   }
 
-  /** Where it leads to; null until it got there. */
+  /** The connected address; null while connecting. */
   get address(): Address | null {
     return this.#address;
   }
@@ -103,33 +103,33 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     return this.#state === "open";
   }
 
-  /** True while bytes wait for the system to take them. */
+  /** Whether bytes are buffered. */
   get isHolding(): boolean {
     return this.#held !== null;
   }
 
-  /** Bytes that wait for the system to take them. */
+  /** Buffered bytes. */
   get heldBytes(): number {
     return this.#held?.length ?? 0;
   }
 
-  /** Gives the connection to its next user. */
-  attach(user: ConnectionHandler): void {
-    this.#user = user;
+  /** Sets the next handler. */
+  attach(handler: ConnectionHandler): void {
+    this.#handler = handler;
   }
 
-  /** Returns it to where it came from, for the next request. */
-  giveBack(): void {
-    this.#user = null;
+  /** Returns the connection to its pool. */
+  release(): void {
+    this.#handler = null;
     this.#owner.release(this);
   }
 
-  /** Leaves the connection without a user: anything that arrives then ends it. */
+  /** Removes the handler: any byte that arrives then closes the connection. */
   detach(): void {
-    this.#user = null;
+    this.#handler = null;
   }
 
-  /** Writes text whose characters are bytes (latin1). False: some of it is held back, wait for `drained`. */
+  /** Writes latin1 text. False: some of it is buffered, wait for `drained`. */
   writeText(text: string): boolean {
     const socket = this.#socket;
     if (socket === null || this.#held !== null) return this.#hold(Buffer.from(text, "latin1"));
@@ -141,7 +141,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     return this.#hold(Buffer.from(text.slice(written), "latin1"));
   }
 
-  /** Writes bytes. False: some are held back, wait for `drained`. The caller must not change them afterwards. */
+  /** Writes bytes. False: some are buffered, wait for `drained`. The caller must not change them afterwards. */
   write(bytes: Uint8Array): boolean {
     const socket = this.#socket;
     if (socket === null || this.#held !== null)
@@ -162,21 +162,21 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.#socket?.resume();
   }
 
-  /** Tells the peer, after all that was written, that nothing more follows; what it still sends is received. */
+  /** Sends FIN after all written bytes; the read side stays open. */
   endWriting(): void {
     if (this.#endsWhenWritten) return;
     this.#endsWhenWritten = true;
     if (this.#held === null) this.#socket?.shutdown();
   }
 
-  /** Ends it now; the user hears nothing of it. */
+  /** Closes the connection without calling the handler. */
   destroy(): void {
     if (this.#state === "closed") return;
     this.#close();
     this.#socket?.terminate();
   }
 
-  #endDialling(): void {
+  #stopDialing(): void {
     if (this.#slowTimer !== null) clearTimeout(this.#slowTimer);
     this.#slowTimer = null;
     this.#stopWaiting?.();
@@ -189,40 +189,40 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   }
 
   #close(): ConnectionHandler | null {
-    const user = this.#user;
-    this.#endDialling();
+    const handler = this.#handler;
+    this.#stopDialing();
     this.#state = "closed";
-    this.#user = null;
+    this.#handler = null;
     this.#held = null;
     this.#owner.closed(this);
-    return user;
+    return handler;
   }
 
-  // What a dial tells.
+  // Events of a dial.
 
-  dialled(socket: Socket<SocketOwner>, address: Address): boolean {
+  onDialed(socket: Socket<SocketOwner>, address: Address): boolean {
     if (this.#state !== "connecting" || this.#socket !== null) return false;
-    this.#endDialling();
+    this.#stopDialing();
     this.#socket = socket;
     this.#address = address;
     if (this.#endpoint.tls === null) this.#ready();
     return true;
   }
 
-  dialFailed(address: Address, error: ProxyError): void {
+  onDialFailed(address: Address, error: ProxyError): void {
     this.#dials--;
     this.#endpoint.addresses.failed(address);
     if (this.#state !== "connecting" || this.#socket !== null) return;
     if (this.#slowTimer !== null) clearTimeout(this.#slowTimer);
     this.#slowTimer = null;
     if (this.#tried !== null && this.#dial()) return;
-    // An address that is slow may still accept.
+    // Another dial may still succeed.
     if (this.#dials === 0) this.failed(error);
   }
 
-  // What the socket tells.
+  // Events of the socket.
 
-  handshaken(isAuthorized: boolean, error: Error | null): void {
+  onHandshake(isAuthorized: boolean, error: Error | null): void {
     const failure = isAuthorized ? null : tlsFailure(error);
     const isVerified = this.#endpoint.tls?.rejectUnauthorized !== false;
     if (failure === null || (failure.token === "tls_certificate_error" && !isVerified))
@@ -232,7 +232,7 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   #ready(): void {
     this.#state = "open";
-    this.#user?.connected();
+    this.#handler?.connected();
   }
 
   broken(error: Error): void {
@@ -251,9 +251,9 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
 
   received(chunk: Buffer): void {
     if (this.#state === "closed") return;
-    // Nobody asked: a kept connection on which the target speaks first cannot be trusted with a request.
-    if (this.#user === null) this.destroy();
-    else this.#user.received(chunk);
+    // Bytes without a request: an idle connection on which the target speaks first must not be reused.
+    if (this.#handler === null) this.destroy();
+    else this.#handler.received(chunk);
   }
 
   flush(): void {
@@ -262,29 +262,29 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
     this.#held = null;
     if (!this.write(held)) return;
     if (this.#endsWhenWritten) this.#socket.shutdown();
-    this.#user?.drained();
+    this.#handler?.drained();
   }
 }
 
 /** What handles the events of a socket. */
 interface SocketOwner {
-  handshaken(isAuthorized: boolean, error: Error | null): void;
+  onHandshake(isAuthorized: boolean, error: Error | null): void;
   received(chunk: Buffer): void;
-  /** There is room for what is held back. */
+  /** The socket is writable again. */
   flush(): void;
   /** The system or TLS reports an error; `ended` may follow. */
   broken(error: Error): void;
   ended(isReset: boolean): void;
 }
 
-/** What a socket is dialled for. */
+/** The owner of a dial. */
 interface DialOwner extends SocketOwner {
-  /** The address has accepted. False: the socket is not wanted any more. */
-  dialled(socket: Socket<SocketOwner>, address: Address): boolean;
-  dialFailed(address: Address, error: ProxyError): void;
+  /** The address has accepted. False: the owner does not need the socket any more. */
+  onDialed(socket: Socket<SocketOwner>, address: Address): boolean;
+  onDialFailed(address: Address, error: ProxyError): void;
 }
 
-/** One try to reach one address. Stands in for the owner until the address has accepted. */
+/** One connection attempt to one address; owns the socket until the address accepts. */
 class Dial implements SocketOwner {
   readonly #address: Address;
   readonly #owner: DialOwner;
@@ -310,7 +310,7 @@ class Dial implements SocketOwner {
           : Bun.connect<SocketOwner>({ unix, ...common } as UnixSocketOptions<SocketOwner>);
       opening.catch((error: unknown) => this.#fail(failures.refused(error)));
     } catch (error) {
-      // Settings that TLS does not take, such as certificates to trust that are none.
+      // TLS settings that Bun rejects, such as an invalid CA bundle.
       queueMicrotask(() => this.#fail(failures.tlsSettings(error)));
     }
   }
@@ -318,21 +318,21 @@ class Dial implements SocketOwner {
   #fail(error: ProxyError): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#owner.dialFailed(this.#address, error);
+    this.#owner.onDialFailed(this.#address, error);
   }
 
   opened(socket: Socket<SocketOwner>): void {
     this.#isOver = true;
     socket.data = this.#owner;
     socket.setNoDelay(true);
-    if (this.#owner.dialled(socket, this.#address)) return;
+    if (this.#owner.onDialed(socket, this.#address)) return;
     socket.data = this;
     socket.terminate();
   }
 
-  // A socket that is not wanted any more.
+  // Events of an unneeded socket.
 
-  handshaken(): void {}
+  onHandshake(): void {}
 
   received(): void {}
 
@@ -364,11 +364,11 @@ const plainHandlers: SocketHandler<SocketOwner> = {
 const tlsHandlers: SocketHandler<SocketOwner> = {
   ...plainHandlers,
   handshake(socket, isAuthorized, error) {
-    socket.data.handshaken(isAuthorized, error);
+    socket.data.onHandshake(isAuthorized, error);
   },
 };
 
-/** The name that is asked for and verified; an address is verified as one. */
+/** Sets SNI and the name to verify; an IP address is verified as such. */
 function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {
   return isIP(hostname) === 0 ? { ...tls, serverName: hostname } : tls;
 }

@@ -1,11 +1,10 @@
-// Where connections to a target lead, as plain data; knows no socket.
+// How to connect to a target, as plain data; knows no socket.
 import type { Addresses } from "../names/addresses.ts";
 
-/** Where a connection leads. */
 export interface Endpoint {
-  /** The target's name or address; over TLS the name that its certificate must be for, unless another one is given. */
+  /** The target's name or address; also the name to verify over TLS, unless `serverName` is set. */
   readonly hostname: string;
-  /** 0: as the addresses say. */
+  /** 0: the port of the resolved address. */
   readonly port: number;
   readonly addresses: Addresses;
   /** Null for plain TCP. */
@@ -14,7 +13,7 @@ export interface Endpoint {
     readonly ca?: string;
     readonly serverName?: string;
     readonly minVersion: number;
-    /** PEM chain and key to show to the target. */
+    /** Client certificate for the target: PEM chain and key. */
     readonly cert?: string;
     readonly key?: string;
   } | null;

@@ -14,11 +14,11 @@ export interface ExchangeTimeouts {
 }
 
 /**
- * Whose request it is. `onHead` runs once, then `onContent` and one `onFinished`, or `onFailed` at any time; nothing after
+ * The owner of the request. `onHead` runs once, then `onContent` and one `onFinished`, or `onFailed` at any time; nothing after
  * those two.
  */
 export interface ExchangeOwner {
-  /** Request line and fields with the empty line, one character a byte; asked for once. */
+  /** Request line and header fields with the empty line, latin1; called once. */
   requestHead(): string;
   readonly body: RequestBody | null;
   readonly timeouts: ExchangeTimeouts;
@@ -27,19 +27,19 @@ export interface ExchangeOwner {
   /** The head has arrived. Throws when the fields are not valid. */
   onHead(head: ResponseHead): void;
   onContent(chunk: Buffer): void;
-  /** All that has arrived was handed on, and the response is not complete. */
+  /** Everything received was reported, and the response is not complete. */
   onWaiting(): void;
   onFinished(): void;
   onFailed(error: ProxyError): void;
   /**
-   * The target sent 101: the exchange is over, and the connection with the bytes behind the head belongs to the owner.
-   * Only an owner that asked for an upgrade has it.
+   * The target sent 101: the exchange ends, and the connection with the bytes behind the head belongs to the owner.
+   * Only for owners that request an upgrade.
    */
   onUpgraded?(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void;
 }
 
 export interface ExchangeSubject {
-  /** As it goes upstream. */
+  /** The method sent upstream. */
   readonly upstreamMethod: string;
   readonly generation: { readonly maxResponseHeadBytes: number };
   connectedAt: number;
@@ -52,11 +52,11 @@ const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
 
-/** Interim responses (RFC 9110 section 15.2) that one exchange takes, and the bytes of all of them. */
+/** Limits of interim responses (RFC 9110 section 15.2) per exchange, in number and bytes. */
 const MAX_INTERIM_RESPONSES = 8;
 const MAX_INTERIM_BYTES = 65_536;
 
-/** Drives one attempt. The owner's clock calls `tick`; timeouts need no timer of their own. */
+/** Drives one attempt. The owner calls `tick`; timeouts need no timer of their own. */
 export class Exchange implements ConnectionHandler {
   /** True once a byte of the request may have reached the target. */
   isSent = false;
@@ -64,7 +64,7 @@ export class Exchange implements ConnectionHandler {
   readonly #owner: ExchangeOwner;
   readonly #timeouts: ExchangeTimeouts;
   readonly #body: RequestBody | null;
-  /** Of the target that the request goes to. */
+  /** The target's cache. */
   readonly #heads: HeadCache;
   readonly #isReused: boolean;
   #phase: Phase = "connecting";
@@ -74,13 +74,13 @@ export class Exchange implements ConnectionHandler {
   #remaining = 0;
   #decoder: ChunkedDecoder | null = null;
   #bodyIsSent: boolean;
-  /** Above 0, the target has begun with the request. */
+  /** Above 0: the target has begun to process the request. */
   #interimResponses = 0;
   #interimBytes = 0;
   #isPaused = false;
   #now = 0;
 
-  /** Takes a connection that may still be connecting. Nothing happens before `start`, so that the owner knows the exchange first. */
+  /** `connection` may still be connecting. Nothing happens before `start`. */
   constructor(connection: UpstreamConnection, heads: HeadCache, owner: ExchangeOwner) {
     this.#connection = connection;
     this.#heads = heads;
@@ -104,7 +104,7 @@ export class Exchange implements ConnectionHandler {
     if (this.#phase !== "connecting") return;
     this.#phase = "sending";
     this.isSent = true;
-    // A connection that was kept is there at once: no need to look at the clock.
+    // A reused connection is open at once: saves reading the time.
     if (!this.#isReused) this.#owner.request.connectedAt = performance.now();
     const head = this.#owner.requestHead();
     if (this.#body === null) {
@@ -115,7 +115,7 @@ export class Exchange implements ConnectionHandler {
     this.#sendBody(head, this.#body);
   }
 
-  /** Like everything here that needs a closure, by itself: where it stood, each request would make room for what it holds. */
+  /** A method of its own: inlined, its closure would be allocated for each request. */
   #sendBody(head: string, body: RequestBody): void {
     this.#deadline = after(this.#now, this.#timeouts.write);
     body.sendTo(head, this.#connection, (error) => this.#bodyEnded(error));
@@ -177,7 +177,7 @@ export class Exchange implements ConnectionHandler {
   /** A malformed response ends the connection and the exchange. */
   refuse(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
-    // The Headers object did not take a name or a value.
+    // Headers has rejected a name or a value.
     else if (error instanceof TypeError || error instanceof RangeError)
       this.#fail({
         ...failures.protocol("the target sent a header field that is not valid"),
@@ -191,7 +191,7 @@ export class Exchange implements ConnectionHandler {
     const heads = this.#heads;
     const { upstreamMethod, generation } = this.#owner.request;
     const { maxResponseHeadBytes: maxHeadBytes } = generation;
-    // One piece of text for finding the end and for parsing: most heads are as long as the last one, or shorter than this.
+    // One string to find the end and to parse: most heads are as long as the last one, or shorter than USUAL_HEAD_BYTES.
     let text = bytes.toString(
       "latin1",
       0,
@@ -208,7 +208,7 @@ export class Exchange implements ConnectionHandler {
       return;
     }
     if (end < 0) {
-      // A target that ends lines with LF alone would be waited for until its time is over.
+      // Otherwise a target that ends lines with LF alone would run into the timeout.
       if (text.indexOf("\n\n") >= 0)
         throw new ResponseSyntaxError("the target's lines do not end in CRLF");
       this.#received = bytes;
@@ -221,7 +221,7 @@ export class Exchange implements ConnectionHandler {
     );
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
-    if (head.status >= 200) this.#takeHead(head, rest);
+    if (head.status >= 200) this.#finalHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
     else this.#skipInterim(size, rest);
   }
@@ -235,7 +235,7 @@ export class Exchange implements ConnectionHandler {
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
-    // An upgrade that nobody asked for would turn the connection into something that we do not read as HTTP.
+    // Without a request for it, an upgrade would turn the connection into something other than HTTP.
     if (this.#owner.onUpgraded === undefined)
       throw new ResponseSyntaxError("the target switched protocols without being asked");
     this.#phase = "done";
@@ -243,7 +243,7 @@ export class Exchange implements ConnectionHandler {
     this.#owner.onUpgraded(head, this.#connection, rest);
   }
 
-  #takeHead(head: ResponseHead, rest: Buffer): void {
+  #finalHead(head: ResponseHead, rest: Buffer): void {
     this.#head = head;
     this.#phase = "reading";
     this.#deadline = after(this.#now, this.#timeouts.read);
@@ -252,14 +252,15 @@ export class Exchange implements ConnectionHandler {
     this.#owner.onHead(head);
     if (this.#isDone()) return;
     if (head.framing === "none" || head.length === 0) {
-      if (rest.length > 0) throw new ResponseSyntaxError("the target sent bytes after its answer");
+      if (rest.length > 0)
+        throw new ResponseSyntaxError("the target sent bytes after its response");
       this.#finish();
     } else if (rest.length > 0) {
       this.#bodyBytes(rest);
     }
   }
 
-  /** Whether the owner has ended it meanwhile. */
+  /** Whether the owner has ended the exchange in a callback. */
   #isDone(): boolean {
     return this.#phase === "done";
   }
@@ -283,21 +284,21 @@ export class Exchange implements ConnectionHandler {
   #decode(decoder: ChunkedDecoder, chunk: Buffer): void {
     const used = decoder.push(chunk, (piece) => this.#owner.onContent(piece));
     if (used < chunk.length)
-      throw new ResponseSyntaxError("the target sent bytes after its answer");
+      throw new ResponseSyntaxError("the target sent bytes after its response");
     if (decoder.done) this.#finish();
   }
 
-  /** The response is complete: the connection is kept when both sides allow it. */
+  /** The response is complete: the connection returns to the pool when both sides allow it. */
   #finish(): void {
     const connection = this.#connection;
-    // An answer that came before the whole request was read leaves bytes in between that nobody can place.
+    // After a response to an incomplete request the rest of the body would be parsed as the next request.
     const mayKeep = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
     this.#owner.onFinished();
     this.#phase = "done";
     if (!this.#bodyIsSent) this.#body?.cancel();
     if (this.#isPaused) connection.resume();
     connection.detach();
-    if (mayKeep) connection.giveBack();
+    if (mayKeep) connection.release();
     else connection.destroy();
   }
 
@@ -332,17 +333,17 @@ export class Exchange implements ConnectionHandler {
     this.#owner.onFailed(error);
   }
 
-  /** Ends the exchange from outside: the client went away, or the whole took too long. */
+  /** Aborts the exchange: the client went away, or a timeout of the request has passed. */
   abort(): void {
     if (this.#phase === "done") return;
     this.#phase = "done";
-    // A body of which nothing was read goes with the next attempt.
+    // An unread body goes with the next attempt.
     if (this.isSent) this.#body?.cancel();
     this.#connection.detach();
     this.#connection.destroy();
   }
 
-  /** Stops reading while the client does not take what is there; the read time-out stands still. */
+  /** Stops reading while the client does not read; suspends the read timeout. */
   pause(): void {
     if (this.#isPaused || this.#phase === "done") return;
     this.#isPaused = true;

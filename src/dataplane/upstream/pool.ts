@@ -1,17 +1,17 @@
-// The connections to one target: kept ones are used again, latest first; knows no HTTP.
+// The connection pool of one target, last in, first out; knows no HTTP.
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 export interface PoolOptions {
-  /** Idle connections kept. */
+  /** Idle connections in the pool. */
   readonly size: number;
-  /** Milliseconds an idle connection is kept. */
+  /** Milliseconds before an idle connection is closed. */
   readonly idleTimeout: number;
-  /** Requests on one connection; 0 for no limit. */
+  /** Requests per connection; 0: no limit. */
   readonly maxRequests: number;
 }
 
-/** A connection that nobody needed for so long is not part of a busy moment. */
+/** Connections beyond `size` are closed after being idle for this long. */
 const SURPLUS_MS = 1000;
 
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
@@ -22,7 +22,7 @@ export class ConnectionPool implements ConnectionOwner {
   readonly #idle: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   #isClosed = false;
-  /** Of the addresses, when the idle connections were last looked through. */
+  /** `addresses.version` when idle connections were last checked against it. */
   #version = 0;
 
   constructor(endpoint: Endpoint, options: PoolOptions, now: () => number) {
@@ -31,7 +31,7 @@ export class ConnectionPool implements ConnectionOwner {
     this.#now = now;
   }
 
-  /** Connections that exist, busy and idle. */
+  /** Connections, busy and idle. */
   get size(): number {
     return this.#all.size;
   }
@@ -40,17 +40,17 @@ export class ConnectionPool implements ConnectionOwner {
     return this.#idle.length;
   }
 
-  /** A connection for one request: a kept one when there is one and `fresh` is false. */
+  /** A connection for one request: an idle one if there is one, unless `fresh`. */
   acquire(fresh = false): UpstreamConnection {
     if (this.endpoint.addresses.version !== this.#version) this.#closeGone();
-    const kept = fresh ? undefined : this.#idle.pop();
-    if (kept !== undefined) return kept;
+    const idle = fresh ? undefined : this.#idle.pop();
+    if (idle !== undefined) return idle;
     const connection = new UpstreamConnection(this.endpoint, this);
     this.#all.add(connection);
     return connection;
   }
 
-  /** Other limits, from a new version of the service. */
+  /** Sets the options of a new version of the service. */
   configure(options: PoolOptions): void {
     this.#options = options;
   }
@@ -66,7 +66,7 @@ export class ConnectionPool implements ConnectionOwner {
     this.#idle.push(connection);
   }
 
-  /** Whether it leads to an address that the target has no more. */
+  /** Whether the target no longer has the connection's address. */
   #isGone({ address }: UpstreamConnection): boolean {
     if (this.endpoint.addresses.isFixed) return false;
     return address !== null && !this.endpoint.addresses.has(address);
@@ -84,15 +84,15 @@ export class ConnectionPool implements ConnectionOwner {
   }
 
   /**
-   * Closes what has been idle for too long, and what is too many; call about once a second. Not at once: under load more
-   * than `size` requests end together and as many begin a moment later, and each would pay for a connection of its own.
+   * Closes connections that were idle for too long or exceed the pool's size; call about once a second. Not in `release`: under load more
+   * than `size` requests end together and as many begin a moment later, each of which would open a connection.
    */
   sweep(now: number): void {
     const { addresses } = this.endpoint;
     addresses.sweep(now);
     if (addresses.version !== this.#version) this.#closeGone();
     const { idleTimeout, size } = this.#options;
-    // The longest idle ones are at the front.
+    // The longest idle ones come first.
     for (let oldest = this.#idle[0]; oldest !== undefined; oldest = this.#idle[0]) {
       const idleMs = now - oldest.idleSince;
       const isSurplus = this.#idle.length > size && idleMs >= SURPLUS_MS;

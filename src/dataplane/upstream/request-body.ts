@@ -1,38 +1,38 @@
-// Carries the client's request body to the target with back-pressure; knows no response.
+// Forwards the request body to the target with back-pressure; knows no response.
 import type { BodySource, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
-import { passedOn } from "../buffer-release.ts";
+import { bufferRelease } from "../buffer-release.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
-/** Bodies up to this size go out in one write with the head. */
+/** Bodies up to this size are sent in one write with the head. */
 const JOIN_BYTES = 16_384;
 
 export interface RequestBodyOptions {
-  /** Null when all of it is there already, as `bytes`. */
+  /** Null when `bytes` holds the whole body. */
   readonly client: ClientBody | null;
-  /** In the place of what the client sends, where plugins pass it on; they may hold on to its pieces. */
+  /** The body as plugins pass it on, instead of the client's; plugins may still hold its pieces. */
   readonly piped: ReadableStream<Uint8Array> | null;
   readonly bytes: Uint8Array | null;
-  /** Declared length, -1 when unknown: then it goes out chunked. */
+  /** Declared length; -1: unknown, sent chunked. */
   readonly length: number;
-  /** More bytes than this are refused with 413; 0 for no limit. */
+  /** Beyond it the gateway responds with 413; 0: no limit. */
   readonly maxBytes: number;
   /** The worker's milliseconds. */
   readonly now: () => number;
 }
 
 /**
- * One pass over the body. It can be sent again as long as nothing of it was read, or when it was short enough to be kept;
- * every other one is gone once it was begun.
+ * One pass over the body. It can be sent again as long as nothing of it was read, or when it was short enough to be
+ * buffered.
  */
 export class RequestBody {
   #isBegun = false;
-  /** A short body that was read to its end. */
-  #kept: Uint8Array | null = null;
-  /** Bytes taken from the client. */
+  /** A short body that was read completely. */
+  #buffered: Uint8Array | null = null;
+  /** Bytes read from the client. */
   bytes = 0;
   readonly #options: RequestBodyOptions;
-  /** What is read, once it is. */
+  /** Null before the first read. */
   #source: BodySource | null = null;
   #wakeUp: (() => void) | null = null;
   #waitsFor: "client" | "target" | null = null;
@@ -41,11 +41,11 @@ export class RequestBody {
 
   constructor(options: RequestBodyOptions) {
     this.#options = options;
-    this.#kept = options.bytes;
-    this.bytes = this.#kept?.byteLength ?? 0;
+    this.#buffered = options.bytes;
+    this.bytes = this.#buffered?.byteLength ?? 0;
   }
 
-  /** Sends the head and then the body; `done` hears null when all was handed to the socket. */
+  /** Sends head and body; calls `done` with null when everything was written to the socket. */
   sendTo(
     head: string,
     connection: UpstreamConnection,
@@ -57,8 +57,8 @@ export class RequestBody {
   }
 
   async #run(head: string, connection: UpstreamConnection): Promise<ProxyError | null> {
-    if (this.#kept !== null) {
-      await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#kept]));
+    if (this.#buffered !== null) {
+      await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#buffered]));
       return null;
     }
     const { client, length, maxBytes, piped } = this.#options;
@@ -68,7 +68,7 @@ export class RequestBody {
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
-    // A long or open-ended body must not hold the head back; a short one saves a system call by going with it.
+    // A long or open-ended body must not delay the head; a short one shares its system call.
     let prefix = head;
     if (length < 0 || length > JOIN_BYTES) {
       await this.#write(connection, Buffer.from(head, "latin1"));
@@ -84,24 +84,24 @@ export class RequestBody {
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
       if (isShort) {
         pieces.push(value);
-        // Before it is written: a connection that breaks meanwhile must not take it along.
-        if (this.bytes === length) this.#kept = Buffer.concat(pieces);
+        // Before the write, so that a retry still has the body when the connection breaks.
+        if (this.bytes === length) this.#buffered = Buffer.concat(pieces);
       }
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
       if (this.#isCancelled) return null;
-      if (piped !== null) passedOn.leave(value);
-      else if (!isShort) passedOn.free(value);
+      if (piped !== null) bufferRelease.releaseLater(value);
+      else if (!isShort) bufferRelease.releaseNow(value);
     }
     if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
     if (length < 0) await this.#write(connection, LAST_CHUNK);
-    // Bun checks this too; a short body must never look complete to the target.
+    // Bun checks this too; a truncated body must never look complete to the target.
     else if (this.bytes !== length)
       return failures.badRequest("the request body does not have the declared length");
     return null;
   }
 
-  /** The chunk as it goes on the wire, after what is still to go before it. */
+  /** The chunk in its framing, after `prefix`. */
   #frame(prefix: string, chunk: Uint8Array): Uint8Array {
     const isChunked = this.#options.length < 0;
     if (prefix === "" && !isChunked) return chunk;
@@ -125,10 +125,10 @@ export class RequestBody {
 
   /** Whether the whole body can be sent to another target. */
   get isRepeatable(): boolean {
-    return !this.#isBegun || this.#kept !== null;
+    return !this.#isBegun || this.#buffered !== null;
   }
 
-  /** Whether the target has all that the client has sent so far, and more is to come. */
+  /** Whether the target has everything that the client has sent so far, and more follows. */
   get waitsForClient(): boolean {
     return this.#waitsFor === "client";
   }
@@ -139,18 +139,18 @@ export class RequestBody {
     wakeUp?.();
   }
 
-  /** Why it is given up: one side has kept it waiting for too long. Null: it goes on. `writeTimeout` in milliseconds, 0: none. */
+  /** The failure when one side is too slow, else null. `writeTimeout` in milliseconds, 0: none. */
   overdue(now: number, writeTimeout: number): ProxyError | null {
     if (this.#waitsFor === "client") return this.#options.client?.overdue(now) ?? null;
     const isStalled = writeTimeout > 0 && now - this.#waitsSince >= writeTimeout;
     return this.#waitsFor === "target" && isStalled ? failures.writeTimeout : null;
   }
 
-  /** Stops reading from the client; what has not been sent is dropped. */
+  /** Stops reading from the client and drops the rest. */
   cancel(): void {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
-    // Rejects when the client is already gone, which is what cancelling means anyway.
+    // Rejects when the client is already gone.
     this.#source?.cancel().catch(() => {});
     this.drained();
   }

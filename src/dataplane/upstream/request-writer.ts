@@ -1,4 +1,4 @@
-// Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
+// Writes the head of every upstream request, the one place that drops and adds header fields; knows no socket.
 import { namesLoop } from "../../http/cdn-loop.ts";
 import { hyphenated } from "../../http/fields.ts";
 import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
@@ -6,34 +6,34 @@ import { failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 /**
- * What an application must not take for a field of the gateway: dropped in every spelling but the very names below, see
+ * Names that an application could mistake for the gateway's header fields: dropped in every spelling except these, see
  * `hyphenated`.
  */
 const ALIASES =
   /^(?:x-(?:forwarded|real-ip|request-id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn-loop|host$|content-length|transfer-encoding|connection|proxy-|client-cert)/;
 
-/** Fields that end here, or that are written anew below. */
+/** Header fields that are dropped or that the gateway sets itself. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   "host",
   "content-length",
   "expect",
   "http2-settings",
-  // Offers compression of WebSocket messages, which are read and written anew here.
+  // The gateway decodes WebSocket messages and supports no compression.
   "sec-websocket-extensions",
   "x-real-ip",
   "x-forwarded-for",
   "x-forwarded-proto",
   "x-forwarded-host",
   "x-forwarded-port",
-  // RFC 9440 section 4: only the gateway says which certificate the client has shown.
+  // RFC 9440 section 4: only the gateway sets the client's certificate.
   "client-cert",
   "client-cert-chain",
   "via",
   "cdn-loop",
-  // CGI makes HTTP_PROXY of it, which libraries take for the proxy of their own requests (httpoxy, CVE-2016-5385).
+  // CGI turns it into HTTP_PROXY, which libraries use for their own requests (httpoxy, CVE-2016-5385).
   "proxy",
-  // Only the gateway says who the client is.
+  // Only the gateway sets the client's identity.
   "x-consumer-id",
   "x-consumer-username",
   "x-consumer-custom-id",
@@ -42,15 +42,15 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "x-anonymous-consumer",
 ]);
 
-/** What happens with a field of the client, by its name alone. */
+/** The handling of a client's header field, by its name. */
 interface FieldRule {
-  /** `trusted`: only a trusted proxy may send it, also where no standard names it, such as X-Forwarded-User. */
-  readonly fate: "dropped" | "trusted" | "passed" | "id";
-  /** Goes before the value: the end of the line before, the name and a colon. */
+  /** `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User. */
+  readonly action: "dropped" | "trusted" | "passed" | "id";
+  /** Precedes the value: CRLF of the previous line, the name and a colon. */
   readonly prefix: string;
 }
 
-/** Rules of the names seen lately: names repeat, and to find a rule costs less than to work it out. */
+/** Cache of the rules of recent names. */
 const rules = new Map<string, FieldRule>();
 const MAX_RULES = 1000;
 const MAX_NAME_LENGTH = 64;
@@ -58,13 +58,13 @@ const MAX_NAME_LENGTH = 64;
 function ruleOf(name: string): FieldRule {
   const known = rules.get(name);
   if (known !== undefined) return known;
-  const rule = { fate: fateOf(name), prefix: `\r\n${name}: ` };
+  const rule = { action: actionOf(name), prefix: `\r\n${name}: ` };
   if (rules.size >= MAX_RULES) rules.clear();
   if (name.length <= MAX_NAME_LENGTH) rules.set(name, rule);
   return rule;
 }
 
-function fateOf(name: string): FieldRule["fate"] {
+function actionOf(name: string): FieldRule["action"] {
   const plain = hyphenated(name);
   if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
   if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
@@ -72,9 +72,9 @@ function fateOf(name: string): FieldRule["fate"] {
 }
 
 /**
- * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
- * names are gone before ours are added, so no client can strip what the gateway says. Sets `upstreamFields` and
- * `upstreamBodyLength`; the error says that a limit is passed or that the request has been here before.
+ * The client's header fields as sent upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
+ * names are removed before the gateway adds its own, so no client can strip those. Sets `upstreamFields` and
+ * `upstreamBodyLength`; returns an error for an exceeded limit or a loop.
  */
 export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   const { headers, listener } = request;
@@ -90,11 +90,11 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
     const value = headers[name] ?? "";
     count++;
     bytes += name.length + value.length + 4;
-    const { fate, prefix } = ruleOf(name);
-    if (fate === "dropped" || (sendsId && fate === "id")) continue;
-    if (fate === "trusted" ? !isTrusted : named.length > 0 && named.includes(name)) continue;
+    const { action, prefix } = ruleOf(name);
+    if (action === "dropped" || (sendsId && action === "id")) continue;
+    if (action === "trusted" ? !isTrusted : named.length > 0 && named.includes(name)) continue;
     if (edits?.replaces(name) === true) continue;
-    // Three parts: the engine makes one text of them, and two of four.
+    // Three parts: the engine concatenates them as one rope.
     lines = `${lines}${prefix}${value}`;
   }
   lines += "\r\n";
@@ -108,10 +108,10 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
   return frameBody(request);
 }
 
-/** An id goes to logs, pages and fields: nothing in it may mean anything there. */
+/** Safe in logs, pages and header fields. */
 const ID = /^[\w.~+/=:@-]{1,128}$/;
 
-/** The request's id. That of a trusted proxy before this one is kept; anybody else could make two requests look like one. */
+/** The request's id. Only a trusted proxy may set it: other clients could make two requests look like one. */
 function idLine(request: ClientRequest, isTrusted: boolean): string {
   const given = isTrusted ? request.headers["x-request-id"] : undefined;
   if (given !== undefined && ID.test(given)) request.id = given;
@@ -119,8 +119,8 @@ function idLine(request: ClientRequest, isTrusted: boolean): string {
 }
 
 /**
- * What the gateway says of the client and of itself. Here Connection counts for nothing: through a trusted proxy that
- * passes it on, a client could make the target take the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
+ * The gateway's header fields about the client and itself. Connection does not apply to them: through a trusted proxy that
+ * forwards it, a client could make the target mistake the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
  */
 function ownFields(request: ClientRequest, token: string): string {
   const isReplaced = request.edits?.replaces("client-cert") === true;
@@ -136,16 +136,16 @@ function ownFields(request: ClientRequest, token: string): string {
 const connectionFields = (request: ClientRequest, isTrusted: boolean): string =>
   isTrusted ? trustedFields(request) : request.listener.upstreamFields;
 
-/** Of a client that no gateway stands before they are the same for all requests. */
+/** Constant for requests without Via and CDN-Loop. */
 function hopFields({ via, cdnLoop, generation }: ClientRequest, token: string): string {
   if (via === null && cdnLoop === null) return generation.hopFields;
   return `via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${token}\r\n`;
 }
 
-/** What somebody else has said already, to add to it. */
+/** The existing list, to append to. */
 const before = (value: string | null) => (value === null ? "" : `${value}, `);
 
-/** How the body goes upstream. */
+/** The framing of the upstream body. */
 function frameBody(request: ClientRequest): ProxyError | null {
   const held = request.edits?.body ?? request.bodyBytes;
   if (held !== null) {
@@ -157,20 +157,20 @@ function frameBody(request: ClientRequest): ProxyError | null {
   request.upstreamBodyLength = bodyLength;
   if (bodyLength === null || request.stream.body !== null) return null;
   request.upstreamBodyLength = null;
-  // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.
+  // Bun hides the body of these. Dropping it could change the meaning (a search in a GET).
   return method === "GET" || method === "HEAD"
-    ? failures.badRequest(`a ${method} with a body cannot be passed on`)
+    ? failures.badRequest(`a ${method} with a body cannot be forwarded`)
     : null;
 }
 
-/** What a trusted proxy said of the client's connection goes on. */
+/** Forwards what a trusted proxy says about the client's connection. */
 function trustedFields(request: ClientRequest): string {
   const port = request.header("x-forwarded-port");
   const knownPort = port !== null && /^\d{1,5}$/.test(port) ? port : String(request.listener.port);
   return `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${knownPort}\r\n`;
 }
 
-/** RFC 9112 section 6: a coding or a length announces a body; HTTP/2 needs neither. */
+/** RFC 9112 section 6: Transfer-Encoding or Content-Length announces a body; HTTP/2 needs neither. */
 function bodyLengthOf(request: ClientRequest): number | null {
   const { transferEncoding, contentLength, method } = request;
   if (transferEncoding !== null) return -1;
@@ -179,7 +179,7 @@ function bodyLengthOf(request: ClientRequest): number | null {
   return -1;
 }
 
-/** Everything that goes before a body: request line, Host, fields, framing. */
+/** Request line, Host, header fields and framing. */
 export function requestHead(
   request: ClientRequest,
   host: string,
@@ -189,7 +189,7 @@ export function requestHead(
   return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${framing(method, request.upstreamBodyLength)}${CONNECTION[connection]}\r\n`;
 }
 
-/** What is asked of the connection after the exchange; an upgrade is always to a WebSocket. */
+/** What follows the exchange; an upgrade is always to a WebSocket. */
 const CONNECTION = {
   keep: "",
   close: "connection: close\r\n",
@@ -198,7 +198,7 @@ const CONNECTION = {
 
 function framing(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {
-    // RFC 9110 section 8.6: says that there is none where the method would have one.
+    // RFC 9110 section 8.6: an explicit 0 for methods that usually have a body.
     return method === "POST" || method === "PUT" || method === "PATCH"
       ? "content-length: 0\r\n"
       : "";

@@ -1,9 +1,9 @@
-// Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and remembers heads that repeat; knows no socket.
+// Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and caches repeated heads; knows no socket.
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { EditedFields } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
 
-/** Header fields in a form that `new Response` takes: an object while no name repeats, else pairs. */
+/** Header fields in a form that `new Headers` accepts: an object while no name repeats, else pairs. */
 type FieldList = Record<string, string> | [string, string][];
 
 /** How the body ends (RFC 9112 section 6.3). */
@@ -13,27 +13,27 @@ export interface ResponseHead {
   readonly status: number;
   /** Without hop-by-hop fields. Several requests may share it: copy it to change it. */
   readonly headers: Headers;
-  /** The same with the id of the last request, written anew before each use; made at the first. */
+  /** The same with the request id of the last request; created on first use, updated before each use. */
   withId?: OutgoingHead;
-  /** The same with what plugins have set. */
+  /** The same with the header fields that plugins have set. */
   edited?: EditedFields;
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;
-  /** Whether a Content-Length is among the fields; for HEAD and 304 it is that of the body left out. */
+  /** Whether `headers` has a Content-Length; for HEAD and 304 that of the omitted body. */
   readonly hasLength: boolean;
   readonly keepAlive: boolean;
-  /** Value of Upgrade, for 101 only; null as well when Connection does not name it. */
+  /** Value of Upgrade, for 101 only; null when Connection does not name it. */
   readonly upgrade: string | null;
-  /** Whether the body is a stream of events, which must never wait. */
+  /** Whether the body is an event stream, which must not be buffered. */
   readonly isEventStream: boolean;
   readonly hasContentType: boolean;
 }
 
-/** A head that is not HTTP/1.1; the text says what is wrong. */
+/** A head that is not valid HTTP/1.1. */
 export class ResponseSyntaxError extends Error {}
 
-/** What a head says about the connection and the body; everything else is in `fields`. */
+/** The header fields about the connection and the body. */
 class Framing {
   length = -1;
   transferEncoding: string | null = null;
@@ -46,8 +46,8 @@ class Framing {
     this.#cookies = cookies;
   }
 
-  /** True when the field was kept here and must not pass on. Only names of a telling length are looked at. */
-  takes(name: string, value: string): boolean {
+  /** True when the field is consumed here and must not be forwarded. Selects by length, to compare few names. */
+  consume(name: string, value: string): boolean {
     switch (name.length) {
       case 2:
         return same(name, "TE", "te");
@@ -67,7 +67,7 @@ class Framing {
         return false;
       case 14:
         if (!same(name, "Content-Length", "content-length")) return false;
-        this.#takeLength(value);
+        this.#setLength(value);
         return true;
       case 16:
         return same(name, "Proxy-Connection", "proxy-connection");
@@ -83,7 +83,7 @@ class Framing {
     }
   }
 
-  #takeLength(value: string): void {
+  #setLength(value: string): void {
     const length = decimal(value);
     if (length < 0)
       throw new ResponseSyntaxError("the target sent a Content-Length that is not a number");
@@ -96,18 +96,18 @@ class Framing {
 /** RFC 9110 section 5.5. */
 const NOT_IN_A_VALUE = /[\0\r\n]/;
 
-/** Headers looks only at what passes on. */
+/** Headers validates only forwarded fields. */
 function checkDropped(value: string): void {
   if (NOT_IN_A_VALUE.test(value))
     throw new ResponseSyntaxError("the target sent a malformed header field");
 }
 
-/** Compares a name of the same length; the usual spellings first, because changing case makes a new string. */
+/** Compares names of equal length; common spellings first, because toLowerCase allocates. */
 function same(name: string, usual: string, lower: string): boolean {
   return name === usual || name === lower || name.toLowerCase() === lower;
 }
 
-/** The fields that may pass on: without those that Connection names (RFC 9110 section 7.6.1). */
+/** Removes the fields that Connection names (RFC 9110 section 7.6.1). */
 function withoutNamed(list: FieldList, connectionField: string | null): FieldList {
   if (connectionField === null || connectionField === "keep-alive") return list;
   const connection = connectionField.toLowerCase();
@@ -160,7 +160,7 @@ export function parseResponseHead(
   let pairs: [string, string][] | null = null;
   const end = text.length - 2;
   const statusEnd = text.indexOf("\r\n");
-  // What a lenient reader takes for the end of the line would begin a field that is not seen here.
+  // A lenient parser would see the end of the line here and another header field behind it.
   if (text.indexOf("\n") !== statusEnd + 1 || text.indexOf("\r") !== statusEnd)
     throw new ResponseSyntaxError("the target's status line holds a line break");
   let at = statusEnd + 2;
@@ -172,11 +172,11 @@ export function parseResponseHead(
     const name = text.slice(at, colon);
     const value = valueBetween(text, colon + 1, lineEnd);
     at = lineEnd + 2;
-    if (framing.takes(name, value)) {
+    if (framing.consume(name, value)) {
       checkDropped(value);
       continue;
     }
-    // A name that an object has anyway, such as "constructor", takes the slower form, which is right for every name.
+    // Inherited names such as "constructor" take the slower form, which is correct for every name.
     if (pairs === null && object[name] === undefined && name !== "__proto__") object[name] = value;
     else {
       pairs ??= Object.entries(object);
@@ -186,7 +186,7 @@ export function parseResponseHead(
   return finish(pairs ?? object, framing, { status, isHead, isHttp10: text.charCodeAt(7) === 48 });
 }
 
-/** Without blanks around it (RFC 9112 section 5). */
+/** Without optional whitespace (RFC 9112 section 5). */
 function valueBetween(text: string, start: number, end: number): string {
   let from = start;
   let to = end;
@@ -232,7 +232,7 @@ function upgradeOf({ upgrade, connection }: Framing, isHttp10: boolean): string 
   return optionsOf(connection).includes("upgrade") ? upgrade : null;
 }
 
-/** RFC 9112 section 9.3: `close` counts first. */
+/** RFC 9112 section 9.3: `close` takes precedence. */
 function keepsAlive(connectionField: string | null, isHttp10: boolean): boolean {
   if (connectionField === null || connectionField === "keep-alive")
     return !isHttp10 || connectionField !== null;
@@ -246,7 +246,7 @@ const optionsOf = (connectionField: string): string[] =>
     .split(",")
     .map((option) => option.trim());
 
-/** RFC 9112 section 6.3, and stricter: both lengths at once, or any coding but chunked, could hide a second response. */
+/** RFC 9112 section 6.3, stricter: both framings at once, or any coding but chunked, could hide a second response. */
 function framingOf(framing: Framing, line: StatusLine): BodyFraming {
   const coding = framing.transferEncoding;
   if (coding !== null) {
@@ -260,58 +260,58 @@ function framingOf(framing: Framing, line: StatusLine): BodyFraming {
   return framing.length >= 0 ? "length" : "close";
 }
 
-/** Heads remembered for one target: few, because a head that is not repeated soon is never repeated (it holds the Date). */
+/** Cached heads per target: few, because heads contain Date and so repeat within a second or never. */
 const MAX_HEADS = 32;
 
-/** After this many heads it is looked whether remembering pays. */
-const TRIAL = 128;
+/** Heads between two evaluations of the hit rate. */
+const TRIAL_HEADS = 128;
 
-/** When fewer of them than this were known, the cache stands aside for a while. */
-const WORTH_IT = 32;
-const STAND_ASIDE = 8192;
+/** With fewer hits than this the cache is bypassed for the next BYPASS_HEADS heads. */
+const MIN_HITS = 32;
+const BYPASS_HEADS = 8192;
 
 /**
- * Under load most heads of a target are equal, and to read one costs as much as all the rest of a small answer: 2
- * microseconds of a request's 30. Where every head differs (a request id, a cookie) it stands aside.
+ * Under load most heads of a target are equal, and parsing one costs as much as all the rest of a small response: 2
+ * microseconds of a request's 30. Where every head differs (a request id, a cookie) the cache is bypassed.
  */
 export class HeadCache {
-  /** Length of the target's last head: the next one is probably as long. 0: none was read yet. */
+  /** Length of the target's last head, a guess for the next one; 0: none yet. */
   usualBytes = 0;
   readonly #cookies: ManagementCookies | null;
   readonly #heads = new Map<string, ResponseHead>();
   #seen = 0;
   #known = 0;
-  #standsAside = 0;
+  #bypassed = 0;
 
-  /** `cookies` are left out of heads; null: none are. */
+  /** Removes Set-Cookie of `cookies`; null: removes none. */
   constructor(cookies: ManagementCookies | null = null) {
     this.#cookies = cookies;
   }
 
-  /** As `parseResponseHead`; the result is shared. HEAD is never remembered, because its body is framed in another way. */
+  /** As `parseResponseHead`; the result is shared. Responses to HEAD are not cached, because their framing differs. */
   read(text: string, isHead: boolean): ResponseHead {
-    if (isHead || this.#standsAside > 0) {
-      if (!isHead) this.#standsAside--;
+    if (isHead || this.#bypassed > 0) {
+      if (!isHead) this.#bypassed--;
       return parseResponseHead(text, isHead, this.#cookies);
     }
     const known = this.#heads.get(text);
     if (known !== undefined) this.#known++;
-    if (++this.#seen === TRIAL) this.#judge();
-    return known ?? this.#remember(text);
+    if (++this.#seen === TRIAL_HEADS) this.#evaluate();
+    return known ?? this.#cache(text);
   }
 
-  #remember(text: string): ResponseHead {
+  #cache(text: string): ResponseHead {
     const head = parseResponseHead(text, false, this.#cookies);
-    // What belongs to one client is not kept longer than its answer takes.
+    // Heads with Set-Cookie belong to one client.
     if (head.status < 200 || head.headers.has("set-cookie")) return head;
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
     this.#heads.set(text, head);
     return head;
   }
 
-  #judge(): void {
-    if (this.#known < WORTH_IT) {
-      this.#standsAside = STAND_ASIDE;
+  #evaluate(): void {
+    if (this.#known < MIN_HITS) {
+      this.#bypassed = BYPASS_HEADS;
       this.#heads.clear();
     }
     this.#seen = 0;

@@ -1,15 +1,15 @@
-// What went wrong with TLS on the way to a target, in words that tell which check failed; knows no socket.
+// Maps TLS errors of targets to failures that name the failed check; knows no socket.
 import { failures, type ProxyError } from "../error.ts";
 
-/** OpenSSL's and Node's names of what is wrong with a certificate. */
+/** By error code of OpenSSL and Node. */
 const certificateChecks: Readonly<Record<string, Parameters<typeof failures.tlsCertificate>[0]>> = {
   CERT_HAS_EXPIRED: "the target's certificate has expired",
   CERT_NOT_YET_VALID: "the target's certificate is not valid yet",
   DEPTH_ZERO_SELF_SIGNED_CERT: "the target's certificate is self-signed",
-  SELF_SIGNED_CERT_IN_CHAIN: "the target's certificate comes from an unknown authority",
-  UNABLE_TO_GET_ISSUER_CERT: "the target's certificate comes from an unknown authority",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "the target's certificate comes from an unknown authority",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the target's certificate comes from an unknown authority",
+  SELF_SIGNED_CERT_IN_CHAIN: "the target's certificate comes from an unknown CA",
+  UNABLE_TO_GET_ISSUER_CERT: "the target's certificate comes from an unknown CA",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "the target's certificate comes from an unknown CA",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the target's certificate comes from an unknown CA",
   ERR_TLS_CERT_ALTNAME_INVALID: "the target's certificate is for another name",
   HOSTNAME_MISMATCH: "the target's certificate is for another name",
   IP_ADDRESS_MISMATCH: "the target's certificate is for another name",
@@ -31,8 +31,8 @@ export function tlsFailure(error: Error | null): ProxyError {
 }
 
 /**
- * An error on a connection after the handshake; null: nothing that TLS says. In TLS 1.3 a target that misses a certificate of
- * ours says so only then.
+ * An error on a connection after the handshake; null: not a TLS alert. In TLS 1.3 a target that requires a client
+ * certificate reports its absence only then.
  */
 export function tlsBroken(error: Error): ProxyError | null {
   return /CERTIFICATE_REQUIRED|ALERT_BAD_CERTIFICATE|ALERT_UNKNOWN_CA/.test(error.message)

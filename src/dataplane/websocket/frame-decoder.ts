@@ -1,30 +1,30 @@
-// Reads the frames that a WebSocket server sends, strictly (RFC 6455 section 5); knows no socket.
+// Decodes the frames of a WebSocket server, strictly (RFC 6455 section 5); knows no socket.
 import { BINARY, CLOSE, closeCodes, FrameError, isCloseCode, PING, PONG, TEXT } from "./frame.ts";
 
-/** Who takes what has been read: whole messages, and control frames as they come between their fragments. */
+/** Receives whole messages, and control frames also between the fragments of a message. */
 export interface FrameSink {
   text(message: string): void;
   binary(message: Buffer): void;
   ping(data: Buffer): void;
   pong(data: Buffer): void;
-  /** The last call. A frame without a code gives the code for "none". */
+  /** The last call. A Close frame without a code is reported as `closeCodes.none`. */
   closed(code: number, reason: string): void;
 }
 
 const CONTINUATION = 0;
 const NOTHING = Buffer.alloc(0);
-/** A byte order mark at the beginning of a message is part of it. */
+/** `ignoreBOM`: a byte order mark is part of the message. */
 const newTextDecoder = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const UTF8 = newTextDecoder();
 
 const broken = (message: string) => new FrameError(closeCodes.protocolError, message);
 
-/** Takes the bytes as they come. After an error or a Close frame the rest means nothing: bytes that follow are dropped. */
+/** Accepts bytes in any pieces. Drops everything after an error or a Close frame. */
 export class FrameDecoder {
   readonly #sink: FrameSink;
   readonly #maxBytes: number;
   #isDone = false;
-  /** Beginning of a header that has not arrived whole. */
+  /** An incomplete frame header. */
   #pending: Buffer = NOTHING;
   /** Bytes of the current frame that are still to come; -1 between frames. */
   #remaining = -1;
@@ -35,9 +35,9 @@ export class FrameDecoder {
   #messageOpcode = 0;
   #messageParts: Buffer[] = [];
   #messageBytes = 0;
-  /** What a text in several pieces says so far; null while there is no such text. */
+  /** The decoded part of a text message in several pieces; null while there is none. */
   #text: string | null = null;
-  /** For texts in several pieces: it remembers a character that a piece cuts. */
+  /** For text messages in several pieces: carries a character that two pieces share. */
   #textPieces: TextDecoder | null = null;
 
   constructor(sink: FrameSink, maxBytes: number) {
@@ -45,7 +45,7 @@ export class FrameDecoder {
     this.#maxBytes = maxBytes;
   }
 
-  /** Reads what is there; everything in front of a mistake has been handed on before FrameError is thrown. */
+  /** Decodes a chunk. Throws FrameError, after reporting everything before the error. */
   push(chunk: Buffer): void {
     if (this.#isDone) return;
     try {
@@ -69,7 +69,7 @@ export class FrameDecoder {
         at += size;
       }
       const take = Math.min(this.#remaining, bytes.length - at);
-      if (take > 0) this.#keep(bytes.subarray(at, at + take));
+      if (take > 0) this.#addPart(bytes.subarray(at, at + take));
       at += take;
       this.#remaining -= take;
       if (this.#remaining > 0) return;
@@ -78,9 +78,9 @@ export class FrameDecoder {
     }
   }
 
-  #keep(part: Buffer): void {
+  #addPart(part: Buffer): void {
     if (this.#opcode >= CLOSE) this.#controlParts.push(part);
-    else if (this.#messageOpcode === TEXT && !this.#isWholeMessage(part)) this.#keepText(part);
+    else if (this.#messageOpcode === TEXT && !this.#isWholeMessage(part)) this.#addText(part);
     else this.#messageParts.push(part);
   }
 
@@ -88,13 +88,13 @@ export class FrameDecoder {
     return this.#isFinal && this.#text === null && part.length === this.#messageBytes;
   }
 
-  /** Bytes that cannot become UTF-8 fail the connection at once, not at the end of the message (RFC 6455 section 8.1). */
-  #keepText(part: Buffer): void {
+  /** Invalid UTF-8 fails the connection at once, not at the end of the message (RFC 6455 section 8.1). */
+  #addText(part: Buffer): void {
     this.#textPieces ??= newTextDecoder();
     this.#text = (this.#text ?? "") + decodeText(part, this.#textPieces, { stream: true });
   }
 
-  /** Length of the header at `at`, 0 when it is not whole yet. */
+  /** Length of the header at `at`; 0: incomplete. */
   #readHeader(bytes: Buffer, at: number): number {
     if (bytes.length - at < 2) return 0;
     const first = bytes[at] ?? 0;
@@ -137,7 +137,7 @@ export class FrameDecoder {
       this.#controlParts = [];
       if (this.#opcode === PING) this.#sink.ping(data);
       else if (this.#opcode === PONG) this.#sink.pong(data);
-      else this.#takeClose(data);
+      else this.#closeFrame(data);
       return;
     }
     if (!this.#isFinal) return;
@@ -153,7 +153,7 @@ export class FrameDecoder {
     else this.#sink.text(text + decodeText(NOTHING, this.#textPieces ?? UTF8));
   }
 
-  #takeClose(data: Buffer): void {
+  #closeFrame(data: Buffer): void {
     if (data.length === 1) throw broken("a close code is one byte long");
     const code = data.length === 0 ? closeCodes.none : data.readUInt16BE();
     if (data.length > 0 && !isCloseCode(code)) throw broken("the close code is not valid");

@@ -6,7 +6,7 @@ export const CLOSE = 8;
 export const PING = 9;
 export const PONG = 10;
 
-/** Close codes that the gateway itself gives (RFC 6455 section 7.4.1). */
+/** Close codes that the gateway itself sends or reports (RFC 6455 section 7.4.1). */
 export const closeCodes = {
   goingAway: 1001,
   protocolError: 1002,
@@ -19,10 +19,10 @@ export const closeCodes = {
   internalError: 1011,
 } as const;
 
-/** Longest message either way: both sides hand on whole messages, so one must fit in memory. */
+/** Longest message in either direction. The gateway forwards whole messages, so one must fit in memory. */
 export const MAX_MESSAGE_BYTES = 67_108_864;
 
-/** What a sender did wrong, with the close code that says so. */
+/** A protocol error of the peer, with the close code for it. */
 export class FrameError extends Error {
   readonly code: number;
 
@@ -32,19 +32,19 @@ export class FrameError extends Error {
   }
 }
 
-/** Whether a peer may send the code: those registered for the wire, for libraries and for applications. */
+/** Whether a peer may send the code (RFC 6455 section 7.4): registered ones, those of libraries and of applications. */
 export function isCloseCode(code: number): boolean {
   if (code >= 3000) return code <= 4999;
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
 const KEY_POOL_BYTES = 4096;
-/** From this length on masking by words pays for the aligned buffer that it needs. */
+/** Payload bytes from which masking by words outweighs the aligned buffer that it needs. */
 const MASK_BY_WORDS_FROM = 64;
 
-/** Writes the frames of a client: whole messages, each masked with a key of its own. */
+/** Encodes whole messages as a client's frames, each masked with its own key. */
 export class FrameEncoder {
-  /** Keys must not be foreseeable (RFC 6455 section 10.3), and asking for four random bytes at a time is slow. */
+  /** Masking keys must be unpredictable (RFC 6455 section 10.3); a pool, because random bytes are slow four at a time. */
   readonly #keys = Buffer.alloc(KEY_POOL_BYTES);
   #nextKey = KEY_POOL_BYTES;
 
@@ -53,7 +53,7 @@ export class FrameEncoder {
     const length = isText ? Buffer.byteLength(payload) : payload.byteLength;
     const start = length < 126 ? 6 : length < 65_536 ? 8 : 14;
     const byWords = length >= MASK_BY_WORDS_FROM;
-    // The payload, not the header, is what has to be aligned.
+    // The payload must be aligned, not the header.
     const slack = byWords ? -start & 3 : 0;
     const memory = byWords
       ? Buffer.allocUnsafeSlow(slack + start + length)
@@ -69,7 +69,7 @@ export class FrameEncoder {
     return frame;
   }
 
-  /** A Close frame; the code for "none" gives one without a payload. */
+  /** A Close frame; without a payload for `closeCodes.none`. */
   encodeClose(code: number, reason: string): Buffer {
     if (code === closeCodes.none) return this.encode(CLOSE, NO_BYTES);
     const text = Buffer.from(reason);

@@ -1,4 +1,4 @@
-// The opening handshake on both sides (RFC 6455 sections 4.1 and 4.2), as a check of fields; knows no socket.
+// Checks the header fields of the opening handshake on both sides (RFC 6455 sections 4.1 and 4.2); knows no socket.
 import { createHash } from "node:crypto";
 import { failures, type ProxyError } from "../error.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
@@ -7,13 +7,13 @@ import type { ResponseHead } from "../upstream/response-parser.ts";
 const KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** The client's side. */
+/** The client's request. */
 interface HandshakeRequest {
   readonly upstreamBodyLength: number | null;
   header(name: string): string | null;
 }
 
-/** What is wrong with the client's side; null when nothing is. */
+/** Why the client's handshake is not valid; null when it is. */
 export function handshakeProblem(request: HandshakeRequest): ProxyError | null {
   if (request.upstreamBodyLength !== null)
     return failures.badRequest("a WebSocket handshake has no body");
@@ -23,17 +23,17 @@ export function handshakeProblem(request: HandshakeRequest): ProxyError | null {
   return null;
 }
 
-/** The fields for the client's 101 when the target's is valid, in the form that `server.upgrade` takes. */
-export function switchedFields(
+/** The header fields of the client's 101 response, for `server.upgrade`; an error when the target's 101 is not valid. */
+export function upgradeFields(
   request: HandshakeRequest,
   head: ResponseHead,
 ): [string, string][] | ProxyError {
   if (head.upgrade?.toLowerCase() !== "websocket")
-    return failures.upgrade("the target switched to something that is no WebSocket");
+    return failures.upgrade("the target switched to another protocol than WebSocket");
   const passed: [string, string][] = [];
   let accept: string | null = null;
   let protocol: string | null = null;
-  // A field that came twice is joined with a comma, and so fits nothing that was asked for.
+  // Headers joins a repeated field with a comma, so that it equals no valid value.
   for (const [name, value] of head.headers) {
     switch (name) {
       case "sec-websocket-accept":
@@ -49,10 +49,10 @@ export function switchedFields(
     }
   }
   if (accept !== acceptOf(request.header("sec-websocket-key") ?? ""))
-    return failures.upgrade("the target's Sec-WebSocket-Accept is not right");
+    return failures.upgrade("the target's Sec-WebSocket-Accept is not valid");
   if (protocol !== null && !offeredProtocols(request).includes(protocol))
     return failures.upgrade("the target chose a sub-protocol that was not offered");
-  // Without a field of ours Bun answers with the first one that the client offers; an empty one it leaves out.
+  // Without this field Bun selects the first protocol that the client offers; it omits an empty one.
   passed.push(["Sec-WebSocket-Protocol", protocol ?? ""]);
   return passed;
 }

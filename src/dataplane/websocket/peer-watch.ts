@@ -1,18 +1,18 @@
-// What time tells about one peer of a WebSocket: silent for long, gone, or taking nothing; knows no socket and no frame.
+// Detects that one peer of a WebSocket is idle, dead or does not read; knows no socket and no frame.
 
-/** How long a WebSocket may do without what keeps it open, in milliseconds. */
-export interface SessionTimes {
-  /** A peer that is silent for as long is sent a ping, and has as long again for a sign of life. */
+/** Milliseconds. */
+export interface SessionTimeouts {
+  /** After this silence the gateway sends a ping; after as long again without a sign of life the peer is dead. */
   readonly idle: number;
-  /** While a session ends, both sides must get on at least this often. */
+  /** While a session closes, both sides must make progress at least this often. */
   readonly closing: number;
 }
 
-/** Numbers that are compared when the clock comes by; a message costs no more than setting a flag. */
+/** Compares numbers once per tick; a message only sets a flag. */
 export class PeerWatch {
-  #hasSpoken = false;
+  #wasActive = false;
   #silentSince: number;
-  #isAsked = false;
+  #isPinged = false;
   #waiting = 0;
   #movedAt: number;
 
@@ -21,30 +21,30 @@ export class PeerWatch {
     this.#movedAt = now;
   }
 
-  /** Something came from the peer. */
-  spoke(): void {
-    this.#hasSpoken = true;
+  /** The peer has sent something. */
+  onActivity(): void {
+    this.#wasActive = true;
   }
 
-  /** For how long nothing of the bytes that wait for the peer has gone out; 0 when none wait. */
-  stuckFor(now: number, waiting: number): number {
+  /** Milliseconds in which none of the `waiting` bytes for the peer went out; 0 when none wait. */
+  stalledFor(now: number, waiting: number): number {
     if (waiting !== this.#waiting || waiting === 0) this.#movedAt = now;
     this.#waiting = waiting;
     return now - this.#movedAt;
   }
 
-  /** What its silence asks for. `isExcused`: it could not be heard, or would not get a ping, whatever it does. */
-  silence(now: number, idle: number, isExcused: boolean): "none" | "ask" | "gone" {
-    if (this.#hasSpoken || isExcused) {
-      this.#hasSpoken = false;
-      this.#isAsked = false;
+  /** What to do about its silence. `isExcused`: the gateway does not read from the peer now, or a ping could not reach it. */
+  silence(now: number, idle: number, isExcused: boolean): "none" | "ping" | "dead" {
+    if (this.#wasActive || isExcused) {
+      this.#wasActive = false;
+      this.#isPinged = false;
       this.#silentSince = now;
       return "none";
     }
     if (now - this.#silentSince < idle) return "none";
-    if (this.#isAsked) return "gone";
-    this.#isAsked = true;
+    if (this.#isPinged) return "dead";
+    this.#isPinged = true;
     this.#silentSince = now;
-    return "ask";
+    return "ping";
   }
 }

@@ -1,4 +1,4 @@
-// One open WebSocket: messages both ways, back-pressure, the end of either side; knows no handshake and no configuration.
+// One open WebSocket: messages in both directions, back-pressure, the close of either side; knows no handshake and no configuration.
 import type { ServerWebSocket } from "bun";
 import type { ConnectionHandler, UpstreamConnection } from "../upstream/connection.ts";
 import {
@@ -12,9 +12,9 @@ import {
   TEXT,
 } from "./frame.ts";
 import { FrameDecoder, type FrameSink } from "./frame-decoder.ts";
-import { PeerWatch, type SessionTimes } from "./peer-watch.ts";
+import { PeerWatch, type SessionTimeouts } from "./peer-watch.ts";
 
-/** What a session goes through; ids of the configuration that it was opened with. */
+/** Ids of the route, service and target that a session was opened with. */
 export interface SessionPath {
   readonly routeId: string;
   readonly serviceId: string;
@@ -23,22 +23,22 @@ export interface SessionPath {
 
 export type ClientSocket = ServerWebSocket<WebSocketSession>;
 
-/** The end of one side: a Close frame, or null for a connection that just ends, as the other one did. */
-interface Ending {
+/** The Close frame for one side; null where the connection ends without one. */
+interface Closure {
   readonly code: number;
   readonly reason: string;
 }
 
-/** Pings of the client whose answer may still come. */
+/** Pings to the target without a pong yet. */
 const MAX_OPEN_PINGS = 16;
 
 /**
- * Bun speaks with the client, our own frames with the target. Each side is paused while the other does not take what is
- * there, so a session holds one message and what the system hands over in one read.
+ * Bun handles the client's frames, the gateway those of the target. Each side is paused while the other does not
+ * read, so a session buffers one message and what one read brings.
  */
 export class WebSocketSession implements ConnectionHandler, FrameSink {
   readonly path: SessionPath;
-  /** Bytes of frames, to the target and from it: what both sides say, with the few bytes in front of each message. */
+  /** Bytes of frames to the target and from it, headers included. */
   bytesIn = 0;
   bytesOut = 0;
   readonly #connection: UpstreamConnection;
@@ -46,19 +46,19 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
   readonly #onEnd: (session: WebSocketSession) => void;
   readonly #decoder = new FrameDecoder(this, MAX_MESSAGE_BYTES);
   #client: ClientSocket | null = null;
-  /** `flushing`: the target has ended, and the client has not taken everything yet. */
+  /** `flushing`: the target has ended, and the client has not read everything yet. */
   #clientState: "open" | "flushing" | "closed" = "open";
-  #clientEnding: Ending | null = null;
-  #targetState: "open" | "ending" | "closed" = "open";
-  #targetEnding: Ending | null = null;
-  /** Frames for a target that is slow to take them: joined once, when there is room. */
+  #clientClosure: Closure | null = null;
+  #targetState: "open" | "closure" | "closed" = "open";
+  #targetClosure: Closure | null = null;
+  /** Frames for a target that reads slowly: joined once, when there is room. */
   #queue: Buffer[] = [];
   #queuedBytes = 0;
   #endsWriting = false;
   #isTargetPaused = false;
-  #owesReading = false;
+  #hasUnreadPongs = false;
   #openPings: string[] = [];
-  readonly #probe: Buffer<ArrayBuffer>;
+  readonly #pingPayload: Buffer<ArrayBuffer>;
   /** 0 for no limit. */
   readonly #writeTimeout: number;
   readonly #clientWatch: PeerWatch;
@@ -66,15 +66,15 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
   #closingWatch: PeerWatch | null = null;
   #isOver = false;
 
-  /** Takes over a connection on which the target has switched protocols. */
+  /** Takes over a connection after the target's 101. */
   constructor(options: {
     path: SessionPath;
     connection: UpstreamConnection;
     encoder: FrameEncoder;
-    /** Milliseconds in which something of what waits for a peer must go out; 0 for no limit. */
+    /** Milliseconds without progress after which a peer that does not read is cut off; 0: no limit. */
     writeTimeout: number;
-    /** What the gateway's own pings carry; nobody else's do. */
-    probe: Buffer<ArrayBuffer>;
+    /** Payload of the gateway's own pings. */
+    pingPayload: Buffer<ArrayBuffer>;
     now: number;
     /** Runs once, when both sides have ended. */
     onEnd: (session: WebSocketSession) => void;
@@ -83,42 +83,41 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     this.#connection = options.connection;
     this.#encoder = options.encoder;
     this.#writeTimeout = options.writeTimeout;
-    this.#probe = options.probe;
+    this.#pingPayload = options.pingPayload;
     this.#clientWatch = new PeerWatch(options.now);
     this.#targetWatch = new PeerWatch(options.now);
     this.#onEnd = options.onEnd;
     options.connection.attach(this);
   }
 
-  // What the client does.
+  // Events of the client.
 
   clientOpened(client: ClientSocket): void {
     this.#client = client;
   }
 
   clientSent(message: string | Buffer): void {
-    this.#clientWatch.spoke();
+    this.#clientWatch.onActivity();
     this.#toTarget(typeof message === "string" ? TEXT : BINARY, message);
   }
 
-  /** Bun has answered it already; the target sees it too, since it may count on pings. */
+  /** Bun has sent the pong already; the target gets the ping too, because it may rely on pings. */
   clientPinged(data: Buffer): void {
-    this.#clientWatch.spoke();
+    this.#clientWatch.onActivity();
     this.#pingTarget(data);
     const client = this.#client;
-    // Bun's pongs wait in memory too: who does not read them may not ask for more.
+    // Bun's pongs wait in memory too: a client that does not read them is paused.
     if (client !== null && client.getBufferedAmount() > 0) {
-      this.#owesReading = true;
+      this.#hasUnreadPongs = true;
       client.pause();
     }
   }
 
   clientPonged(data: Buffer): void {
-    this.#clientWatch.spoke();
-    if (!data.equals(this.#probe)) this.#toTarget(PONG, data);
+    this.#clientWatch.onActivity();
+    if (!data.equals(this.#pingPayload)) this.#toTarget(PONG, data);
   }
 
-  /** There is room again. */
   clientDrained(): void {
     const client = this.#client;
     if (client === null || client.getBufferedAmount() > 0) return;
@@ -128,20 +127,20 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     }
     if (this.#isTargetPaused) this.#connection.resume();
     this.#isTargetPaused = false;
-    this.#owesReading = false;
+    this.#hasUnreadPongs = false;
     this.#resumeClient();
   }
 
   clientClosed(code: number, reason: string): void {
     if (this.#clientState === "closed") return;
     this.#clientState = "closed";
-    // A client that vanished, or broke the protocol, said no goodbye that could be passed on.
+    // A client that vanished or broke the protocol sent no Close frame to forward.
     if (code === closeCodes.abnormal) this.#endTarget(null);
     else this.#endTarget({ code, reason });
     this.#endIfDone();
   }
 
-  // What the connection to the target tells.
+  // Events of the connection to the target.
 
   connected(): void {}
 
@@ -149,13 +148,13 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     const client = this.#client;
     if (client === null) return;
     this.bytesOut += chunk.length;
-    this.#targetWatch.spoke();
+    this.#targetWatch.onActivity();
     // One system call for all the messages of one read.
     client.cork(() => this.#decode(chunk));
-    if (this.#targetEnding !== null) {
-      this.#endTarget(this.#targetEnding);
+    if (this.#targetClosure !== null) {
+      this.#endTarget(this.#targetClosure);
       this.#endWriting();
-      this.#endClient(this.#clientEnding);
+      this.#endClient(this.#clientClosure);
     } else if (this.#clientState === "open" && client.getBufferedAmount() > 0) {
       this.#isTargetPaused = true;
       this.#connection.pause();
@@ -167,8 +166,8 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
       this.#decoder.push(chunk);
     } catch (error) {
       const code = error instanceof FrameError ? error.code : closeCodes.internalError;
-      this.#targetEnding = { code, reason: "" };
-      this.#clientEnding = {
+      this.#targetClosure = { code, reason: "" };
+      this.#clientClosure = {
         code: closeCodes.internalError,
         reason: "the target broke the WebSocket protocol",
       };
@@ -188,12 +187,12 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     this.#targetState = "closed";
     this.#queue = [];
     this.#queuedBytes = 0;
-    // Vanished without a Close frame: the client sees the same.
+    // Without a Close frame from the target the client gets none either.
     this.#endClient(null);
     this.#endIfDone();
   }
 
-  // What the frames of the target say.
+  // Frames of the target.
 
   text(message: string): void {
     if (this.#clientState === "open") this.#client?.sendText(message);
@@ -208,67 +207,67 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
   }
 
   pong(data: Buffer): void {
-    const answered = this.#openPings.indexOf(data.toString("latin1"));
-    // One pong may answer all pings before it (RFC 6455 section 5.5.3), and the client has had its pongs.
-    if (answered >= 0) this.#openPings.splice(0, answered + 1);
+    const matched = this.#openPings.indexOf(data.toString("latin1"));
+    // One pong may stand for all pings before it (RFC 6455 section 5.5.3), and Bun has sent the client its pongs.
+    if (matched >= 0) this.#openPings.splice(0, matched + 1);
     else if (this.#clientState === "open") this.#client?.pong(data as Buffer<ArrayBuffer>);
   }
 
   closed(code: number, reason: string): void {
-    this.#targetEnding = { code, reason };
-    this.#clientEnding = this.#targetEnding;
+    this.#targetClosure = { code, reason };
+    this.#clientClosure = this.#targetClosure;
   }
 
-  // From outside.
+  // Called by the session set.
 
-  /** Called again and again while the session lasts. */
-  tick(now: number, times: SessionTimes): void {
+  /** Called periodically while the session lasts. */
+  tick(now: number, timeouts: SessionTimeouts): void {
     if (this.#clientState !== "open" || this.#targetState !== "open") {
-      // A peer that neither takes what is left nor ends would hold the session for ever.
+      // Otherwise a peer that neither reads nor closes would hold the session open for ever.
       this.#closingWatch ??= new PeerWatch(now);
-      // Counted from 1: also when nothing is left, the peers must end.
-      const stuck = this.#closingWatch.stuckFor(now, 1 + this.#pendingBytes());
-      if (stuck >= times.closing) this.cut();
+      // 1 +: the peers must close even when nothing is left to send.
+      const stalledMs = this.#closingWatch.stalledFor(now, 1 + this.#pendingBytes());
+      if (stalledMs >= timeouts.closing) this.terminate();
       return;
     }
-    this.#lookAtClient(now, times.idle);
-    if (this.#targetState === "open") this.#lookAtTarget(now, times.idle);
+    this.#checkClient(now, timeouts.idle);
+    if (this.#targetState === "open") this.#checkTarget(now, timeouts.idle);
   }
 
-  #lookAtClient(now: number, idle: number): void {
+  #checkClient(now: number, idle: number): void {
     const client = this.#client;
     if (client === null) return;
     const waiting = client.getBufferedAmount();
-    const isStuck = this.#isTooLong(this.#clientWatch.stuckFor(now, waiting));
-    // Behind what waits a ping says nothing, and who is paused is not heard.
+    const isStalled = this.#isStalled(this.#clientWatch.stalledFor(now, waiting));
+    // A ping would wait behind buffered bytes, and from a paused client the gateway reads nothing.
     const silence = this.#clientWatch.silence(now, idle, waiting > 0 || client.isPaused);
-    // Bun then reports the end as that of a client that vanished.
-    if (isStuck || silence === "gone") client.terminate();
-    else if (silence === "ask") client.ping(this.#probe);
+    // Bun then calls `clientClosed` with 1006.
+    if (isStalled || silence === "dead") client.terminate();
+    else if (silence === "ping") client.ping(this.#pingPayload);
   }
 
-  #lookAtTarget(now: number, idle: number): void {
+  #checkTarget(now: number, idle: number): void {
     const waiting = this.#connection.heldBytes;
-    const isStuck = this.#isTooLong(this.#targetWatch.stuckFor(now, waiting));
+    const isStalled = this.#isStalled(this.#targetWatch.stalledFor(now, waiting));
     const silence = this.#targetWatch.silence(now, idle, waiting > 0 || this.#isTargetPaused);
-    if (isStuck || silence === "gone") {
+    if (isStalled || silence === "dead") {
       this.#connection.destroy();
       this.ended();
-    } else if (silence === "ask") this.#pingTarget(this.#probe);
+    } else if (silence === "ping") this.#pingTarget(this.#pingPayload);
   }
 
-  #isTooLong(stuckFor: number): boolean {
-    return this.#writeTimeout > 0 && stuckFor >= this.#writeTimeout;
+  #isStalled(stalledFor: number): boolean {
+    return this.#writeTimeout > 0 && stalledFor >= this.#writeTimeout;
   }
 
-  /** Says goodbye to both sides. */
+  /** Sends Close to both sides. */
   close(code: number, reason: string): void {
     this.#endTarget({ code, reason });
     this.#endClient({ code, reason });
   }
 
-  /** Ends both connections now. */
-  cut(): void {
+  /** Closes both connections without a Close frame. */
+  terminate(): void {
     this.#connection.destroy();
     this.#targetState = "closed";
     if (this.#clientState !== "closed") {
@@ -278,7 +277,7 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
     this.#endIfDone();
   }
 
-  /** The client must not get the answer: it has had it from Bun, or has not asked. */
+  /** The pong stops here: the client has Bun's, or has sent no ping. */
   #pingTarget(data: Buffer): void {
     if (this.#openPings.length === MAX_OPEN_PINGS) this.#openPings.shift();
     this.#openPings.push(data.toString("latin1"));
@@ -302,32 +301,32 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
   #resumeClient(): void {
     const client = this.#client;
     if (client === null || !client.isPaused) return;
-    if (!this.#owesReading && !this.#connection.isHolding) client.resume();
+    if (!this.#hasUnreadPongs && !this.#connection.isHolding) client.resume();
   }
 
-  /** Sends Close behind the frames that wait; the target then answers it and ends the connection (RFC 6455 section 7.1.1). */
-  #endTarget(ending: Ending | null): void {
+  /** Sends Close behind the queued frames; the target then replies and closes the connection (RFC 6455 section 7.1.1). */
+  #endTarget(closure: Closure | null): void {
     if (this.#targetState !== "open") return;
-    this.#targetState = "ending";
-    if (ending === null) this.#endWriting();
-    else this.#write(this.#encoder.encodeClose(ending.code, ending.reason));
-    // Its end has to be read.
+    this.#targetState = "closure";
+    if (closure === null) this.#endWriting();
+    else this.#write(this.#encoder.encodeClose(closure.code, closure.reason));
+    // To receive its Close frame.
     if (this.#isTargetPaused) this.#connection.resume();
     this.#isTargetPaused = false;
   }
 
-  /** Nothing follows: Close has been sent and received, or there is none to send. */
+  /** Nothing follows: Close was sent and received, or there is none to send. */
   #endWriting(): void {
     this.#endsWriting = true;
     if (this.#queue.length === 0) this.#connection.endWriting();
   }
 
-  /** The messages in front of it still go out: Bun drops them when a connection is terminated, and soon after a close. */
-  #endClient(ending: Ending | null): void {
+  /** Flushes buffered messages first: Bun drops them when a connection is terminated, and soon after a close. */
+  #endClient(closure: Closure | null): void {
     const client = this.#client;
     if (this.#clientState !== "open" || client === null) return;
     this.#clientState = "flushing";
-    this.#clientEnding = ending;
+    this.#clientClosure = closure;
     if (client.getBufferedAmount() === 0) {
       this.#closeClient(client);
       return;
@@ -337,9 +336,9 @@ export class WebSocketSession implements ConnectionHandler, FrameSink {
 
   #closeClient(client: ClientSocket): void {
     this.#clientState = "closed";
-    const ending = this.#clientEnding;
-    if (ending === null) client.terminate();
-    else client.close(ending.code, ending.reason);
+    const closure = this.#clientClosure;
+    if (closure === null) client.terminate();
+    else client.close(closure.code, closure.reason);
     this.#endIfDone();
   }
 

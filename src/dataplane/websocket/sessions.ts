@@ -1,58 +1,58 @@
-// The open WebSockets of one worker: counts them, watches them, closes them at the end; knows no handshake.
+// The open WebSockets of one worker: counts, watches and drains them; knows no handshake.
 import type { WebSocketHandler } from "bun";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "./frame.ts";
-import type { SessionTimes } from "./peer-watch.ts";
+import type { SessionTimeouts } from "./peer-watch.ts";
 import { type SessionPath, WebSocketSession } from "./session.ts";
 
-/** After as many seconds of silence a peer is asked whether it is still there; after as many more it is gone. */
+/** Seconds of silence before the gateway pings a peer, and again before it closes the connection. */
 const IDLE_SECONDS = 120;
-/** While a WebSocket ends, both sides must get on at least this often, or it is cut. */
+/** Seconds without progress after which the gateway terminates a closing WebSocket. */
 const CLOSING_SECONDS = 10;
-/** How often all sessions are looked at, unless they have less time than a few looks take. */
-const MAX_LOOK_MS = 1000;
+/** Longest interval between ticks; shorter with short timeouts. */
+const MAX_TICK_MS = 1000;
 
-/** In the place of the product's times. */
-export interface WebSocketTimes {
+/** Overrides of the built-in timeouts. */
+export interface WebSocketTimeouts {
   readonly idleSeconds?: number;
   readonly closingSeconds?: number;
 }
 
 export interface WebSocketsOptions {
-  /** How many are open, whenever that changes. */
+  /** The number of open WebSockets has changed. */
   onCount(open: number): void;
-  readonly times?: WebSocketTimes | undefined;
+  readonly timeouts?: WebSocketTimeouts | undefined;
 }
 
-/** A target that has switched protocols. */
-export interface SwitchedTarget {
+/** A target that has sent 101. */
+export interface UpgradedTarget {
   readonly path: SessionPath;
   readonly connection: UpstreamConnection;
   /** The first bytes that the target sent as frames. */
   readonly rest: Buffer;
-  /** Milliseconds in which something of what waits for a peer must go out; 0 for no limit. */
+  /** Milliseconds without progress after which a peer that does not read is cut off; 0: no limit. */
   readonly writeTimeout: number;
-  /** Switches the client's connection to the session; false when that failed. Throws what the engine throws. */
+  /** Upgrades the client's connection; false when the engine cannot. Throws what the engine throws. */
   readonly switchClient: (session: WebSocketSession) => boolean;
-  /** Both sides have ended. */
+  /** Both sides have closed. */
   readonly ended: (session: WebSocketSession) => void;
 }
 
-/** The WebSockets of one worker. They belong to no version of the configuration: a change leaves them alone. */
+/** The WebSockets of one worker. They outlive configuration versions. */
 export interface WebSockets {
-  /** Opens a session between the target and the client; false when the client could not be switched. */
-  open(target: SwitchedTarget): boolean;
+  /** Opens a session between the target and the client; false when the client could not be upgraded. */
+  open(target: UpgradedTarget): boolean;
   /** For Bun.serve. */
   readonly handler: WebSocketHandler<never>;
-  /** How many are open. */
+  /** Open WebSockets. */
   readonly size: number;
-  /** Says goodbye with 1001 to those whose route, service or target is gone. */
+  /** Closes those whose route, service or target is gone, with 1001. */
   closeWhere(isGone: (path: SessionPath) => boolean): void;
-  /** Says goodbye with 1001 to all, and to those that are still being opened. */
+  /** Closes all with 1001, also those that open later. */
   goAway(): void;
-  /** Resolves when all have ended, or after this time. */
+  /** Resolves when all have closed, or after this time. */
   ended(timeoutMs: number): Promise<void>;
-  /** Waits until all have ended; resolves with how many had to be cut because they did not within the time. */
+  /** Waits until all have closed and terminates the rest; resolves with the number of terminated ones. */
   drained(timeoutMs: number): Promise<number>;
 }
 
@@ -64,32 +64,32 @@ class SessionSet implements WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #sessions = new Set<WebSocketSession>();
   readonly #encoder = new FrameEncoder();
-  /** Nobody can know it, so nobody's own ping is taken for the gateway's. */
-  readonly #probe = Buffer.from(crypto.getRandomValues(new Uint8Array(8)).buffer);
-  readonly #times: SessionTimes;
+  /** Random, so that no peer's own ping equals the gateway's. */
+  readonly #pingPayload = Buffer.from(crypto.getRandomValues(new Uint8Array(8)).buffer);
+  readonly #timeouts: SessionTimeouts;
   readonly handler = clientHandler() as unknown as WebSocketHandler<never>;
   #isGoingAway = false;
-  /** One for all sessions; it runs while there are any. */
-  #clock: Timer | null = null;
+  /** One for all sessions, while there are any. */
+  #timer: Timer | null = null;
   #onEmpty: (() => void) | null = null;
 
   constructor(options: WebSocketsOptions) {
     this.#options = options;
-    const { idleSeconds = IDLE_SECONDS, closingSeconds = CLOSING_SECONDS } = options.times ?? {};
-    this.#times = { idle: idleSeconds * 1000, closing: closingSeconds * 1000 };
+    const { idleSeconds = IDLE_SECONDS, closingSeconds = CLOSING_SECONDS } = options.timeouts ?? {};
+    this.#timeouts = { idle: idleSeconds * 1000, closing: closingSeconds * 1000 };
   }
 
   get size(): number {
     return this.#sessions.size;
   }
 
-  open(target: SwitchedTarget): boolean {
+  open(target: UpgradedTarget): boolean {
     const session = new WebSocketSession({
       path: target.path,
       connection: target.connection,
       encoder: this.#encoder,
       writeTimeout: target.writeTimeout,
-      probe: this.#probe,
+      pingPayload: this.#pingPayload,
       now: performance.now(),
       onEnd: () => {
         this.#remove(session);
@@ -98,10 +98,10 @@ class SessionSet implements WebSockets {
     });
     if (!target.switchClient(session)) return false;
     this.#sessions.add(session);
-    this.#startClock();
+    this.#startTimer();
     this.#options.onCount(this.#sessions.size);
     if (target.rest.length > 0) session.received(target.rest);
-    if (this.#isGoingAway) session.close(closeCodes.goingAway, GOODBYE);
+    if (this.#isGoingAway) session.close(closeCodes.goingAway, GOING_AWAY);
     return true;
   }
 
@@ -109,20 +109,20 @@ class SessionSet implements WebSockets {
     this.#sessions.delete(session);
     this.#options.onCount(this.#sessions.size);
     if (this.#sessions.size > 0) return;
-    if (this.#clock !== null) clearInterval(this.#clock);
-    this.#clock = null;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
     this.#onEmpty?.();
   }
 
-  #startClock(): void {
-    if (this.#clock !== null) return;
-    const { idle, closing } = this.#times;
-    this.#clock = setInterval(
+  #startTimer(): void {
+    if (this.#timer !== null) return;
+    const { idle, closing } = this.#timeouts;
+    this.#timer = setInterval(
       () => {
         const now = performance.now();
-        for (const session of this.#sessions) session.tick(now, this.#times);
+        for (const session of this.#sessions) session.tick(now, this.#timeouts);
       },
-      Math.min(MAX_LOOK_MS, idle / 4, closing / 4),
+      Math.min(MAX_TICK_MS, idle / 4, closing / 4),
     );
   }
 
@@ -133,13 +133,13 @@ class SessionSet implements WebSockets {
 
   goAway(): void {
     this.#isGoingAway = true;
-    for (const session of [...this.#sessions]) session.close(closeCodes.goingAway, GOODBYE);
+    for (const session of [...this.#sessions]) session.close(closeCodes.goingAway, GOING_AWAY);
   }
 
   async drained(timeoutMs: number): Promise<number> {
     await this.ended(timeoutMs);
     const late = [...this.#sessions];
-    for (const session of late) session.cut();
+    for (const session of late) session.terminate();
     return late.length;
   }
 
@@ -155,9 +155,9 @@ class SessionSet implements WebSockets {
   }
 }
 
-const GOODBYE = "the gateway is stopping";
+const GOING_AWAY = "the gateway is stopping";
 
-/** Most that may wait for a client: a message, and what came with it in one read. More is a client that asks for pongs and reads none. */
+/** Most bytes buffered for a client: a message and the rest of one read. More means a client that sends pings and reads no pongs. */
 const MAX_WAITING_BYTES = 2 * MAX_MESSAGE_BYTES;
 
 function clientHandler(): WebSocketHandler<WebSocketSession> {
@@ -165,7 +165,7 @@ function clientHandler(): WebSocketHandler<WebSocketSession> {
     maxPayloadLength: MAX_MESSAGE_BYTES,
     backpressureLimit: MAX_WAITING_BYTES,
     closeOnBackpressureLimit: true,
-    // Bun's begins anew with each message to the client, so one that vanished would stay for as long as the target talks.
+    // Bun's idle timeout restarts with each message to the client, so a dead client would stay while the target sends.
     idleTimeout: 0,
     sendPings: false,
     perMessageDeflate: false,

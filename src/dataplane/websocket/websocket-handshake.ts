@@ -1,4 +1,4 @@
-// One WebSocket handshake on its way through a target and back: attempts, the switch or the target's refusal; knows no frame.
+// Proxies one WebSocket handshake: upstream attempts, the upgrade or the target's refusal; knows no frame.
 import { failures, type ProxyError } from "../error.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ClientRequest } from "../request/client-request.ts";
@@ -11,9 +11,9 @@ import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection
 import { Exchange, type ExchangeOwner, type ExchangeTimeouts } from "../upstream/exchange.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
-import { handshakeProblem, switchedFields } from "./handshake-fields.ts";
+import { handshakeProblem, upgradeFields } from "./handshake-fields.ts";
 
-/** Largest body of a refusal; waiting for a longer one is of no use. */
+/** Largest body of a target's refusal. */
 const MAX_REFUSAL_BYTES = 1_048_576;
 
 /** Lives until the client is upgraded or has its response. Create it and call `begin`. */
@@ -22,7 +22,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   next: InFlightEntry | null = null;
   isListed = false;
   readonly body = null;
-  /** Of responses that refuse the handshake: plugins see them whole. */
+  /** Null: plugins see a refusal once it is complete. */
   readonly draft = null;
   readonly #totalDeadline: number;
   readonly #abort = (): void => {
@@ -30,9 +30,9 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     if (request.attempts > 0 && !request.isCopy) request.worker.aborted.note(request);
     this.#stop(failures.clientGone);
   };
-  /** When the current attempt must have brought its head. */
+  /** Deadline for the response head of the current attempt. */
   #tryDeadline = Number.POSITIVE_INFINITY;
-  /** Waits for the next attempt. */
+  /** The pause before the next attempt. */
   #pause: Timer | null = null;
   #exchange: Exchange | null = null;
   #head: ResponseHead | null = null;
@@ -40,7 +40,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   #bytes = 0;
   #isDone = false;
 
-  /** What goes upstream of the head was written before (`writeUpstreamFields`). */
+  /** Call `writeUpstreamFields` before. */
   constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
     super(request, route, service);
     const total = totalTimeout(this.route, this.service);
@@ -56,7 +56,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
       this.#respondError(problem);
       return;
     }
-    // Bun resets a handler that waits at the idle timeout; while the target thinks, our own timeouts decide.
+    // Bun resets a waiting request at the idle timeout; here our own timeouts apply.
     request.stream.suspendIdleTimeout();
     const { signal } = request.stream;
     if (signal.aborted) this.#abort();
@@ -73,13 +73,13 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     const { inFlight } = this.request.worker;
     const { per_try_timeout: perTry } = this.policy;
     if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
-    // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
+    // A connection of its own: gateway and target may disagree about the state after a refused upgrade.
     const connection = new UpstreamConnection(target.endpoint, NO_POOL);
     this.#exchange = new Exchange(connection, target.heads, this);
     this.#exchange.start(inFlight.now());
   }
 
-  // What the exchange asks.
+  // Called by the exchange.
 
   requestHead(): string {
     const { request, target } = this;
@@ -91,12 +91,12 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     return exchangeTimeouts(this.route, this.service);
   }
 
-  // What the exchange reports.
+  // Events of the exchange.
 
   onUpgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
     this.#exchange = null;
-    this.attemptAnswered(101);
-    const fields = switchedFields(this.request, head);
+    this.attemptResponded(101);
+    const fields = upgradeFields(this.request, head);
     if (!Array.isArray(fields)) {
       connection.destroy();
       this.attemptFailed(fields);
@@ -109,7 +109,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
 
   #open(fields: [string, string][], connection: UpstreamConnection, rest: Buffer): void {
     const { request, route, service } = this;
-    const leave = this.detachTarget();
+    const release = this.detachTarget();
     try {
       const isOpen = request.worker.webSockets.open({
         path: { routeId: route.id, serviceId: service.id, targetId: this.target?.id ?? "" },
@@ -118,7 +118,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
         writeTimeout: exchangeTimeouts(route, service).write,
         switchClient: (session) => respondUpgrade(this, fields, session),
         ended: (session) => {
-          leave();
+          release();
           request.bytesIn = session.bytesIn;
           request.bytesOut = session.bytesOut;
           finish(request, 101);
@@ -126,18 +126,18 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
       });
       if (isOpen) this.#end();
       else {
-        leave();
+        release();
         this.#refuseClient(connection);
       }
     } catch (cause) {
-      leave();
+      release();
       connection.destroy();
-      const error = failures.upgrade("the target sent a field that is not valid");
+      const error = failures.upgrade("the target sent a header field that is not valid");
       this.#respondError({ ...error, cause });
     }
   }
 
-  /** Bun upgrades HTTP/1.1 only, and no connection that is gone. */
+  /** Bun upgrades HTTP/1.1 only, and only open connections. */
   #refuseClient(connection: UpstreamConnection): void {
     connection.destroy();
     const isGone = this.request.stream.signal.aborted;
@@ -147,7 +147,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   }
 
   onHead(head: ResponseHead): void {
-    this.attemptAnswered(head.status);
+    this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     this.#head = head;
   }
@@ -157,7 +157,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     this.#pieces.push(chunk);
     if (this.#bytes > MAX_REFUSAL_BYTES)
       this.#stop(
-        failures.upgrade("the target refused the WebSocket with an answer that is too long"),
+        failures.upgrade("the target refused the WebSocket with a response that is too long"),
       );
   }
 
@@ -178,7 +178,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     this.#pieces = [];
     this.#bytes = 0;
     this.attemptFailed(error);
-    // A handshake that was sent may have opened something: only what never arrived is tried again.
+    // A handshake that reached the target may have opened a session there: only unsent ones are retried.
     const pause = error.retry === "always" ? this.pauseAfterFailure(error, "repeatable") : null;
     if (pause === null) {
       this.#respondError(error);
@@ -190,7 +190,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     else this.#pause = setTimeout(() => this.#attempt(), pause);
   }
 
-  // What the clock and the client do.
+  // Timer and client events.
 
   tick(now: number): void {
     if (now >= this.#totalDeadline) this.#endAll();
@@ -203,7 +203,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     this.#stop(failures.requestTimeout);
   }
 
-  /** The attempt took too long. */
+  /** `per_try_timeout` has passed. */
   #endTry(): void {
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     const wasSent = this.#exchange?.isSent === true;
@@ -221,7 +221,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
     const { request } = this;
     this.#end();
     request.stream.restoreIdleTimeout(request.listener.idleTimeout);
-    // RFC 6455 section 4.4: says which versions would do.
+    // RFC 6455 section 4.4: names the supported version.
     const isVersion = error === failures.webSocketVersion;
     respondError(request, error, isVersion ? { headers: { "Sec-WebSocket-Version": "13" } } : {});
   }
@@ -238,5 +238,5 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   }
 }
 
-/** A connection for one handshake never goes to a pool. */
+/** The connection of a handshake never enters the pool. */
 const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };

@@ -129,7 +129,7 @@ describe("a target that dies and comes back", () => {
     await eventually(() => told("/of-only").length === 1, SLOW);
     expect(at("/of-only")[0]?.json).toMatchObject({
       title: `Target 127.0.0.1:${only.port} of service "only" is down`,
-      message: "The target closed the connection without an answer.",
+      message: "The target closed the connection without a response.",
     });
     only.answer = reply();
     expect((await send("only.test")).status).toBe(200);

@@ -111,25 +111,25 @@ describe.concurrent("a verdict", () => {
     {
       why: "500",
       answer: reply("", { status: "500 Oops" }),
-      error: "the target answered with status 500",
+      error: "the target responded with status 500",
     },
     {
       why: "200 where something else is expected",
       answer: reply(),
       active: { expect_statuses: ["300-399", 418] },
-      error: "the target answered with status 200",
+      error: "the target responded with status 200",
     },
     {
       why: "another text",
       answer: reply("all is well"),
       active: { expect_body: "IS WELL" },
-      error: "the answer lacks the expected text",
+      error: "the response lacks the expected text",
     },
     {
       why: "the text after more than is looked at",
       answer: reply(long),
       active: { expect_body: "needle" },
-      error: "the answer lacks the expected text",
+      error: "the response lacks the expected text",
     },
     {
       why: "a body that breaks off",
@@ -139,15 +139,15 @@ describe.concurrent("a verdict", () => {
         return null;
       },
       active: { expect_body: "whole" },
-      error: "the target closed the connection in the middle of the answer",
+      error: "the target closed the connection in the middle of the response",
     },
-    { why: "silence", answer: slow, error: "the target did not answer in time" },
+    { why: "silence", answer: slow, error: "the target did not respond in time" },
     {
       why: "a close without an answer",
       answer: "close",
-      error: "the target closed the connection without an answer",
+      error: "the target closed the connection without a response",
     },
-    { why: "no HTTP", answer: "220 smtp ready\r\n\r\n", error: "the answer was not valid HTTP" },
+    { why: "no HTTP", answer: "220 smtp ready\r\n\r\n", error: "the response was not valid HTTP" },
   ];
   test.each(cases)("over HTTP on $why", async ({ answer, active, error }) => {
     const target = origin({ answer });

@@ -181,7 +181,7 @@ test("a target that the traffic has taken out stays out on every worker through 
     id: ids[0],
     state: "unhealthy",
     by: "passive",
-    last_error: "the target answered with status 503",
+    last_error: "the target responded with status 503",
     since,
   });
   for (let change = 0; change < 25; change++)
@@ -199,14 +199,14 @@ test("the only target of a service that does not answer is failing, takes every 
   expect(await health()).toMatchObject({
     state: "failing",
     targets: [
-      { state: "failing", by: "passive", last_error: "the target answered with status 503" },
+      { state: "failing", by: "passive", last_error: "the target responded with status 503" },
     ],
   });
   for (let count = 1; count < 12; count++) expect((await ask()).status).toBe(503);
   expect(only.requests).toHaveLength(12);
   expect((await gateway.ok("GET", path)).health).toMatchObject({
     state: "failing",
-    last_error: "the target answered with status 503",
+    last_error: "the target responded with status 503",
   });
   const up = async () =>
     /sluice_target_up\{service="alone",.*\} ([01])\n/.exec(
@@ -240,7 +240,7 @@ test("active checks are made by one of the workers, and what they find holds for
   await eventually(async () => (await health()).state === "degraded");
   expect([...(await fromEveryWorker(ask))]).toEqual(["well"]);
   expect((await health()).targets).toMatchObject([
-    { state: "unhealthy", by: "active", last_error: "the target answered with status 500" },
+    { state: "unhealthy", by: "active", last_error: "the target responded with status 500" },
     { state: "healthy", by: "active", last_error: null },
   ]);
   await gateway.ok("PATCH", "/api/v1/services/checked", { health: { active: { enabled: false } } });

@@ -145,7 +145,7 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
         type: "about:blank",
         status: 404,
         title: "Not Found",
-        detail: "no route takes this request",
+        detail: "no route matches this request",
         instance: `urn:uuid:${answer.header("x-request-id")}`,
       });
     } else if (type === html) expect(answer.body).toStartWith("<!doctype html>");

@@ -67,7 +67,7 @@ test("clients that maintenance lets through reach the target", async () => {
 });
 
 test.each([
-  { action: "404", status: 404, body: "no route takes this request", location: null },
+  { action: "404", status: 404, body: "no route matches this request", location: null },
   { action: "html", status: 404, body: "<p>nothing here</p>", location: null },
   { action: "redirect", status: 302, body: "", location: "https://example.com/" },
 ] as const)("the default site $action answers what no route takes", async (want) => {

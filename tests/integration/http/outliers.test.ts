@@ -9,7 +9,7 @@ import { request, startTargetScene, type TargetScene } from "../../support/targe
 const GET = request("GET");
 const lastReply = reply("last", { headers: "Connection: close\r\n" });
 const HEAD = "HTTP/1.1 200 OK\r\n";
-const INVALID = "the answer was not valid HTTP";
+const INVALID = "the response was not valid HTTP";
 
 interface Row {
   readonly why: string;
@@ -45,19 +45,19 @@ const invalid = { ...broken, error: "http_protocol_error", held: INVALID };
 const noAnswer = {
   ...broken,
   error: "connection_terminated",
-  held: "the target closed the connection without an answer",
+  held: "the target closed the connection without a response",
 };
 const half = {
   ...broken,
   error: "http_response_incomplete",
-  held: "the target closed the connection in the middle of the answer",
+  held: "the target closed the connection in the middle of the response",
 };
 const good = { outcome: "200", error: null, held: null };
 const late = {
   isKept: false,
   outcome: "504",
   error: "http_response_timeout",
-  held: "the target did not answer in time",
+  held: "the target did not respond in time",
 };
 
 const rows: readonly Row[] = [
@@ -146,7 +146,7 @@ const rows: readonly Row[] = [
     does: reply("busy", { status: "503 Busy", headers: "Retry-After: 7\r\n" }),
     outcome: "503",
     error: null,
-    held: "the target answered with status 503",
+    held: "the target responded with status 503",
     isKept: true,
   },
   {
@@ -354,7 +354,7 @@ describe("an early answer while the upload goes on", () => {
       "an overload",
       reply("early", { status: "503 Busy" }),
       "503",
-      "the target answered with status 503",
+      "the target responded with status 503",
     ],
   ])(
     "%s is passed on, nothing is sent again, and the connection is not kept",

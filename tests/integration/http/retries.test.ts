@@ -270,7 +270,7 @@ describe("time", () => {
     const scene = await withRetries({ per_try_timeout: 150, on: ["timeout"] });
     scene.origins[0]!.answer = null;
     expect((await scene.send(GET)).outcome).toBe("200");
-    expect(scene.health(0).lastError).toBe("the target did not answer in time");
+    expect(scene.health(0).lastError).toBe("the target did not respond in time");
     await eventually(() => scene.open(0) === 0);
   });
 
@@ -306,7 +306,7 @@ describe("time", () => {
     expect(answers[0]?.header("proxy-status")).toContain("the exchange took too long");
     // Four tries would take 800 ms and more.
     expect(scene.counts()[3]).toBe(0);
-    expect(scene.health(0).lastError).toBe("the target did not answer in time");
+    expect(scene.health(0).lastError).toBe("the target did not respond in time");
     expect(scene.origins.map((_, index) => scene.active(index))).toEqual([0, 0, 0, 0]);
   });
 

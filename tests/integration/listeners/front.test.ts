@@ -1,4 +1,4 @@
-// Listeners whose connections are looked at first: who is let in, who is counted, and that nobody gets past the front.
+// Listeners with an acceptor: which clients are allowed and counted, and that no connection bypasses the acceptor.
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -57,7 +57,7 @@ onLinux.test("nobody else on this machine gets an answer from the server behind"
     expect(await talk(one, [GET])).toBe("");
     expect(await talk(one, [GET], "127.0.0.2")).toBe("");
   }
-  // Also from the very source port, at another address, that a connection of the front has.
+  // Also from the very source port, at another address, that a connection of the acceptor has.
   const kept = await hold(port);
   const sources = readFileSync("/proc/net/tcp", "utf8")
     .split("\n")

@@ -1,4 +1,4 @@
-// TLS names at the front: strict listeners, and stream routes that take names away from an https listener on the same port.
+// TLS server names at the acceptor: strict listeners, and stream routes that match names at the port of an https listener.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { connect as connectTls, createServer, type TLSSocket } from "node:tls";
@@ -110,7 +110,7 @@ describe("a strict listener", () => {
     expect(
       await talk(port, [Buffer.concat([Buffer.from([22, 3, 1, 0x40, 0]), Buffer.alloc(40_000)])]),
     ).toBe("");
-    await eventually(() => api.gateway.stderr.includes("does not begin with TLS"));
+    await eventually(() => api.gateway.stderr.includes("does not begin with a TLS ClientHello"));
   });
 
   test("closes a connection that is silent for longer than preread_timeout, 10 s by default", async () => {
@@ -124,7 +124,9 @@ describe("a strict listener", () => {
     const began = performance.now();
     expect(await talk(port)).toBe("");
     expect(performance.now() - began).toBeGreaterThanOrEqual(100);
-    await eventually(() => api.gateway.stderr.includes("did not say what it wants in time"));
+    await eventually(() =>
+      api.gateway.stderr.includes("no complete PROXY header or TLS ClientHello arrived in time"),
+    );
     await set(limits.preread_timeout);
   });
 });

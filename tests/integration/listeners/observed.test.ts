@@ -1,4 +1,4 @@
-// What metrics and the list of requests tell of listeners that end TLS at the front.
+// Metrics and the request list of listeners whose acceptor terminates TLS.
 import { describe, expect, test } from "bun:test";
 import { curl } from "../../support/curl.ts";
 import { readMetrics } from "../../support/metrics-text.ts";

@@ -1,4 +1,4 @@
-// PROXY headers in front of listeners: believed from named networks only, required there, in pieces or broken.
+// PROXY headers on listeners: trusted from configured networks only, required there, split or malformed.
 import { describe, expect, test } from "bun:test";
 import { writeProxyHeader } from "../../../src/net/proxy-protocol.ts";
 import { eventually } from "../../support/poll.ts";
@@ -69,7 +69,7 @@ describe("is closed without an answer:", () => {
     const port = await listener("untrusted", proxied);
     expect(await talk(port, [], "127.0.0.2")).toBe("");
     expect(await talk(port, [v1, GET], "127.0.0.2")).toBe("");
-    await eventually(() => api.gateway.stderr.includes("is not believed"));
+    await eventually(() => api.gateway.stderr.includes("are not trusted"));
   });
 
   test("the networks of the settings do not count", async () => {

@@ -1,4 +1,4 @@
-// Clients that send heads slowly on fronted listeners: 408 in time, and nobody else is cut off.
+// Clients that send heads slowly on listeners with an acceptor: 408 in time, and other clients are not disturbed.
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -43,7 +43,7 @@ function trickle(client: RawConnection | Socket, piece: string): void {
   cleanups.push(() => clearInterval(timer));
 }
 
-/** Longer than any head may take, and than the clock of the front needs to see it. */
+/** Longer than any head may take, and than the timer of the acceptor needs to see it. */
 async function outlast(client: { readonly isClosed: boolean }): Promise<void> {
   const until = performance.now() + 2500;
   await eventually(() => client.isClosed || performance.now() > until);

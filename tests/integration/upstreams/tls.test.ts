@@ -201,12 +201,12 @@ describe("a certificate is refused", () => {
     {
       why: "its authority is not trusted",
       make: () => other.sign({ names: ["app.test"] }),
-      reason: "the target's certificate comes from an unknown authority",
+      reason: "the target's certificate comes from an unknown CA",
     },
     {
       why: "the authority between it and the root is missing",
       make: () => between.sign({ names: ["app.test"] }),
-      reason: "the target's certificate comes from an unknown authority",
+      reason: "the target's certificate comes from an unknown CA",
     },
     {
       why: "it is for another name",
@@ -306,7 +306,7 @@ describe("a verified connection proves nothing for the next one", () => {
     await expectFailure(
       one,
       "tls_certificate_error",
-      "the target's certificate comes from an unknown authority",
+      "the target's certificate comes from an unknown CA",
     );
   });
 });
@@ -332,7 +332,7 @@ describe("a certificate of the gateway", () => {
     const { status, proxyStatus } = await one.get();
     expect([status, proxyStatus]).toEqual([
       502,
-      'sluice; error=tls_alert_received; details="the target wants a certificate of the gateway"',
+      'sluice; error=tls_alert_received; details="the target requires a client certificate"',
     ]);
   });
 });

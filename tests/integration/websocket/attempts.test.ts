@@ -78,26 +78,26 @@ test.each([
     "closes",
     (origin: Peer): void => void origin.socket.end(),
     502,
-    "the target closed the connection without an answer",
+    "the target closed the connection without a response",
   ],
   [
     "resets",
     (origin: Peer): void => void origin.socket.resetAndDestroy(),
     502,
-    "the target closed the connection without an answer",
+    "the target closed the connection without a response",
   ],
-  ["does not answer", () => {}, 504, "the target did not answer in time"],
+  ["does not answer", () => {}, 504, "the target did not respond in time"],
   [
     "upgrades wrongly",
     (origin: Peer) => origin.write("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
     502,
-    "the answer was not valid HTTP",
+    "the response was not valid HTTP",
   ],
   [
     "refuses",
     (origin: Peer) => origin.write("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
     503,
-    "the target answered with status 503",
+    "the target responded with status 503",
   ],
 ] as const)(
   "a target that has it and %s: the client hears of it, and nobody else gets it",
@@ -124,7 +124,7 @@ test("request_timeout counts against the target that was waited for", async () =
   const client = await knock(setting.gateway);
   await setting.first.connection();
   expect(await client.head()).toStartWith("HTTP/1.1 504 ");
-  expect(health(setting, 0).lastError).toBe("the target did not answer in time");
+  expect(health(setting, 0).lastError).toBe("the target did not respond in time");
 });
 
 test("a client that goes away in the pause before another attempt is forgotten", async () => {

@@ -26,7 +26,7 @@ export async function startScene(
       "name"
     >;
     readonly listener?: Parameters<typeof startDataPlane>[0]["listener"];
-    readonly webSocketTimes?: Parameters<typeof startDataPlane>[0]["webSocketTimes"];
+    readonly webSocketTimeouts?: Parameters<typeof startDataPlane>[0]["webSocketTimeouts"];
     readonly settings?: Parameters<typeof startDataPlane>[0]["settings"];
   } = {},
 ): Promise<Scene> {
@@ -34,7 +34,7 @@ export async function startScene(
   const gateway = await startDataPlane({
     services: [{ name: "app", targets: [{ port: target.port }], ...options.service }],
     routes: [{ name: "all", service_id: "app", ...options.route }],
-    webSocketTimes: options.webSocketTimes,
+    webSocketTimeouts: options.webSocketTimeouts,
     ...(options.listener === undefined ? {} : { listener: options.listener }),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
   });

@@ -17,7 +17,7 @@ async function inScene(options: SceneOptions, act: (scene: Scene) => Promise<voi
   }
 }
 
-const IDLE = { webSocketTimes: { idleSeconds: 0.5 } };
+const IDLE = { webSocketTimeouts: { idleSeconds: 0.5 } };
 const PROBE_BYTES = 8;
 
 const isProbe = ({ opcode, payload }: Frame) =>
@@ -222,7 +222,7 @@ describe("a peer that answers nothing", () => {
     );
 
   test.concurrent("a target that never answers a Close is cut after a while", () =>
-    inScene({ webSocketTimes: { closingSeconds: 0.5 } }, async (scene) => {
+    inScene({ webSocketTimeouts: { closingSeconds: 0.5 } }, async (scene) => {
       const { client, origin } = await scene.open();
       client.send(opcodes.close);
       expect(await origin.closeFrame()).toEqual([1005, ""]);
@@ -235,7 +235,7 @@ describe("a peer that answers nothing", () => {
 const WRITE_TIMEOUT = 1500;
 const WRITING = {
   service: { write_timeout: WRITE_TIMEOUT },
-  webSocketTimes: { idleSeconds: 0.5, closingSeconds: 1 },
+  webSocketTimeouts: { idleSeconds: 0.5, closingSeconds: 1 },
 };
 const MESSAGE = Buffer.alloc(65_536, 7);
 

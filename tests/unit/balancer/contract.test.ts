@@ -1,7 +1,7 @@
 // What every balancer must do, whatever its algorithm.
 import { describe, expect, test } from "bun:test";
 import { createBalancer } from "../../../src/dataplane/balancer/algorithms.ts";
-import type { Candidate, Load } from "../../../src/dataplane/balancer/balancer.ts";
+import type { BalancerTarget, Load } from "../../../src/dataplane/balancer/balancer.ts";
 import { Random } from "../../support/random.ts";
 
 const algorithms = [
@@ -17,13 +17,13 @@ const sharing = algorithms.filter((name) => name !== "first");
 
 const PICKS = 10_000;
 
-function loadOf(seed: number, change: Partial<Load<Candidate>> = {}): Load<Candidate> {
+function loadOf(seed: number, change: Partial<Load<BalancerTarget>> = {}): Load<BalancerTarget> {
   const random = randomFrom(seed);
   let turn = 0;
   return {
     active: () => 0,
     latency: () => 1000,
-    warmth: () => 1,
+    slowStartFactor: () => 1,
     isFull: () => false,
     nextTurn: () => turn++,
     random,
@@ -31,7 +31,7 @@ function loadOf(seed: number, change: Partial<Load<Candidate>> = {}): Load<Candi
   };
 }
 
-const candidatesOf = (...weights: number[]): Candidate[] =>
+const candidatesOf = (...weights: number[]): BalancerTarget[] =>
   weights.map((weight, index) => ({ id: `target ${index}`, weight }));
 
 const keyFrom = (random: () => number) => Math.floor(random() * 2 ** 32) | 0;
@@ -39,7 +39,7 @@ const keyFrom = (random: () => number) => Math.floor(random() * 2 ** 32) | 0;
 /** How often each candidate was picked, by place. */
 function shares(
   algorithm: (typeof algorithms)[number],
-  candidates: Candidate[],
+  candidates: BalancerTarget[],
   load = loadOf(1),
 ): number[] {
   const balancer = createBalancer(algorithm, candidates, load);
@@ -47,7 +47,7 @@ function shares(
   const counts = candidates.map(() => 0);
   for (let pick = 0; pick < PICKS; pick++) {
     const found = balancer.pick({ key: keyFrom(random), tried: null });
-    const place = candidates.indexOf(found as Candidate);
+    const place = candidates.indexOf(found as BalancerTarget);
     counts[place] = (counts[place] ?? 0) + 1;
   }
   return counts.map((count) => count / PICKS);
@@ -88,7 +88,7 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
 
   test("never picks a full target", () => {
     const candidates = candidatesOf(1, 5, 1);
-    const isFull = ({ id }: Candidate) => id === "target 1";
+    const isFull = ({ id }: BalancerTarget) => id === "target 1";
     const found = shares(algorithm, candidates, loadOf(3, { isFull }));
     expect(found[1]).toBe(0);
     expect((found[0] ?? 0) + (found[2] ?? 0)).toBeCloseTo(1, 9);
@@ -98,7 +98,7 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
     expect(createBalancer(algorithm, [], loadOf(4)).pick({ key: 1, tried: null })).toBeNull();
     const only = candidatesOf(7);
     const balancer = createBalancer(algorithm, only, loadOf(4));
-    expect(balancer.pick({ key: null, tried: null })).toBe(only[0] as Candidate);
+    expect(balancer.pick({ key: null, tried: null })).toBe(only[0] as BalancerTarget);
   });
 
   test("picks without a key", () => {
@@ -110,12 +110,12 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
   test("a cold target gets less, and is used when it is the only one", () => {
     const candidates = candidatesOf(1, 1);
     const active = () => 3;
-    const warmth = ({ id }: Candidate) => (id === "target 0" ? 0.1 : 1);
+    const slowStartFactor = ({ id }: BalancerTarget) => (id === "target 0" ? 0.1 : 1);
     if (algorithm !== "first" && algorithm !== "consistent_hash") {
-      const [cold = 1] = shares(algorithm, candidates, loadOf(6, { warmth, active }));
+      const [cold = 1] = shares(algorithm, candidates, loadOf(6, { slowStartFactor, active }));
       expect(cold).toBeLessThan(0.4);
     }
-    const alone = createBalancer(algorithm, candidates.slice(0, 1), loadOf(6, { warmth }));
+    const alone = createBalancer(algorithm, candidates.slice(0, 1), loadOf(6, { slowStartFactor }));
     expect(alone.pick({ key: 1, tried: null })?.id).toBe("target 0");
   });
 });
@@ -138,28 +138,28 @@ test("round_robin spreads the turns of a heavy target as nginx does", () => {
 });
 
 test("least_connections prefers the target with fewer requests for its weight", () => {
-  const active = ({ id }: Candidate) => (id === "target 0" ? 4 : 3);
+  const active = ({ id }: BalancerTarget) => (id === "target 0" ? 4 : 3);
   const balancer = createBalancer("least_connections", candidatesOf(2, 1), loadOf(10, { active }));
   expect(balancer.pick({ key: null, tried: null })?.id).toBe("target 0");
 });
 
 test("random_two leaves a target alone that is always the busier one", () => {
-  const active = ({ id }: Candidate) => (id === "target 2" ? 100 : 1);
+  const active = ({ id }: BalancerTarget) => (id === "target 2" ? 100 : 1);
   const [, , busy] = shares("random_two", candidatesOf(1, 1, 1), loadOf(11, { active }));
   expect(busy).toBe(0);
 });
 
 test("ewma prefers the faster of two and tries one of which nothing is known", () => {
-  const latency = ({ id }: Candidate) => (id === "target 0" ? 50_000 : 1000);
+  const latency = ({ id }: BalancerTarget) => (id === "target 0" ? 50_000 : 1000);
   const [slow] = shares("ewma", candidatesOf(1, 1), loadOf(12, { latency }));
   expect(slow).toBe(0);
-  const unknown = ({ id }: Candidate) => (id === "target 0" ? 0 : 1000);
+  const unknown = ({ id }: BalancerTarget) => (id === "target 0" ? 0 : 1000);
   const [fresh] = shares("ewma", candidatesOf(1, 1), loadOf(12, { latency: unknown }));
   expect(fresh).toBe(1);
 });
 
 describe("consistent_hash", () => {
-  const place = (candidates: Candidate[]) => {
+  const place = (candidates: BalancerTarget[]) => {
     const balancer = createBalancer("consistent_hash", candidates, loadOf(13));
     const random = randomFrom(14);
     return Array.from(

@@ -228,7 +228,7 @@ test("a service whose targets all fail is failing, and degraded while one of the
   const rows = [rowsOf(service, 0), rowsOf(service, 1)];
   const traffic = trafficTo(board, rows);
   const state = () => health.ofService("s").state;
-  traffic.answered(rows[1]!.target, 200);
+  traffic.responded(rows[1]!.target, 200);
   traffic.failed(rows[0]!.target, failure);
   expect(state()).toBe("degraded");
   traffic.failed(rows[1]!.target, failure);
@@ -247,8 +247,8 @@ test("a service whose targets all fail is failing, and degraded while one of the
       .toSorted(),
   ).toEqual(["failing", "unhealthy"]);
   expect(state()).toBe("failing");
-  traffic.answered(rows[0]!.target, 200);
-  traffic.answered(rows[1]!.target, 200);
+  traffic.responded(rows[0]!.target, 200);
+  traffic.responded(rows[1]!.target, 200);
   expect(state()).toBe("degraded");
 });
 
@@ -393,7 +393,7 @@ describe("the watch", () => {
     const traffic = trafficTo(board, [rows]);
     watch.look();
     for (let round = 0; round < 5; round++) {
-      traffic.answered(rows.target, 200);
+      traffic.responded(rows.target, 200);
       for (let count = 0; count < 4; count++) traffic.failed(rows.target, failure);
       watch.look();
     }
@@ -407,7 +407,7 @@ describe("the watch", () => {
     expect(lines).toMatchObject([
       { level: "warn", message: "a target fails and stays in use", reason: failure },
     ]);
-    traffic.answered(rows.target, 200);
+    traffic.responded(rows.target, 200);
     watch.look();
     expect(events.at(-1)).toMatchObject({ state: "healthy", reason: "it answers requests" });
     expect(lines[1]).toMatchObject({ level: "info", message: "a target works again" });

@@ -1,6 +1,6 @@
 // A service's targets over a board of their own, as several workers see them; no connections.
 import { PassiveCheck } from "../../../src/dataplane/health/passive-check.ts";
-import { type Grouped, TargetGroup } from "../../../src/dataplane/health/target-group.ts";
+import { type GroupTarget, TargetGroup } from "../../../src/dataplane/health/target-group.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { type Service, serviceInput } from "../../../src/model/service.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
@@ -23,7 +23,7 @@ export function groupOf(sketches: readonly TargetSketch[], fields: object = {}, 
   // An hour old, so that targets can be older than this moment.
   const board = TargetBoard.create(workers, { now: Date.now() - 3_600_000 });
   const service = serviceOf(fields);
-  const targets = sketches.map(({ weight = 100, priority = 0 }, index): Grouped => {
+  const targets = sketches.map(({ weight = 100, priority = 0 }, index): GroupTarget => {
     const id = `t${index}`;
     const row = board.rowOf(id);
     return { id, weight, priority, row, epoch: board.get(row, "epoch") };
@@ -90,6 +90,6 @@ export function passiveOf(count: number, settings: object = {}) {
       for (let time = 0; time < times; time++)
         check.failed(row(index), "the target refused the connection");
     },
-    answered: (index: number, status: number) => check.answered(row(index), status),
+    answered: (index: number, status: number) => check.responded(row(index), status),
   };
 }

@@ -30,7 +30,7 @@ describe("a target is ejected", () => {
     scene.answered(0, 503);
     expect(scene.isEjected(0)).toBe(true);
     expect(readHealth(scene.board, scene.rowsOf(0).target, Date.now()).lastError).toBe(
-      "the target answered with status 503",
+      "the target responded with status 503",
     );
   });
 

@@ -107,7 +107,7 @@ describe("a place on the next target", () => {
       const attempts = world.attempts();
       attempts.startAttempt();
       expect(attempts.pauseAfterFailure(failures.closedEarly, body)).toBeNull();
-      expect(attempts.isHeldByBody).toBe(body === "gone");
+      expect(attempts.isBlockedByBody).toBe(body === "gone");
       expect(world.active()).toEqual([1, 0]);
       attempts.end();
       expect(world.active()).toEqual([0, 0]);
@@ -238,7 +238,7 @@ describe("what the target is told", () => {
     attempts.startAttempt();
     attempts.attemptFailed(error);
     const { lastError } = readHealth(world.board, world.row(0), Date.now());
-    expect(lastError).toMatch(/^the (target|TLS|answer)/);
+    expect(lastError).toMatch(/^the (target|TLS|response)/);
     expect(world.board.get(world.row(0), "failures")).toBe(1);
   });
 
@@ -259,15 +259,15 @@ describe("what the target is told", () => {
       ["failures", "outcome"].map((word) => world.board.get(world.row(0), word as "outcome"));
     const attempts = world.attempts();
     attempts.startAttempt();
-    attempts.attemptAnswered(200);
+    attempts.attemptResponded(200);
     expect(told()).toEqual([0, 0]);
     attempts.attemptFailed(failures.incomplete);
     attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
-    attempts.attemptAnswered(200);
+    attempts.attemptResponded(200);
     attempts.attemptCompleted();
     expect(told()).toEqual([0, 1]);
-    attempts.attemptAnswered(503);
+    attempts.attemptResponded(503);
     attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
   });

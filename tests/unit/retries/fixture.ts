@@ -1,5 +1,5 @@
 // The attempts of a request without any socket: real targets on a real board, a request that only has a method and fields.
-import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
+import type { ListenerRuntime } from "../../../src/dataplane/listener/listener-runtime.ts";
 import { Intents } from "../../../src/dataplane/intents.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
 import { ClientRequest, type ServeContext } from "../../../src/dataplane/request/client-request.ts";
@@ -114,7 +114,7 @@ export function requestOf(
   const generation = { managementCookies: new ManagementCookies("test", () => false) };
   const request = new ClientRequest(
     stream,
-    { ...facts, choice: null } as unknown as ListenerFacts,
+    { ...facts, choice: null } as unknown as ListenerRuntime,
     { generation } as unknown as ServeContext,
   );
   request.read();

@@ -1,63 +1,63 @@
-// When a peer of a WebSocket is asked for a sign of life, when it is gone, and how long it has taken nothing.
+// When the gateway pings a WebSocket peer, when the peer is dead, and how long it has not read.
 import { describe, expect, test } from "bun:test";
 import { PeerWatch } from "../../../src/dataplane/websocket/peer-watch.ts";
 
 describe("silence", () => {
   const IDLE = 100;
 
-  test("is asked about once, and its end awaited as long again", () => {
+  test("brings one ping, and after as long again the peer is dead", () => {
     const watch = new PeerWatch(1000);
-    const verdicts = [1000, 1099, 1100, 1150, 1199, 1200].map((now) =>
+    const results = [1000, 1099, 1100, 1150, 1199, 1200].map((now) =>
       watch.silence(now, IDLE, false),
     );
-    expect(verdicts).toEqual(["none", "none", "ask", "none", "none", "gone"]);
+    expect(results).toEqual(["none", "none", "ping", "none", "none", "dead"]);
   });
 
-  test("begins anew with everything that comes, also after the question", () => {
+  test("starts over with every frame, also after the ping", () => {
     const watch = new PeerWatch(0);
-    watch.spoke();
+    watch.onActivity();
     expect(watch.silence(100, IDLE, false)).toBe("none");
     expect(watch.silence(199, IDLE, false)).toBe("none");
-    expect(watch.silence(200, IDLE, false)).toBe("ask");
-    watch.spoke();
+    expect(watch.silence(200, IDLE, false)).toBe("ping");
+    watch.onActivity();
     expect(watch.silence(299, IDLE, false)).toBe("none");
     expect(watch.silence(398, IDLE, false)).toBe("none");
-    expect(watch.silence(399, IDLE, false)).toBe("ask");
-    expect(watch.silence(499, IDLE, false)).toBe("gone");
+    expect(watch.silence(399, IDLE, false)).toBe("ping");
+    expect(watch.silence(499, IDLE, false)).toBe("dead");
   });
 
   test("does not count while it is excused", () => {
     const watch = new PeerWatch(0);
     expect(watch.silence(500, IDLE, true)).toBe("none");
     expect(watch.silence(599, IDLE, false)).toBe("none");
-    expect(watch.silence(600, IDLE, false)).toBe("ask");
+    expect(watch.silence(600, IDLE, false)).toBe("ping");
     expect(watch.silence(700, IDLE, true)).toBe("none");
-    expect(watch.silence(800, IDLE, false)).toBe("ask");
+    expect(watch.silence(800, IDLE, false)).toBe("ping");
   });
 
-  test("a clock that was late by many periods asks before it gives up", () => {
+  test("a timer that is late by many periods pings first", () => {
     const watch = new PeerWatch(0);
-    expect(watch.silence(100_000, IDLE, false)).toBe("ask");
+    expect(watch.silence(100_000, IDLE, false)).toBe("ping");
     expect(watch.silence(100_001, IDLE, false)).toBe("none");
   });
 });
 
-describe("bytes that wait", () => {
-  test("count from the look at which they stood still", () => {
+describe("buffered bytes", () => {
+  test("count from the tick at which they made no progress", () => {
     const watch = new PeerWatch(0);
-    expect(watch.stuckFor(100, 0)).toBe(0);
-    expect(watch.stuckFor(200, 50)).toBe(0);
-    expect(watch.stuckFor(300, 50)).toBe(100);
-    expect(watch.stuckFor(400, 49)).toBe(0);
-    expect(watch.stuckFor(500, 49)).toBe(100);
-    expect(watch.stuckFor(600, 49)).toBe(200);
+    expect(watch.stalledFor(100, 0)).toBe(0);
+    expect(watch.stalledFor(200, 50)).toBe(0);
+    expect(watch.stalledFor(300, 50)).toBe(100);
+    expect(watch.stalledFor(400, 49)).toBe(0);
+    expect(watch.stalledFor(500, 49)).toBe(100);
+    expect(watch.stalledFor(600, 49)).toBe(200);
   });
 
-  test("are none when all have gone out, however long ago", () => {
+  test("do not count once all have gone out", () => {
     const watch = new PeerWatch(0);
-    watch.stuckFor(100, 50);
-    expect(watch.stuckFor(200, 0)).toBe(0);
-    expect(watch.stuckFor(9000, 0)).toBe(0);
-    expect(watch.stuckFor(9100, 50)).toBe(0);
+    watch.stalledFor(100, 50);
+    expect(watch.stalledFor(200, 0)).toBe(0);
+    expect(watch.stalledFor(9000, 0)).toBe(0);
+    expect(watch.stalledFor(9100, 50)).toBe(0);
   });
 });

@@ -1,65 +1,65 @@
-// Carries a client's bytes to a server of this worker on 127.0.0.1 and back; knows neither TLS nor HTTP.
+// Tunnels a client's bytes to a server of this worker on 127.0.0.1 and back; knows neither TLS nor HTTP.
 import type { Socket, TCPSocketConnectOptions } from "bun";
 import { Pipe, type Side } from "../stream/pipe.ts";
-import type { ConnectionFacts, KnownConnections } from "./connection-facts.ts";
+import type { ConnectionInfo, KnownConnections } from "./connection-info.ts";
 import { type HeadWatch, headTimeout } from "./head-watch.ts";
 
 /** A client's socket as its owners see it. */
 export type ClientSocket = Side &
   Pick<Socket<unknown>, "remoteAddress" | "remotePort" | "localPort" | "localAddress" | "end">;
 
-/** Who hears what a client's socket does; it may pass from one to the next. */
+/** Handles the events of a client's socket; the socket may get another owner later. */
 export interface SocketOwner {
   clientSent(chunk: Buffer): void;
   clientDrained(): void;
-  /** The client sends no more. */
+  /** The client has sent FIN. */
   clientEnded(): void;
   /** `isReset`: the connection broke instead of being closed. */
   clientClosed(isReset: boolean): void;
 }
 
-/** A server on 127.0.0.1 and the connections that it takes. */
+/** A server on 127.0.0.1 and the connections that it accepts. */
 export interface Destination {
   readonly port: number;
   readonly known: KnownConnections;
 }
 
-/** Bytes of a client that may wait until the server is there. */
-const MAX_EARLY_BYTES = 65_536;
-/** Time that a client gets to close after everything was sent to it. */
+/** Client bytes buffered until the inner connection is open. */
+const MAX_BUFFERED_BYTES = 65_536;
+/** Time for the client to close after the gateway has sent everything. */
 const LINGER_MS = 5000;
 
-export interface CarryOptions {
+export interface LoopbackTunnelOptions {
   readonly destination: Destination;
-  readonly facts: ConnectionFacts;
+  readonly info: ConnectionInfo;
   readonly now: () => number;
-  /** The client is refused, and why. */
+  /** The gateway refuses the client, with the reason. */
   readonly refused: (reason: string) => void;
-  /** Runs once, when both sockets are gone or going. */
-  readonly closed: (connection: CarriedConnection) => void;
+  /** Runs once, when both sockets are closed or closing. */
+  readonly closed: (connection: LoopbackTunnel) => void;
 }
 
-export class CarriedConnection implements SocketOwner {
+export class LoopbackTunnel implements SocketOwner {
   readonly #client: ClientSocket;
-  readonly #options: CarryOptions;
-  #early: Buffer[] = [];
-  #earlyBytes = 0;
-  #server: Socket<CarriedConnection> | null = null;
+  readonly #options: LoopbackTunnelOptions;
+  #buffered: Buffer[] = [];
+  #bufferedBytes = 0;
+  #server: Socket<LoopbackTunnel> | null = null;
   #sourcePort = 0;
   #pipe: Pipe | null = null;
   #clientHasEnded = false;
-  /** The client got 408 for its head: the gateway drops what it still sends. */
+  /** The gateway has sent 408 and drops what the client still sends. */
   #isRefused = false;
   #isClosed = false;
-  /** When to close without having heard from the client. */
+  /** When to close a silent client. */
   #deadline = Number.POSITIVE_INFINITY;
 
-  /** Connects at once, or when the head of the first request is there. */
-  constructor(client: ClientSocket, early: Buffer, options: CarryOptions) {
+  /** Connects at once, or after the head of the first request. */
+  constructor(client: ClientSocket, buffered: Buffer, options: LoopbackTunnelOptions) {
     this.#client = client;
     this.#options = options;
-    if (options.facts.heads === null) this.#connect();
-    if (early.length > 0) this.clientSent(early);
+    if (options.info.heads === null) this.#connect();
+    if (buffered.length > 0) this.clientSent(buffered);
   }
 
   #connect(): void {
@@ -70,14 +70,14 @@ export class CarriedConnection implements SocketOwner {
       allowHalfOpen: true,
       data: this,
       socket: serverHandlers,
-    } as unknown as TCPSocketConnectOptions<CarriedConnection>;
-    // The handler hears of a failure too.
+    } as unknown as TCPSocketConnectOptions<LoopbackTunnel>;
+    // `connectError` reports the same failure; `close` is idempotent.
     Bun.connect(connecting).catch(() => this.close());
   }
 
   clientSent(chunk: Buffer): void {
-    const { heads } = this.#options.facts;
-    if (heads === null) this.#pass(chunk);
+    const { heads } = this.#options.info;
+    if (heads === null) this.#forward(chunk);
     else if (!this.#isRefused) this.#watch(heads, chunk);
   }
 
@@ -86,14 +86,14 @@ export class CarriedConnection implements SocketOwner {
     const bytes = heads.pass(chunk, this.#options.now());
     if (bytes === null) return;
     if (wasHolding) this.#connect();
-    this.#pass(bytes);
+    this.#forward(bytes);
   }
 
-  #pass(chunk: Buffer): void {
+  #forward(chunk: Buffer): void {
     if (this.#pipe !== null) return this.#pipe.clientSent(chunk);
-    this.#early.push(chunk);
-    this.#earlyBytes += chunk.length;
-    if (this.#earlyBytes > MAX_EARLY_BYTES) this.#client.pause();
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.length;
+    if (this.#bufferedBytes > MAX_BUFFERED_BYTES) this.#client.pause();
   }
 
   clientDrained(): void {
@@ -103,33 +103,33 @@ export class CarriedConnection implements SocketOwner {
 
   clientEnded(): void {
     this.#clientHasEnded = true;
-    // Half a head is no request, and nothing more of it will come.
+    // Half a head is no request.
     if (this.#isRefused || this.#isHolding) return this.close();
     this.#pipe?.clientEnded();
     this.#closeIfOver();
   }
 
   clientClosed(): void {
-    // A server that still works for this client must learn that nobody listens any more.
+    // So that the server stops working for this client.
     this.close();
   }
 
-  serverOpened(socket: Socket<CarriedConnection>): void {
+  serverOpened(socket: Socket<LoopbackTunnel>): void {
     if (this.#isClosed) {
       socket.terminate();
       return;
     }
-    const { destination, facts, now } = this.#options;
+    const { destination, info, now } = this.#options;
     this.#server = socket;
     this.#sourcePort = socket.localPort;
-    // Before the first byte: whoever is not known by then is turned away.
-    destination.known.add(this.#sourcePort, facts);
+    // Before the first byte: the server closes connections that it does not find here.
+    destination.known.add(this.#sourcePort, info);
     const pipe = new Pipe(this.#client, socket, now());
     this.#pipe = pipe;
-    const early = this.#early;
-    this.#early = [];
+    const buffered = this.#buffered;
+    this.#buffered = [];
     this.#client.resume();
-    for (const chunk of early) pipe.clientSent(chunk);
+    for (const chunk of buffered) pipe.clientSent(chunk);
     if (this.#clientHasEnded) pipe.clientEnded();
   }
 
@@ -142,7 +142,7 @@ export class CarriedConnection implements SocketOwner {
     this.#closeIfOver();
   }
 
-  /** A server ends a connection only when it is done with it: no half of it has a use any more. */
+  /** The server ends a connection only when it is done with both directions. */
   serverEnded(): void {
     if (this.#isRefused) return;
     this.#pipe?.targetEnded();
@@ -156,33 +156,32 @@ export class CarriedConnection implements SocketOwner {
     else this.serverEnded();
   }
 
-  /** Whether the server has ended it and the system has all that it sent. */
+  /** Whether the server has ended the connection and the kernel has all that it sent. */
   get isServed(): boolean {
-    return this.#isRefused || this.#isHolding || this.#isAnswered;
+    return this.#isRefused || this.#isHolding || this.#isFlushed;
   }
 
-  get #isAnswered(): boolean {
+  get #isFlushed(): boolean {
     return this.#deadline < Number.POSITIVE_INFINITY && this.#pipe?.heldDown === 0;
   }
 
   /** Called about once a second. */
   tick(now: number): void {
-    const overdue = this.#isRefused ? null : this.#options.facts.heads?.overdue(now);
+    const overdue = this.#isRefused ? null : this.#options.info.heads?.overdue(now);
     if (overdue === "silent") return this.close();
     if (overdue === "partial") return this.#refuse(now);
-    // A client that still takes bytes has more time.
-    if (this.#deadline <= now && (this.#pipe?.quietFor(now) ?? LINGER_MS) >= LINGER_MS)
-      this.close();
+    // A client that still reads gets more time.
+    if (this.#deadline <= now && (this.#pipe?.idleFor(now) ?? LINGER_MS) >= LINGER_MS) this.close();
   }
 
   get #isHolding(): boolean {
-    return this.#options.facts.heads?.isHolding === true;
+    return this.#options.info.heads?.isHolding === true;
   }
 
   /** The head of a request has not arrived in time. */
   #refuse(now: number): void {
     this.#options.refused("the head of a request did not arrive in time");
-    // Behind an answer that the client does not read, 408 would be taken for a part of it.
+    // Behind a response that the client has not read yet, 408 would become part of it.
     if ((this.#pipe?.heldDown ?? 0) > 0) return this.close();
     this.#isRefused = true;
     this.#client.write(headTimeout());
@@ -195,13 +194,13 @@ export class CarriedConnection implements SocketOwner {
     if (this.#pipe?.isOver === true) this.close();
   }
 
-  /** Ends both sides now; what is already with the system is still sent after a regular end. */
+  /** Closes both sides now; after a regular end the kernel still sends what it holds. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#early = [];
+    this.#buffered = [];
     if (this.#sourcePort !== 0) this.#options.destination.known.delete(this.#sourcePort);
-    if (this.#pipe?.isOver === true || this.#isAnswered) {
+    if (this.#pipe?.isOver === true || this.#isFlushed) {
       this.#client.end();
       this.#server?.end();
     } else {
@@ -213,12 +212,12 @@ export class CarriedConnection implements SocketOwner {
 }
 
 const serverHandlers = {
-  open: (socket: Socket<CarriedConnection>) => socket.data.serverOpened(socket),
-  data: (socket: Socket<CarriedConnection>, chunk: Buffer) => socket.data.serverSent(chunk),
-  drain: (socket: Socket<CarriedConnection>) => socket.data.serverDrained(),
-  end: (socket: Socket<CarriedConnection>) => socket.data.serverEnded(),
-  close: (socket: Socket<CarriedConnection>, error: unknown) =>
+  open: (socket: Socket<LoopbackTunnel>) => socket.data.serverOpened(socket),
+  data: (socket: Socket<LoopbackTunnel>, chunk: Buffer) => socket.data.serverSent(chunk),
+  drain: (socket: Socket<LoopbackTunnel>) => socket.data.serverDrained(),
+  end: (socket: Socket<LoopbackTunnel>) => socket.data.serverEnded(),
+  close: (socket: Socket<LoopbackTunnel>, error: unknown) =>
     socket.data.serverClosed(error instanceof Error),
-  error: (socket: Socket<CarriedConnection>) => socket.data.serverClosed(true),
-  connectError: (socket: Socket<CarriedConnection>) => socket.data.close(),
+  error: (socket: Socket<LoopbackTunnel>) => socket.data.serverClosed(true),
+  connectError: (socket: Socket<LoopbackTunnel>) => socket.data.close(),
 };

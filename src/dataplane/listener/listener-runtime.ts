@@ -1,4 +1,4 @@
-// What requests need to know of the listener they came through, prepared once; knows no socket.
+// A listener as requests need it, prepared once per version; knows no socket.
 import type { Listener } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
 import { IN_FLIGHT_KEY, inFlightKey } from "../../shared-memory/series-key.ts";
@@ -8,10 +8,10 @@ import { compileCidrs } from "../../net/cidr.ts";
 import type { InFlightLimit } from "../overload.ts";
 import { NO_ROW } from "../health/target-group.ts";
 import type { Intents } from "../intents.ts";
-import { clientAuthority } from "./client-auth.ts";
+import { clientAuthKey } from "./client-auth.ts";
 import type { ListenerChoice } from "./shared-port.ts";
 
-export interface ListenerFacts {
+export interface ListenerRuntime {
   readonly id: string;
   readonly protocol: "http" | "https";
   readonly port: number;
@@ -22,47 +22,47 @@ export interface ListenerFacts {
   readonly maxHeaderBytes: number;
   /** 0: no limit. */
   readonly maxBodyBytes: number;
-  /** Bytes per second that a body must bring on average, unless the route says otherwise; 0: any number. */
+  /** Average bytes per second that a request body must reach, unless the route sets its own; 0: no limit. */
   readonly bodyMinRate: number;
-  /** How many requests may be in flight, here and in all; empty: any number. */
+  /** Limits of requests in flight, of the listener and in total; empty: none. */
   readonly inFlightLimits: readonly InFlightLimit[];
   /** Seconds. */
   readonly idleTimeout: number;
-  /** What connections must have been held against to be served; null: anything. */
-  readonly clientAuthority: string | null;
+  /** Client certificate settings that a connection must have been verified with; null: any connection will do. */
+  readonly clientAuthKey: string | null;
   readonly hosts: HostCache;
-  /** Whether targets and clients learn the ids of requests. */
+  /** Whether the gateway sends X-Request-Id to targets and clients. */
   readonly namesRequests: boolean;
-  /** Whether clients may speak HTTP/2 or HTTP/3; on a plain listener too, to those that know it beforehand. */
+  /** Whether clients may speak HTTP/2 or HTTP/3; on a plain listener HTTP/2 with prior knowledge. */
   readonly isMultiplexed: boolean;
-  /** Whether all connections are TLS 1.3. */
+  /** Whether all connections use TLS 1.3. */
   readonly isTls13: boolean;
-  /** The fields that every request through this listener carries upstream. */
+  /** Header lines that the gateway adds upstream to every request of this listener. */
   readonly upstreamFields: string;
-  /** Which listener serves a host; null: this one serves every host that comes to its port. */
-  readonly choice: ListenerChoice<ListenerFacts> | null;
-  /** Stands for no listener: none at the port serves the host. */
-  readonly isElsewhere: boolean;
+  /** Selects the listener by host; null: this one serves every host at its port. */
+  readonly choice: ListenerChoice<ListenerRuntime> | null;
+  /** A placeholder for hosts that no listener at the port serves. */
+  readonly servesNoHost: boolean;
 }
 
-/** Bun looks at its connections every four seconds: with less than five, one that was used a moment ago would be closed. */
+/** Bun checks idle connections every 4 s: with a timeout below 5 s it would close one that was active a moment ago. */
 const SHORTEST_IDLE_S = 5;
 
-/** Seconds that Bun is told. */
+/** The idle timeout for Bun.serve, in seconds. */
 export const idleTimeoutOf = (listener: Listener): number =>
   Math.max(listener.idle_timeout, SHORTEST_IDLE_S);
 
-/** Limits of requests in flight; their rows are claimed when they come into force, and only where there is a limit. */
+/** Limits of requests in flight. A limit gets its row on the board when its version becomes active. */
 export function inFlightLimits(
   listener: Listener,
   settings: Settings,
   { board, intents }: { readonly board: TargetBoard; readonly intents: Intents },
 ): readonly InFlightLimit[] {
-  const wanted = [
+  const limits = [
     { key: inFlightKey(listener.id), most: listener.max_in_flight_requests },
     { key: IN_FLIGHT_KEY, most: settings.limits.max_in_flight_total },
   ];
-  return wanted
+  return limits
     .filter(({ most }) => most > 0)
     .map(({ key, most }) => {
       const limit = { row: NO_ROW, most };
@@ -73,12 +73,12 @@ export function inFlightLimits(
     });
 }
 
-/** Prepares them; runs once for each version of the listener or the settings. */
-export function listenerFacts(
+/** Runs once for each version of the listener or the settings. */
+export function listenerRuntime(
   listener: Listener,
   settings: Settings,
   inFlightLimits: readonly InFlightLimit[] = [],
-): ListenerFacts {
+): ListenerRuntime {
   const trusted = [...settings.trusted_proxies, ...listener.trusted_proxies];
   return {
     id: listener.id,
@@ -93,13 +93,13 @@ export function listenerFacts(
     bodyMinRate: listener.body_min_rate,
     inFlightLimits,
     idleTimeout: idleTimeoutOf(listener),
-    clientAuthority: clientAuthority(listener),
+    clientAuthKey: clientAuthKey(listener),
     hosts: new HostCache(),
     namesRequests: settings.requests.ids,
     isMultiplexed: listener.http2 || listener.http3,
     isTls13: listener.protocol === "https" && listener.tls_min_version === "1.3",
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
     choice: null,
-    isElsewhere: false,
+    servesNoHost: false,
   };
 }
