@@ -32,7 +32,7 @@ const BEING_REPLACED = "the gateway is being replaced";
 /** How long requests to the management API may still take when traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
 /** How often the last use of tokens is written and sessions that ran out are forgotten. */
-const UPKEEP_MS = 60_000;
+const MAINTENANCE_MS = 60_000;
 /** How long clients have for finding the process that has taken over before this one stops to listen. */
 const LINGER_MS = 2000;
 /** How long before that all new connections go to one worker of the other process. */
@@ -49,7 +49,7 @@ export class RunningGateway {
   #managementStopped: Promise<unknown> = Promise.resolve();
   #issuingStopped: Promise<unknown> = Promise.resolve();
   #socket: ControlSocket | null = null;
-  #upkeep: Timer | null = null;
+  #maintenance: Timer | null = null;
   #settled: Timer | null = null;
   #steering: Steering | null = null;
   #file: { stop(): void } | null = null;
@@ -123,7 +123,7 @@ export class RunningGateway {
     try {
       // What was served meanwhile is added to what the other process has counted.
       control.observation.stats.stop();
-      control.keepUp(true);
+      control.runMaintenance(true);
     } catch (error) {
       log.warn("what was served while another process took over is not in the statistics", {
         error,
@@ -134,7 +134,7 @@ export class RunningGateway {
 
   #beginWork(): void {
     const { control } = this.#parts;
-    this.#upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
+    this.#maintenance = setInterval(() => control.runMaintenance(), MAINTENANCE_MS);
     control.observation.stats.start();
     control.acme.engine.start();
     control.alertEngine.start();
@@ -142,9 +142,9 @@ export class RunningGateway {
 
   #endWork(): void {
     const { control } = this.#parts;
-    if (this.#upkeep !== null) clearInterval(this.#upkeep);
-    this.#upkeep = null;
-    control.keepUp(true);
+    if (this.#maintenance !== null) clearInterval(this.#maintenance);
+    this.#maintenance = null;
+    control.runMaintenance(true);
     control.observation.stats.stop();
     control.audit.flush(true);
   }

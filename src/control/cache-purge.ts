@@ -1,4 +1,4 @@
-// Has all workers forget stored answers; no HTTP words of the management API, and nothing of how they are stored.
+// Purges cached responses in all workers; no HTTP words of the management API, and nothing of how they are stored.
 import { normalizeHost } from "../http/authority.ts";
 import { canonicalPath } from "../http/request-target.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
@@ -10,23 +10,26 @@ import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
 
-/** Tells every worker that serves or starts; throws when one of them does not say that it has done so. */
-export type TellWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
+/** Sends a command to every serving or starting worker; throws when one of them does not confirm. */
+export type Broadcast = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
 type Purge = Extract<WorkerQuestion, { readonly kind: "purge" }>["which"];
 
 export class CachePurge {
   readonly #changes: Changes;
   readonly #audit: AuditSink;
-  readonly #tell: TellWorkers;
+  readonly #broadcast: Broadcast;
 
-  constructor(parts: { readonly changes: Changes; readonly audit: AuditSink }, tell: TellWorkers) {
+  constructor(
+    parts: { readonly changes: Changes; readonly audit: AuditSink },
+    broadcast: Broadcast,
+  ) {
     this.#changes = parts.changes;
     this.#audit = parts.audit;
-    this.#tell = tell;
+    this.#broadcast = broadcast;
   }
 
-  /** Resolves when no worker gives an answer that was stored before; the number of those that are gone. */
+  /** Resolves when no worker serves the purged responses any more; the number of purged responses. */
   async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
     const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
@@ -50,13 +53,13 @@ export class CachePurge {
 
   async #purgeAll(what: { readonly pluginId: string | null; readonly which: Purge }) {
     try {
-      const answers = await this.#tell({ kind: "purge", ...what });
+      const answers = await this.#broadcast({ kind: "purge", ...what });
       return answers.reduce<number>(
         (sum, answer) => sum + (typeof answer === "number" ? answer : 0),
         0,
       );
     } catch (cause) {
-      // One that hangs is replaced soon, and begins with nothing stored.
+      // The supervisor replaces a hanging worker soon, and the new one starts with an empty cache.
       throw new ApiError(500, "not every worker has purged in time; try again", { cause });
     }
   }
@@ -73,7 +76,7 @@ function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge 
   return { by: "all" };
 }
 
-/** In the form in which requests are named: lower-case host without port, canonical path, the query as browsers send it. */
+/** The form of cache keys: lower-case host without port, canonical path, the query as browsers send it. */
 function normalized(field: string, text: string): string {
   const plain = text.replace(/^https?:\/\//i, "");
   const slash = plain.indexOf("/");
@@ -85,9 +88,9 @@ function normalized(field: string, text: string): string {
   return host + asRequested(rest, field === "prefix");
 }
 
-/** As a request would hold it: with letters beyond ASCII and spaces escaped, without steps to the folder above and a fragment. */
+/** As in a request target: characters beyond ASCII and spaces percent-encoded, dot segments removed, no fragment. */
 function asRequested(text: string, isPrefix: boolean): string {
-  // What a prefix ends with may be half of something: `/docs/.` means `/docs/.well-known`, and not all of `/docs/`.
+  // A prefix may end inside a segment: `/docs/.` means `/docs/.well-known`, and not all of `/docs/`.
   const isCut = isPrefix && /\/(?:\.|%2e){1,2}$/i.test(text);
   const url = text === "" || isCut ? null : URL.parse(`http://host${text}`);
   if (url === null) return text;

@@ -1,9 +1,9 @@
-// The control plane as one object: the use-cases around the one path of change; knows no HTTP and no concrete class.
+// Composes the control plane: the use cases around the one path of change; knows no HTTP and no storage.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ManagementCookies } from "../http/management-cookies.ts";
-import type { WorkerHappening } from "../supervisor/worker-slot.ts";
+import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ListenAddress } from "../snapshot/address-overlap.ts";
@@ -23,7 +23,7 @@ import { ObservedRollout, type Rollout, type RolloutStatus } from "../snapshot/r
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
-import { CachePurge, type TellWorkers } from "./cache-purge.ts";
+import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
@@ -60,11 +60,11 @@ import { Draft } from "./draft.ts";
 import { Revisions, type RevisionStore } from "./transfer/revisions.ts";
 import { Transfer } from "./transfer/transfer.ts";
 
-/** What compiling needs beside the configuration and its number. */
+/** What compiling needs beside the configuration and its revision. */
 export type ChangeContext = Omit<CompileContext, "revision">;
 
 export interface ControlPlaneOptions {
-  /** Of the data directory; names the cookies of the management API. */
+  /** Id of the data directory; part of the cookie names of the management API. */
   readonly instanceId: string;
   readonly store: ChangeStore;
   readonly auditStore: AuditStore;
@@ -75,7 +75,7 @@ export interface ControlPlaneOptions {
   /** All plugins that the gateway has. */
   readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;
-  /** Seals what has to be read again. */
+  /** Encrypts stored secrets that the gateway has to read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
   /** Health and load of targets, shared with the workers. */
@@ -84,25 +84,25 @@ export interface ControlPlaneOptions {
   readonly log: Log;
   /** What the workers serve at the start, from `compileStored`. */
   readonly current: Compiled;
-  /** Asked for each change anew: the address of the management API may be known later than the first version. */
+  /** Called for each change: the address of the management API may be known later than the first version. */
   readonly context: () => ChangeContext;
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
-  readonly tellWorkers?: TellWorkers;
-  /** Where the past of the statistics is kept. Default: nowhere. */
+  readonly broadcast?: Broadcast;
+  /** Store for the history of the statistics. Default: none. */
   readonly rollupStore?: RollupStore;
-  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
-  /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
+  /** Name servers, `address` or `address:port`; empty, the default: the system's. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
   readonly dnsPrograms?: readonly string[];
-  /** Keeps the progress of orders and shows proofs to authorities; absent: nothing is ordered. */
+  /** Stores the state of ACME orders and presents challenge responses to CAs; absent: no certificates are requested. */
   readonly acme?: AcmeParts;
-  /** How the management API is reached. Default: from this machine only. */
+  /** Who can reach the management API. Default: this machine only. */
   readonly adminAccess?: AdminAccess;
-  /** What workers count and write down of the traffic. Default: nothing. */
+  /** Traffic metrics and completed requests of the workers. Default: none. */
   readonly observed?: ObservedWorkers;
 }
 
@@ -145,13 +145,13 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   readonly pressure: Pressure;
-  /** Where the management API can be reached. */
+  /** Addresses on which the management API listens. */
   managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
-  /** Tells whoever listens what happened to a worker. */
-  tellOfWorker(happening: WorkerHappening): void;
-  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
-  keepUp(isLast?: boolean): void;
+  /** Publishes a worker event. */
+  onWorkerEvent(event: WorkerLifecycleEvent): void;
+  /** Writes buffered state and removes expired state; called about once a minute, and at the end with `isLast`. */
+  runMaintenance(isLast?: boolean): void;
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
@@ -183,7 +183,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     listeners: createListeners(changes),
     cachePurge: new CachePurge(
       { changes, audit },
-      options.tellWorkers ?? (() => Promise.resolve([])),
+      options.broadcast ?? (() => Promise.resolve([])),
     ),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections(
@@ -211,13 +211,13 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
-    tellOfWorker(happening) {
-      const event = { ...happening, at: new Date(clock.now()).toISOString() };
-      // Why a thread ended may be the message of any error: that is for admins.
-      events.publish("worker", event, { ...event, why: null });
+    onWorkerEvent(event) {
+      const full = { ...event, at: new Date(clock.now()).toISOString() };
+      // `why` may be the message of any error: that is for admins.
+      events.publish("worker", full, { ...full, why: null });
     },
-    keepUp(isLast = false) {
-      access.auth.keepUp(isLast);
+    runMaintenance(isLast = false) {
+      access.auth.runMaintenance(isLast);
       consumption.credentialUse.flush(isLast);
       publication.keeper.wake();
     },
@@ -239,7 +239,7 @@ function createAdminNetworks(
   return networks;
 }
 
-/** Certificates, and applications, which have some made. */
+/** Certificates, and applications, which create some. */
 function createPublication(
   options: ControlPlaneOptions,
   parts: { readonly changes: Changes; readonly states: TargetStates; readonly acme: Acme },
@@ -266,7 +266,7 @@ function createAlerts(
   return { alerts, alertEngine: engine };
 }
 
-/** Who uses the proxied APIs, with what, and what runs for their requests. */
+/** Consumers of the proxied APIs, their credentials, and the plugins that run for their requests. */
 function createConsumption(options: ControlPlaneOptions, changes: Changes) {
   const use = new CredentialUse({ ...options, store: options.credentialUseStore, changes });
   return {
@@ -307,8 +307,8 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
 }
 
 /**
- * Compiles what was stored, before there are workers; throws with everything that is wrong in words. The patterns of routes
- * were judged when they were written, which takes milliseconds for each regular expression, and are not judged again.
+ * Compiles the stored configuration before workers start; throws an error that lists all problems. Route patterns are not
+ * checked again: they were checked when they were written, which takes milliseconds per regular expression.
  */
 export function compileStored(
   stored: { readonly config: GatewayConfig; readonly revision: number },

@@ -1,15 +1,15 @@
-// Tells whoever listens what happens in the gateway, as far as their role lets them know; knows no HTTP and no source of events.
+// Publishes the gateway's events to subscribers as far as their role allows; knows no HTTP and no source of events.
 import type { AuditEntry } from "./audit-entry.ts";
 import type { AcmeEvent, CertificateEvent } from "./acme/told.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
 import type { OverloadEvent } from "./pressure.ts";
-import type { WorkerHappening } from "../supervisor/worker-slot.ts";
+import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
 
-/** Every kind of event and the least role that is told. */
+/** Every kind of event and the lowest role that may read it. */
 export const eventKinds = {
   config: "viewer",
   audit: "admin",
@@ -25,7 +25,7 @@ export type EventKind = keyof typeof eventKinds;
 
 export const eventKindNames = Object.keys(eventKinds) as EventKind[];
 
-/** What an event of each kind tells. Kinds that are not here have no source yet. */
+/** Payload of each kind of event. */
 export interface EventPayloads {
   readonly config: ConfigEvent;
   readonly audit: AuditEntry;
@@ -37,17 +37,17 @@ export interface EventPayloads {
   readonly overload: OverloadEvent;
 }
 
-/** Something happened to a worker. */
-export type WorkerEvent = WorkerHappening & {
+/** A worker started, became ready or died. */
+export type WorkerEvent = WorkerLifecycleEvent & {
   /** RFC 3339, UTC. */
   readonly at: string;
 };
 
 /** An event for one reader; the data is JSON. */
 export interface StreamEvent {
-  /** Null: the place in the stream is still that of the event before. */
+  /** Null: the position in the stream is still that of the event before. */
   readonly id: string | null;
-  /** `reset`: something was missed and is gone, so read everything again; `dropped`: the same, because of reading too slowly. */
+  /** `reset`: events after `lastEventId` are gone, so read everything again; `dropped`: the same, because the reader is too slow. */
   readonly kind: EventKind | "reset" | "dropped";
   readonly data: string;
 }
@@ -55,21 +55,21 @@ export interface StreamEvent {
 export interface SubscribeOptions {
   readonly role: Role;
   readonly kinds: readonly EventKind[];
-  /** Id of the last event that the reader has seen, as the reader says; null: it wants what comes from now on. */
+  /** Id of the last event that the reader has seen, from the reader; null: only new events. */
   readonly lastEventId: string | null;
 }
 
-/** One reader's place in what happens. Nothing is queued for it: it reads from the ring at its own speed. */
+/** One reader's position in the stream. It has no queue of its own: it reads from the ring at its own speed. */
 export interface Subscription {
-  /** The next event; null: there is none yet. */
+  /** The next event; null: none yet. */
   next(): StreamEvent | null;
-  /** Id up to which the reader has been told everything. */
+  /** Id up to which the reader has read everything. */
   readonly position: string;
   close(): void;
 }
 
 export interface EventHubOptions {
-  /** Tells the ids of this run from those of others. Default: random. */
+  /** Distinguishes the ids of this run from those of others. Default: random. */
   readonly startId?: string;
   readonly limits?: RingLimits;
 }
@@ -86,7 +86,7 @@ export class EventHub {
     this.#ring = new EventRing(options.limits ?? DEFAULT_LIMITS);
   }
 
-  /** `reduced` is what those who are no admins are told instead. */
+  /** `reduced` is the payload for roles below admin. */
   publish<K extends keyof EventPayloads>(
     kind: K,
     payload: EventPayloads[K],
@@ -97,7 +97,7 @@ export class EventHub {
     for (const wake of this.#wakes) wake();
   }
 
-  /** `wake` is called whenever there may be something to read. Kinds above the role are left out. */
+  /** Calls `wake` whenever there may be an event to read. Kinds above the role are skipped. */
   subscribe(options: SubscribeOptions, wake: () => void): Subscription {
     const { role, lastEventId } = options;
     const kinds = options.kinds.filter((kind) => includesRole(role, eventKinds[kind]));
@@ -125,7 +125,7 @@ export class EventHub {
     };
   }
 
-  /** Null for an id that this run has not given out. */
+  /** Null for an id that is not of this run. */
   #sequenceOf(id: string): number | null {
     const [, startId, digits] = /^([^-]{1,64})-(\d{1,15})$/.exec(id) ?? [];
     const sequence = Number(digits);
@@ -140,11 +140,11 @@ interface ReaderOptions {
   readonly from: number;
 }
 
-/** Walks through the ring behind a sequence. */
+/** Reads the ring from a sequence on. */
 class Reader {
   readonly #ring: EventRing;
   readonly #options: ReaderOptions;
-  /** How many events of each wanted kind came before the present place. */
+  /** Number of events of each requested kind before the current position. */
   readonly #passed: Map<EventKind, number>;
   #at: number;
 
@@ -175,7 +175,7 @@ class Reader {
     }
   }
 
-  /** How many wanted events went out of the ring before they were read; counts each once. */
+  /** Number of requested events that the ring evicted before they were read; counts each once. */
   #dropped(): number {
     let dropped = 0;
     for (const [kind, passed] of this.#passed) {

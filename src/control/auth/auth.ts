@@ -74,7 +74,7 @@ export class Auth {
   }
 
   /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
-  keepUp(isLast = false): void {
+  runMaintenance(isLast = false): void {
     this.#use.flush(isLast);
     this.#options.sessions.prune();
   }

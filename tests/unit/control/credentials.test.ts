@@ -166,7 +166,7 @@ describe("a credential", () => {
     const at = await world();
     const { id } = await create(at, { type: "key", name: "phone" });
     at.control.credentialUse.touch([id]);
-    at.control.keepUp();
+    at.control.runMaintenance();
     expect(at.use.size).toBe(1);
     const { removed } = await at.control.consumers.remove("alice", { ...options, cascade: false });
     expect(removed).toEqual(['credential "phone"']);
