@@ -221,7 +221,7 @@ describe("routes", () => {
       body: { name: "hidden", hosts: ["hidden.example"] },
     });
     const warning =
-      'route "hidden" takes no request: route "wide" has the same hosts and paths and is tried first';
+      'route "hidden" matches no request: route "wide" has the same hosts and paths and is tried first';
     expect(status).toBe(200);
     expect(headers.get("x-warning")).toBe(warning);
     expect((await api.call("GET /admin/status")).body.warnings).toContain(warning);
