@@ -1,8 +1,8 @@
-// What an audit entry tells about an object: before, after and what differs, secrets masked, of limited size; knows no resource.
+// Details of an audit entry: the object before, after and the difference, secrets masked, of limited size; knows no resource.
 
 import { isSecretField } from "../model/export-document.ts";
 
-/** Fields whose values nobody may read again, wherever they stand. */
+/** Write-only fields, at any depth. */
 const SECRET_FIELDS = new Set([
   "password",
   "password_hash",
@@ -30,14 +30,14 @@ const SHOWN_CHARACTERS = 1024;
 export interface Difference {
   /** `health.active.path`; a list counts as one value. */
   readonly path: string;
-  /** Null for what was not there. */
+  /** Null for an absent value. */
   readonly before: unknown;
   readonly after: unknown;
 }
 
 /**
- * Of a creation `before` is null, of a deletion `after`. Of an update both hold the fields that changed, and `diff` tells what
- * did inside them.
+ * Of a creation `before` is null, of a deletion `after`. Of an update both have the changed fields, and `diff` the differences
+ * inside them.
  */
 export function detailOf(old: object | null, now: object | null): unknown {
   const [before, after] = [masked(old), maskedAgainst(old, now)];
@@ -49,28 +49,28 @@ export function detailOf(old: object | null, now: object | null): unknown {
   return bounded({ before: part(before), after: part(after), diff });
 }
 
-/** The fields in which two versions of an object differ; of one that is new or gone, the fields that say something. */
+/** The fields in which two versions of an object differ; of a new or deleted one, the fields that are not empty. */
 export function fieldChanges(old: object | null, now: object | null): readonly Difference[] {
   const [before, after] = [masked(old) ?? {}, maskedAgainst(old, now) ?? {}];
   const all = differences(before, after).filter(
     ({ path, ...values }) =>
       (old !== null && now !== null) ||
-      (!IDENTITY.has(path) && [values.before, values.after].some(saysSomething)),
+      (!IDENTITY.has(path) && [values.before, values.after].some(isNotEmpty)),
   );
   return all.map((difference) => shortened(difference) as Difference);
 }
 
 const IDENTITY = new Set(["id", "created_at", "updated_at"]);
 
-const saysSomething = (value: unknown) =>
+const isNotEmpty = (value: unknown) =>
   value !== null && value !== "" && !(typeof value === "object" && Object.keys(value).length === 0);
 
-/** A copy in which secrets are replaced. */
+/** A copy with masked secrets. */
 export function masked(value: unknown): unknown {
   return maskedAgainst(value, value);
 }
 
-/** A copy in which secrets are replaced, and otherwise so when they differ from those at the same place of `old`. */
+/** A copy with masked secrets; the mask says whether a secret differs from the one at the same path in `old`. */
 function maskedAgainst(old: unknown, value: unknown): unknown {
   if (typeof value === "string") return SEALED.test(value) ? maskOf(old, value) : value;
   if (typeof value !== "object" || value === null) return value;
@@ -90,12 +90,12 @@ function maskedAgainst(old: unknown, value: unknown): unknown {
   );
 }
 
-/** How a secret stands in the configuration of a plugin, whatever its field is called. */
+/** A stored secret in the configuration of a plugin, under any field name. */
 const isSealed = (value: unknown) => isObject(value) && typeof value["sealed"] === "string";
 
 const isSecretName = (name: string) => SECRET_FIELDS.has(name) || isSecretField(name);
 
-/** The name of a secret elsewhere is no secret. */
+/** A reference to a named secret is not secret. */
 const isSecret = (value: unknown) =>
   value !== null && value !== "" && !(isObject(value) && "$secret" in value);
 
@@ -103,7 +103,7 @@ function maskOf(old: unknown, value: unknown): string {
   return old === undefined || old === null || Bun.deepEquals(old, value) ? MASK : CHANGED_MASK;
 }
 
-/** Where two objects differ. When something was changed is told by the entry itself. */
+/** Differences of two objects, without `updated_at`: the entry has the time. */
 function differences(before: unknown, after: unknown, path = ""): Difference[] {
   if (Bun.deepEquals(before, after)) return [];
   if (!isObject(before) || !isObject(after))
@@ -116,14 +116,14 @@ function differences(before: unknown, after: unknown, path = ""): Difference[] {
   );
 }
 
-/** A copy that takes at most 64 KiB as JSON; what had to go is named in `truncated`. */
+/** A copy of at most 64 KiB as JSON; `truncated` names removed parts. */
 export function bounded(detail: unknown): unknown {
   const short = shortened(detail);
   if (sizeOf(short) <= MAX_BYTES) return short;
   if (!isObject(short)) return { truncated: tooLong(short) };
-  const parts: Record<string, unknown> = { truncated: "parts that are too long were left out" };
+  const parts: Record<string, unknown> = { truncated: "parts that are too long were removed" };
   let left = MAX_BYTES - 4096;
-  // What differs says more than the whole, so it goes first.
+  // The difference is more useful than the whole, so it comes first.
   for (const name of Object.keys(short).toReversed()) {
     const size = sizeOf(short[name]);
     parts[name] = size <= left ? short[name] : tooLong(short[name]);

@@ -1,4 +1,4 @@
-// What the audit log keeps of one thing that was done; knows no table.
+// Entries of the audit log; knows no table.
 import {
   type CollectionName,
   collectionNames,
@@ -16,7 +16,7 @@ export interface AuditEntry {
   /** RFC 3339, UTC. */
   readonly at: string;
   readonly actor: string;
-  /** As of the actor; `none` when nobody was recognised. */
+  /** As of the actor; `none` without authentication. */
   readonly method: Actor["method"] | "none";
   readonly address: string;
   /** `create`, `update`, `delete`, `login`, `logout` and so on. */
@@ -26,25 +26,25 @@ export interface AuditEntry {
   readonly object_id: string | null;
   readonly object_name: string | null;
   readonly result: "ok" | "refused" | "failed";
-  /** The revision that the change made; null for what changes no configuration. */
+  /** The revision of the change; null without a configuration change. */
   readonly revision: number | null;
-  /** Of a change: what is there before and after it, secrets masked, and for an update what differs. */
+  /** Of a change: the object before and after, secrets masked, and for an update the difference. */
   readonly detail: unknown;
 }
 
-/** Takes down what changes no configuration: logins, refusals and the like. */
+/** Records actions without a configuration change: logins, refusals and the like. */
 export interface AuditSink {
   record(entry: Omit<AuditEntry, "at">): void;
 }
 
-/** A change and what it led from and to. */
+/** A change with the configuration before and after. */
 export interface Changed {
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
   readonly change: ConfigChange;
 }
 
-/** One object that a change wrote or deleted; an object that always exists has no id. */
+/** One object that a change wrote or deleted; a singleton has no id. */
 export interface Touched {
   readonly part: CollectionName | SingletonName;
   readonly id: string | null;
@@ -61,7 +61,7 @@ export function touchedBy(change: ConfigChange): readonly Touched[] {
   return touched;
 }
 
-/** What was done to an object of a change. */
+/** The action on an object of a change. */
 export function actionOn({ before, after }: Changed, { part, id }: Touched) {
   if (id === null) return { action: "update", kind: part, object_id: null, object_name: null };
   const collection = part as CollectionName;
@@ -76,8 +76,7 @@ export function actionOn({ before, after }: Changed, { part, id }: Touched) {
 }
 
 /**
- * One entry for each object that a change wrote or deleted; of more than `most`, which are all that the log keeps, only the
- * last ones.
+ * One entry for each object that a change wrote or deleted; of more than `most`, the retention of the log, only the last ones.
  */
 export function* auditSteps(
   changed: Changed,
@@ -101,7 +100,7 @@ function detailOn({ before, after }: Changed, { part, id }: Touched): unknown {
   return detailOf(before[collection].get(id) ?? null, after[collection].get(id) ?? null);
 }
 
-/** The word for one object of a part of the configuration: `stream_route`, `settings`. */
+/** The singular of a part of the configuration: `stream_route`, `settings`. */
 export const kindOf = (part: CollectionName | SingletonName): string =>
   (collectionNames as readonly string[]).includes(part) ? part.slice(0, -1) : part;
 
@@ -109,7 +108,7 @@ const MAX_WORD_CHARACTERS = 320;
 const cut = <T extends string | null>(text: T) =>
   (text === null ? null : text.slice(0, MAX_WORD_CHARACTERS)) as T;
 
-/** A copy of limited size, because parts of some entries come from people who did not prove who they are. */
+/** A copy of limited size, because parts of some entries come from unauthenticated clients. */
 export const boundedEntry = (entry: AuditEntry): AuditEntry => ({
   ...entry,
   actor: cut(entry.actor),

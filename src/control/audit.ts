@@ -1,4 +1,4 @@
-// The audit log: takes down who did what, keeps it as long as the settings say, and gives it back; knows no table and no HTTP.
+// The audit log: records who did what, applies the retention of the settings, and lists entries; knows no table and no HTTP.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { type AuditEntry, type AuditSink, boundedEntry } from "./audit-entry.ts";
@@ -6,7 +6,7 @@ import type { Changes } from "./change.ts";
 import { RecordLimit } from "./record-limit.ts";
 import { tagOf } from "./representation.ts";
 
-/** What of the log is asked for; times are RFC 3339 in UTC with milliseconds, as they are stored. */
+/** Filter of audit entries; times are RFC 3339 in UTC with milliseconds, as they are stored. */
 export interface AuditFilter {
   /** Not earlier. */
   readonly since?: string;
@@ -17,16 +17,16 @@ export interface AuditFilter {
   readonly action?: string;
   readonly object_id?: string;
   readonly result?: string;
-  /** A part of actor, name, id or address, whatever the case of its letters. */
+  /** A part of actor, name, id or address, case-insensitive. */
   readonly q?: string;
 }
 
 export interface AuditRetention {
-  /** Older entries are gone. */
+  /** Older entries are deleted. */
   readonly notBefore: string;
-  /** How many are kept. */
+  /** Maximum number of entries. */
   readonly entries: number;
-  /** How many of those may have changed no configuration. */
+  /** Maximum number of those without a configuration change. */
   readonly withoutRevision: number;
 }
 
@@ -35,18 +35,18 @@ export interface AuditRange {
   readonly first: number;
   readonly last: number;
   readonly notBefore: string;
-  /** From this number on entries that changed no configuration are kept, too. */
+  /** First row number of retained entries without a configuration change. */
   readonly firstOther: number;
 }
 
-/** Where entries are kept. */
+/** Storage of entries. */
 export interface AuditStore {
   append(entries: readonly AuditEntry[]): void;
-  /** Deletes what is not to be kept and says how many that were. */
+  /** Deletes entries beyond the retention; returns their number. */
   prune(retention: AuditRetention): number;
-  /** What is to be kept; null when there is nothing. */
+  /** The retained range; null when it is empty. */
   range(retention: AuditRetention): AuditRange | null;
-  /** Up to `limit` entries, oldest first, and the number at which to go on; null: these were the last. */
+  /** Up to `limit` entries, oldest first, and the number of the next one; null: these were the last. */
   page(filter: AuditFilter, range: AuditRange, limit: number): AuditPage;
   /** The same from the other end: the `limit` newest of those whose numbers are below `before`, newest first. */
   latest(
@@ -58,7 +58,7 @@ export interface AuditStore {
 
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
-  /** Number to go on with; null: these were the last. */
+  /** Number of the next entry; null: these were the last. */
   readonly next: number | null;
 }
 
@@ -72,34 +72,34 @@ export interface AuditLogOptions {
 const DAY_MS = 86_400_000;
 const PAGE = 200;
 /** Entries that listeners receive in one turn of the event loop. */
-const TOLD_AT_ONCE = 500;
+const NOTIFY_BATCH = 500;
 
-/** Entries of changes are stored with the change; this adds all others, and hears of both. */
+/** Entries of changes are stored with the change; this class adds all others, and notifies listeners of both. */
 export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions;
   readonly #limit = new RecordLimit();
   readonly #listeners: ((entry: AuditEntry) => void)[] = [];
   /** Stored entries that listeners have yet to receive. */
-  readonly #untold: AuditEntry[] = [];
+  readonly #unsent: AuditEntry[] = [];
   #sincePruning = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
     options.changes.onStored(({ audit, change }) => {
-      this.#tell(audit);
+      this.#notify(audit);
       this.#sincePruning += audit.length;
       this.#prune(change.settings !== null);
     });
     this.#prune(true);
   }
 
-  /** `listener` is called once for each entry, right after it was stored. It must not throw. */
+  /** Calls `listener` once for each entry, right after it was stored. It must not throw. */
   onEntry(listener: (entry: AuditEntry) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Never throws: what could not be stored is written to the gateway's log instead. */
+  /** Never throws: an entry that cannot be stored is written to the gateway's log instead. */
   record(entry: Omit<AuditEntry, "at">): void {
     this.flush();
     const now = this.#options.clock.now();
@@ -107,17 +107,17 @@ export class AuditLog implements AuditSink {
     else this.#timer ??= setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
   }
 
-  /** Stores what was held back and is due; with `all`, at the end, what is not due yet as well. */
+  /** Stores suppressed entries that are due; with `all`, at the end, those that are not due as well. */
   flush(all = false): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     const now = this.#options.clock.now();
     for (const entry of this.#limit.due(now, all)) this.#write(entry);
-    if (this.#limit.holdsBack)
+    if (this.#limit.hasSuppressed)
       this.#timer = setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
   }
 
-  /** Everything that fits and is to be kept, oldest first, read as it is asked for; the tag says whether it would be the same. */
+  /** All matching entries within the retention, oldest first, read lazily; the tag changes when the result does. */
   list(filter: AuditFilter): {
     readonly tag: string;
     readonly pages: Iterable<readonly AuditEntry[]>;
@@ -130,7 +130,7 @@ export class AuditLog implements AuditSink {
     };
   }
 
-  /** The newest that fit, newest first; `before` is what the page before said comes next. */
+  /** The newest matching entries, newest first; `before` is `next` of the previous page. */
   latest(
     filter: AuditFilter,
     page: { readonly limit: number; readonly before: number | null },
@@ -150,26 +150,26 @@ export class AuditLog implements AuditSink {
       this.#options.log.error("an audit entry could not be stored", { ...fields, error });
       return;
     }
-    this.#tell([stored]);
+    this.#notify([stored]);
     this.#sincePruning++;
     this.#prune(false);
   }
 
   /** In their order; those of a large change over several turns, because a client waits for the response. */
-  #tell(entries: readonly AuditEntry[]): void {
-    const isTelling = this.#untold.length > 0;
-    for (const entry of entries) this.#untold.push(entry);
-    if (!isTelling) this.#tellSome();
+  #notify(entries: readonly AuditEntry[]): void {
+    const isNotifying = this.#unsent.length > 0;
+    for (const entry of entries) this.#unsent.push(entry);
+    if (!isNotifying) this.#notifyBatch();
   }
 
-  #tellSome(): void {
-    for (const entry of this.#untold.slice(0, TOLD_AT_ONCE))
+  #notifyBatch(): void {
+    for (const entry of this.#unsent.slice(0, NOTIFY_BATCH))
       for (const listener of this.#listeners) listener(entry);
-    this.#untold.splice(0, TOLD_AT_ONCE);
-    if (this.#untold.length > 0) setImmediate(() => this.#tellSome());
+    this.#unsent.splice(0, NOTIFY_BATCH);
+    if (this.#unsent.length > 0) setImmediate(() => this.#notifyBatch());
   }
 
-  /** In batches, because each costs as much as reading the numbers of all entries. */
+  /** In batches, because each prune reads the numbers of all entries. */
   #prune(now: boolean): void {
     const retention = this.#retention();
     if (!now && this.#sincePruning < Math.max(100, retention.entries / 100)) return;
@@ -186,7 +186,7 @@ export class AuditLog implements AuditSink {
     const { audit_days: days, audit_entries: entries } =
       this.#options.changes.config.settings.retention;
     const notBefore = new Date(this.#options.clock.now() - days * DAY_MS).toISOString();
-    // Whoever may only be refused must not be able to push the history of changes out of the log.
+    // Clients without access must not be able to push the history of changes out of the log.
     return { notBefore, entries, withoutRevision: Math.ceil(entries / 2) };
   }
 }

@@ -1,4 +1,4 @@
-// The next configuration while it is being put together: a copy on write that remembers what it changed; knows no rule.
+// The next configuration during a change: copy on write with a record of its changes; knows no rule.
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -27,15 +27,14 @@ interface Changes<T> {
 
 type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
 
-/** One change in the making. Nothing of the configuration that it starts from is touched. */
+/** A change before its commit. It does not modify the configuration that it starts from. */
 export class Draft {
   readonly base: GatewayConfig;
   /**
-   * Whether a secret that is sent and is the stored one may count as no change: for anybody else that would tell whether a
-   * guess is right.
+   * Whether sending the stored secret again counts as no change: only for admins, because it would confirm a guess.
    */
   readonly isByAdmin: boolean;
-  /** What the change does, in one line for the history: `create service "web"`. */
+  /** Summary for the history: `create service "web"`. */
   summary = "change";
   readonly #warnings: string[] = [];
   readonly #config: Mutable;
@@ -43,12 +42,12 @@ export class Draft {
     upserts: new Map(),
     removals: new Set(),
   })) as { readonly [K in CollectionName]: Changes<ResourceOf[K]> };
-  readonly #places = new Map<string, string>();
+  readonly #paths = new Map<string, string>();
   readonly #sent = new Set<string>();
   readonly #checks: (() => void)[] = [];
   readonly #stamp: () => string;
 
-  /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
+  /** `stamp` gives times that never repeat, so that the order of creation is unique. */
   constructor(base: GatewayConfig, stamp: () => string, isByAdmin = true) {
     this.base = base;
     this.isByAdmin = isByAdmin;
@@ -56,12 +55,12 @@ export class Draft {
     this.#stamp = stamp;
   }
 
-  /** The configuration as it would be. */
+  /** The configuration after the change. */
   get config(): GatewayConfig {
     return this.#config;
   }
 
-  /** A new time, RFC 3339, later than every other one given out. */
+  /** A new time, RFC 3339, later than all earlier ones. */
   stamp(): string {
     return this.#stamp();
   }
@@ -85,7 +84,7 @@ export class Draft {
     if (this.base[collection].has(id)) removals.add(id);
   }
 
-  /** Puts objects that came back in their place among the others: everywhere the order is that of creation. */
+  /** Sorts restored objects in: collections are in the order of creation. */
   sortByAge(collection: CollectionName): void {
     const changed: ReadonlyMap<string, Identity> = this.#config[collection];
     if (changed === this.base[collection]) return;
@@ -103,22 +102,22 @@ export class Draft {
       this.#replace(collection, (changed as LayeredMap<Identity>).settled());
   }
 
-  /** Replaces one of the objects that always exist. */
+  /** Replaces a singleton. */
   putSingleton<K extends SingletonName>(name: K, value: SingletonOf[K]): void {
     (this.#config as Record<SingletonName, unknown>)[name] = value;
   }
 
-  /** Says where in the client's own document an object stands, so that errors about it can be put in those words. */
-  place(id: string, path: string): void {
-    this.#places.set(id, path);
+  /** Records the path of an object in the request document, for error messages. */
+  setPath(id: string, path: string): void {
+    this.#paths.set(id, path);
   }
 
   /** Null for an object that the client did not send. */
-  placeOf(id: string): string | null {
-    return this.#places.get(id) ?? null;
+  pathOf(id: string): string | null {
+    return this.#paths.get(id) ?? null;
   }
 
-  /** Takes down that the client sent the value of this encrypted text in the clear: wherever it is sent to, the client knows it. */
+  /** Records that the client sent the plain value of this encrypted text, and so knows it. */
   markSent(sealed: string): void {
     this.#sent.add(sealed);
   }
@@ -127,17 +126,17 @@ export class Draft {
     return this.#sent.has(sealed);
   }
 
-  /** Has `check` run once it is known that the client may make this change: what it throws may tell something of a secret. */
+  /** Runs `check` after the change is authorized: its error may reveal something about a secret. */
   checkLater(check: () => void): void {
     this.#checks.push(check);
   }
 
-  /** Throws the first refusal of what `checkLater` was given. */
+  /** Runs the checks of `checkLater`; throws the first refusal. */
   runChecks(): void {
     for (const check of this.#checks) check();
   }
 
-  /** About the change itself, one sentence: the reply shows it, and a trial run as well. */
+  /** Adds a warning about the change itself, one sentence: the response shows it, also for a dry run. */
   warn(sentence: string): void {
     this.#warnings.push(sentence);
   }
@@ -177,7 +176,7 @@ export class Draft {
   }
 }
 
-/** To be changed without a trace in what it was made from. */
+/** A copy that can be modified without changing its source. */
 function copyOf<T extends Identity>(
   collection: CollectionName,
   base: ReadonlyMap<string, T>,
@@ -186,7 +185,7 @@ function copyOf<T extends Identity>(
   return mapOf(collection, [...base.values()]);
 }
 
-/** Objects in the order of their age, in a map that is cheap to copy when they are many. */
+/** Objects in the order of their age; a layered map, which is cheap to copy, when they are many. */
 function mapOf<T extends Identity>(
   collection: CollectionName,
   objects: readonly T[],

@@ -1,4 +1,4 @@
-// The last events in memory, so that whoever was away for a moment can be told what was missed; knows no reader.
+// The last events in memory, so that a client that reconnects gets the events it missed; knows no reader.
 import type { EventKind } from "./events.ts";
 
 export interface RingEvent {
@@ -7,17 +7,17 @@ export interface RingEvent {
   readonly kind: EventKind;
   /** The same among the events of its kind. */
   readonly nth: number;
-  /** JSON for admins, and for everybody else. */
+  /** JSON for admins, and for other roles. */
   readonly data: string;
   readonly reduced: string;
 }
 
-/** What is known of the events of one kind. */
+/** Counters of the events of one kind. */
 interface Tally {
   published: number;
-  /** How many of them, always the oldest, are no longer in the ring. */
+  /** Number of evicted events, always the oldest. */
   evicted: number;
-  /** Sequence of the last of those; 0: none. */
+  /** Sequence of the last evicted event; 0: none. */
   lastEvicted: number;
 }
 
@@ -37,7 +37,7 @@ export class EventRing {
     this.#limits = limits;
   }
 
-  /** Sequence of the newest event; 0: there was none. */
+  /** Sequence of the newest event; 0: none. */
   get last(): number {
     return this.#last;
   }
@@ -53,24 +53,24 @@ export class EventRing {
       this.#evict();
   }
 
-  /** The first event behind `sequence` that is still there. */
+  /** The first event after `sequence` in the ring. */
   after(sequence: number): RingEvent | undefined {
     const first = this.#last - this.#events.length + 1;
     return this.#events[Math.max(0, sequence + 1 - first)];
   }
 
-  /** Whether no event of the kind that came behind `sequence` is gone. */
+  /** Whether the ring has all events of the kind after `sequence`. */
   isComplete(kind: EventKind, sequence: number): boolean {
     return this.#tallyOf(kind).lastEvicted <= sequence;
   }
 
-  /** How many events of the kind came up to `sequence`, as long as none behind it is gone. */
+  /** Number of events of the kind up to `sequence`, as long as none after it was evicted. */
   countUpTo(kind: EventKind, sequence: number): number {
     const next = this.#events.find((event) => event.kind === kind && event.sequence > sequence);
     return next === undefined ? this.#tallyOf(kind).published : next.nth - 1;
   }
 
-  /** How many events of the kind are gone. */
+  /** Number of evicted events of the kind. */
   evicted(kind: EventKind): number {
     return this.#tallyOf(kind).evicted;
   }
@@ -94,6 +94,6 @@ export class EventRing {
   }
 }
 
-/** The two texts are usually one. */
+/** Both texts are usually the same. */
 const sizeOf = (data: string, reduced: string) =>
   data.length + (reduced === data ? 0 : reduced.length);

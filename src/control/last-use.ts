@@ -1,4 +1,4 @@
-// When things were last used: kept in memory, written now and then; knows nothing of what is used.
+// Times of last use: in memory, written periodically; knows nothing of what is used.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 
@@ -8,7 +8,7 @@ export interface UseRow {
   readonly last_used_at: string;
 }
 
-/** Where the times are kept; all of it may throw. */
+/** Storage of the times; each method may throw. */
 export interface UseStore {
   load(): readonly UseRow[];
   write(rows: readonly UseRow[]): void;
@@ -17,17 +17,17 @@ export interface UseStore {
 
 export interface LastUseOptions {
   readonly store: UseStore;
-  /** In sentences: `tokens`. */
+  /** Plural for messages: `tokens`. */
   readonly what: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Rows that are written without a pause: some 5 ms. */
+/** Rows written without a pause: about 5 ms. */
 const SLICE = 2000;
 const PAUSE_MS = 20;
 
-/** What is used with every request of a program cannot be written as often: it would wear the disk. */
+/** A token may be used with every request; writing each use would wear the disk. */
 export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
@@ -52,7 +52,7 @@ export class LastUse {
     return at === undefined ? null : new Date(at).toISOString();
   }
 
-  /** Forgets what is gone. */
+  /** Removes deleted objects. */
   forget(ids: readonly string[]): void {
     const known = ids.filter((id) => this.#last.delete(id));
     for (const id of known) this.#unwritten.delete(id);
@@ -60,8 +60,8 @@ export class LastUse {
   }
 
   /**
-   * Writes what is new, a part at once and the rest with pauses: as many as there are credentials would hold up whoever asks
-   * this thread for something meanwhile. To be called now and then, and at the end with `all`.
+   * Writes new times, a part at once and the rest with pauses: one write for all credentials would block this thread. Called
+   * periodically, and at the end with `all`.
    */
   flush(all = false): void {
     if (all) {
@@ -69,11 +69,11 @@ export class LastUse {
       this.#write([...this.#unwritten]);
       return;
     }
-    // What is new meanwhile is written at the next call.
+    // Times that are added meanwhile are written at the next call.
     if (this.#timer === null) this.#writeOn([...this.#unwritten], 0);
   }
 
-  /** A slice, and the next one after a pause. */
+  /** Writes a slice, and the next one after a pause. */
   #writeOn(ids: readonly string[], from: number): void {
     this.#timer = null;
     const end = from + SLICE;
@@ -88,7 +88,7 @@ export class LastUse {
     this.#timer = null;
   }
 
-  /** Those of them that are still there and not written yet; whether it could be done. */
+  /** Writes those that still exist and are not written yet; returns whether it succeeded. */
   #write(ids: readonly string[]): boolean {
     const rows = ids
       .filter((id) => this.#unwritten.has(id))
@@ -100,7 +100,7 @@ export class LastUse {
     });
   }
 
-  /** Nothing depends on these times, so nobody is refused because they could not be written. */
+  /** Nothing depends on these times: a failed write must not refuse a request. */
   #attempt(write: () => void): boolean {
     const { log, what } = this.#options;
     try {

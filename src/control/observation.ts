@@ -1,4 +1,4 @@
-// What can be seen of the traffic: metrics, recent requests, requests as they end; puts the parts together and decides nothing.
+// Composes the observation of traffic: metrics, statistics, recent and live requests; decides nothing.
 import type { Clock } from "../clock.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import { pluginSeriesKey } from "../shared-memory/series-key.ts";
@@ -20,36 +20,36 @@ import { TrafficDeltas } from "./stats/traffic-deltas.ts";
 import { LiveRequests } from "./requests/live-requests.ts";
 import { RequestLog } from "./requests/request-log.ts";
 
-/** What workers share with whoever looks on. */
+/** Memory that workers share with the observation. */
 export interface ObservedWorkers {
   readonly traffic: TrafficMetrics;
-  /** The same by target. */
+  /** The same per target. */
   readonly targetTraffic: TrafficMetrics;
   readonly board: WorkerBoard;
   readonly states: () => readonly WorkerState[];
-  /** Where they write requests down at first; null: nowhere. */
+  /** Ring to which they first write completed requests; null: none. */
   readonly requests: RequestRing | null;
-  /** Has them write to another ring from here on. */
+  /** Makes them write to another ring. */
   readonly useRequests: (ring: RequestRing | null) => void;
-  /** Has them write down what has ended until now. */
+  /** Makes them write all completed requests. */
   readonly flush: () => Promise<void>;
-  /** Numbers of plugins. */
+  /** Counters of plugins. */
   readonly counters?: CounterTable;
-  /** Types of plugins whose decisions are counted. */
+  /** Plugins whose decisions are counted. */
   readonly plugins: readonly string[];
   readonly version: string;
 }
 
 export interface ObservationOptions {
-  /** All plugins that there are. */
+  /** All plugins of the gateway. */
   readonly plugins: PluginCatalogue;
   readonly observed?: ObservedWorkers | undefined;
   readonly rollout: Rollout;
   readonly clock: Clock;
   readonly log: Log;
-  /** Where the past of the statistics is kept. Default: nowhere. */
+  /** Store for the history of the statistics. Default: none. */
   readonly rollupStore?: RollupStore;
-  /** What is served first. */
+  /** The first served version. */
   readonly served: Snapshot;
 }
 
@@ -60,11 +60,11 @@ export interface Observed {
   readonly acme: MetricsOptions["acme"];
 }
 
-/** In two steps: the rows must watch the first change, and the rest needs what makes changes. */
+/** In two steps: the rows must observe the first change, and the other parts need `Changes`. */
 export class ObservationBase {
-  /** Watch every version on its way to the workers. */
+  /** Observers of every rollout. */
   readonly observers: readonly RolloutObserver[];
-  /** Counts by route, stream route and listener. */
+  /** Counters by route, stream route and listener. */
   readonly traffic: SeriesRows;
   readonly #options: ObservationOptions;
   readonly #traffic: TrafficMetrics;
@@ -76,7 +76,7 @@ export class ObservationBase {
     const traffic = observed?.traffic ?? TrafficMetrics.create(0, { capacity: 0 });
     this.#options = options;
     this.#traffic = traffic;
-    // Before all others, so that they have theirs however many routes there are.
+    // Before all others, so that plugins get rows however many routes there are.
     const plugins = (observed?.plugins ?? []).map(
       (name) => [name, traffic.claim(pluginSeriesKey(name))] as const,
     );
@@ -141,7 +141,7 @@ export class ObservationBase {
 }
 
 export interface Observation {
-  /** Counts by route, stream route and listener; see `histogram.ts` for percentiles. */
+  /** Counters by route, stream route and listener; see `histogram.ts` for percentiles. */
   readonly traffic: SeriesRows;
   readonly metrics: Metrics;
   readonly requests: RequestLog;

@@ -1,4 +1,4 @@
-// Configurations of plugins on their way in and out: checked, names made ids, secrets sealed, kept and left out; knows no plugin.
+// Reads and writes configurations of plugins: validation, references, encryption and removal of secrets; knows no plugin.
 import { Value } from "@sinclair/typebox/value";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
@@ -12,17 +12,17 @@ type Stored = { readonly sealed: string } | { readonly $secret: string };
 
 export interface ConfigContext {
   readonly definition: Configurable;
-  /** What the instance has; null for a new one and for one of another plugin. */
+  /** The stored configuration; null for a new instance and for one of another plugin. */
   readonly old: Document | null;
   readonly draft: Draft;
   readonly box: SecretBox;
 }
 
-/** Stands for a member that a patch takes away, secrets included. What is absent would be kept. */
+/** Marks a member that a patch removes, including secrets: an absent secret stays. */
 const REMOVED = Symbol("removed");
 
-/** A secret as it is stored, in the place where it would be sent. */
-class Kept {
+/** A stored secret at the path of its plain value. */
+class RetainedSecret {
   readonly stored: Stored;
 
   constructor(stored: Stored) {
@@ -31,8 +31,8 @@ class Kept {
 }
 
 /**
- * The configuration as it is stored: every default is there, names are ids, secrets are sealed. A secret that was left out
- * is the one that was there. Throws the 400 of the first thing that is wrong.
+ * The configuration as it is stored: with defaults, ids instead of names, and encrypted secrets. An omitted secret stays.
+ * Throws a 400 for the first problem.
  */
 export function writeConfig(sent: Document, context: ConfigContext): Record<string, unknown> {
   refuseSealed(sent, "config");
@@ -62,7 +62,7 @@ function seal(value: string, { box, draft }: ConfigContext): Stored {
   return { sealed };
 }
 
-/** What of a patch of a configuration is null takes secrets away too: to be applied before it is merged. */
+/** Null members of a patch remove secrets too: apply this before the merge. */
 export function markRemovals(patch: unknown): unknown {
   if (patch === null) return REMOVED;
   if (!isDocument(patch)) return patch;
@@ -71,7 +71,7 @@ export function markRemovals(patch: unknown): unknown {
   );
 }
 
-/** A copy without secrets; what refers to a secret by name stays. */
+/** A copy without secrets; references to named secrets stay. */
 export function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value))
     return value.map((item) => (isSealed(item) ? null : withoutSecrets(item)));
@@ -83,7 +83,7 @@ export function withoutSecrets(value: unknown): unknown {
   );
 }
 
-/** Throws a 400 for what looks like an encrypted value: only the gateway makes those. */
+/** Throws a 400 for a value in the form of an encrypted one: only the gateway creates those. */
 export function refuseSealed(value: unknown, path: string): void {
   if (isSealed(value)) throw invalid(path, NO_SECRET);
   if (Array.isArray(value))
@@ -91,7 +91,7 @@ export function refuseSealed(value: unknown, path: string): void {
   else if (isDocument(value))
     for (const [name, inner] of Object.entries(value)) {
       const at = path === "" ? name : `${path}.${name}`;
-      // In the database it would be taken for a value that needs a key.
+      // In the database it would look like a value that needs a key.
       if (name.startsWith("sealed") && isSealedText(inner)) throw invalid(at, NO_SECRET);
       refuseSealed(inner, at);
     }
@@ -111,26 +111,28 @@ const isReference = (value: unknown): value is { readonly $secret: string } =>
 function markSecrets({ definition, old }: ConfigContext): unknown {
   if (old === null) return {};
   return mapConfig(definition, old, ({ kind, value }) =>
-    kind === "secret" && (isSealed(value) || isReference(value)) ? new Kept(value) : value,
+    kind === "secret" && (isSealed(value) || isReference(value))
+      ? new RetainedSecret(value)
+      : value,
   );
 }
 
 interface Sources {
-  /** What there is, secrets marked. */
+  /** The stored configuration, secrets marked. */
   readonly old: unknown;
-  /** What is sent, with all defaults. */
+  /** The sent configuration with all defaults. */
   readonly defaults: unknown;
 }
 
-/** A copy of `next` with the secrets of `old` where `next` says nothing, and without what is to be removed. */
+/** A copy of `next` with the secrets of `old` that `next` omits, and without removed members. */
 function carry(next: unknown, { old, defaults }: Sources, context: ConfigContext): unknown {
   if (next === REMOVED) return undefined;
-  if (old instanceof Kept) return carrySecret(next, old, context);
+  if (old instanceof RetainedSecret) return carrySecret(next, old, context);
   if (Array.isArray(next)) {
     const before = counterparts(next, Array.isArray(old) ? old : []);
     return next.map((item, index) => {
-      // What was read holds null in the place of a secret.
-      if (item === null && before[index] instanceof Kept) return before[index];
+      // Representations have null in place of a secret in a list.
+      if (item === null && before[index] instanceof RetainedSecret) return before[index];
       const inner = Array.isArray(defaults) ? defaults[index] : undefined;
       return carry(item, { old: before[index], defaults: inner }, context);
     });
@@ -146,8 +148,9 @@ function carryMembers(next: Document, sources: Sources, context: ConfigContext):
   for (const name of new Set([...Object.keys(next), ...Object.keys(old)])) {
     const inner = { old: old[name], defaults: defaults[name] };
     const isLeftOut = next[name] === undefined;
-    if (isLeftOut && !(inner.old instanceof Kept) && !isDocument(inner.defaults)) continue;
-    // A group that is left out is there nevertheless, and so are its secrets.
+    if (isLeftOut && !(inner.old instanceof RetainedSecret) && !isDocument(inner.defaults))
+      continue;
+    // An omitted group has its defaults, and its secrets stay.
     const isGroup = isLeftOut && isDocument(inner.defaults);
     const carried = carry(isGroup ? {} : next[name], inner, context);
     if (carried === undefined) continue;
@@ -158,21 +161,20 @@ function carryMembers(next: Document, sources: Sources, context: ConfigContext):
   return Object.fromEntries(members);
 }
 
-function carrySecret(next: unknown, old: Kept, { box, draft }: ConfigContext): unknown {
+function carrySecret(next: unknown, old: RetainedSecret, { box, draft }: ConfigContext): unknown {
   if (next === undefined) return old;
   if (next === null) return undefined;
   if (!draft.isByAdmin || !("sealed" in old.stored)) return next;
-  // Sealing gives something new each time, and writing what is there already must change nothing.
+  // Each encryption gives a new text, and writing the stored value again must change nothing.
   return box.open(old.stored.sealed) === next ? old : next;
 }
 
-/** Words that tell the elements of a list apart. */
+/** Fields that identify the elements of a list. */
 const IDENTIFYING = ["id", "name", "username", "url"];
 
 /**
- * For each element of a new list the element of the old one that it continues: the one that calls itself the same, or the
- * one at its place where that is no other's. Otherwise an element that is put in or taken out would hand the secrets of the
- * others on.
+ * For each element of a new list its counterpart in the old one: the one with the same identity, or the one at the same index
+ * if it is free. Otherwise inserting or removing an element would shift the secrets of the others.
  */
 function counterparts(items: readonly unknown[], olds: readonly unknown[]): unknown[] {
   const names = items.map(nameOf);
@@ -196,8 +198,8 @@ function counterparts(items: readonly unknown[], olds: readonly unknown[]): unkn
 }
 
 /**
- * What an element calls itself; null: nothing. One that is an object in an object, `{"http": {"url": ...}}`, may be given
- * another name and be the same.
+ * The identity of an element; null: none. A nested object, `{"http": {"url": ...}}`, may change its identity and stay the same
+ * element.
  */
 function nameOf(item: unknown): { readonly text: string; readonly isOwn: boolean } | null {
   if (!isDocument(item)) return null;
@@ -208,12 +210,12 @@ function nameOf(item: unknown): { readonly text: string; readonly isOwn: boolean
   return inner === null ? null : { text: `${kind} ${inner.text}`, isOwn: false };
 }
 
-/** The configuration with a text for each secret, as the schema wants it, and what is stored of those that stay. */
+/** The configuration with a text for each secret, as the schema requires, and the stored form of retained secrets. */
 function withTexts(whole: unknown, context: ConfigContext) {
   const stored = new Map<string, Stored>();
   const texts = mapConfig(context.definition, whole, ({ kind, path, value }) => {
     if (kind !== "secret") return value;
-    const known = value instanceof Kept ? value.stored : value;
+    const known = value instanceof RetainedSecret ? value.stored : value;
     if (!isSealed(known) && !isReference(known)) {
       if (typeof known === "object") throw invalid(`config.${path}`, NO_SECRET);
       return known;
@@ -225,8 +227,8 @@ function withTexts(whole: unknown, context: ConfigContext) {
 }
 
 /**
- * Of a named secret something that fits any schema: a rule looks at the value, and says that it is missing, once it is known
- * that the client may refer to it.
+ * For a named secret a text that matches any schema: a rule checks the value, and reports a missing one, after the change is
+ * authorized.
  */
 const textOf = (stored: Stored, { box }: ConfigContext): string =>
   "sealed" in stored ? box.open(stored.sealed) : "-";

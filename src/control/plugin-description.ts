@@ -1,4 +1,4 @@
-// What is told of a plugin: its place and the schema of its configuration, for forms and for people; knows no plugin.
+// Describes a plugin: its order and the schema of its configuration, for forms and for people; knows no plugin.
 import { Value } from "@sinclair/typebox/value";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 
@@ -11,13 +11,13 @@ export interface PluginDescription {
   readonly phases: readonly string[];
   readonly scopes: readonly string[];
   readonly order: number;
-  /** What becomes of a request when it fails, unless an instance says otherwise. */
+  /** Whether a failure of the plugin lets the request pass or refuses it; default of instances. */
   readonly on_error: "open" | "closed";
   readonly allows_multiple: boolean;
   readonly needs_admin: boolean;
-  /** JSON Schema of `config`; `x-kind` says what a text is beyond it. */
+  /** JSON Schema of `config`; `x-kind` is the kind of a text. */
   readonly schema: unknown;
-  /** `config` as it is when nothing is said, as far as it has defaults. */
+  /** Defaults of `config`. */
   readonly defaults: unknown;
   readonly example: unknown;
 }

@@ -1,4 +1,4 @@
-// Instances of plugins: where they apply and how they are configured; knows no plugin and no HTTP words.
+// Instances of plugins: their scopes and configurations; knows no plugin and no HTTP words.
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
@@ -32,14 +32,14 @@ export class Plugins extends Resource<"plugins", Plugin> {
     this.#catalogue = options.plugins;
   }
 
-  /** What plugins there are, by name. */
+  /** All plugins, by name. */
   descriptions(): readonly PluginDescription[] {
     return [...this.#catalogue.values()]
       .map(describePlugin)
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
 
-  /** Throws a 404 when there is none of this name. */
+  /** Throws a 404 for an unknown name. */
   description(name: string): PluginDescription {
     const definition = this.#catalogue.get(name);
     if (definition === undefined) throw new ApiError(404, `there is no plugin "${name}"`);
@@ -53,7 +53,7 @@ export class Plugins extends Resource<"plugins", Plugin> {
   }
 }
 
-/** What clients see, and send back in the main. */
+/** The representation, which is also the writable part. */
 const view = (plugin: Plugin): Plugin => ({
   ...plugin,
   config: withoutSecrets(plugin.config) as Plugin["config"],
@@ -75,13 +75,16 @@ const kindOf = (options: PluginsOptions): ResourceKind<"plugins", Plugin> => ({
   content: () => (plugin) => plugin,
 });
 
-interface Scene extends PluginsOptions {
+interface DecodeContext extends PluginsOptions {
   readonly draft: Draft;
   readonly old: Plugin | null;
 }
 
-function fieldsOf(document: unknown, { draft, old, plugins, box }: Scene): FieldsOf<"plugins"> {
-  // Filling in defaults would make an object of it, with numbers for names.
+function fieldsOf(
+  document: unknown,
+  { draft, old, plugins, box }: DecodeContext,
+): FieldsOf<"plugins"> {
+  // Defaults would turn the array into an object with indexes as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
   const { config: sent, ...input } = decode(pluginInput, document);

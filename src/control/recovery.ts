@@ -1,4 +1,4 @@
-// What whoever holds the data directory may do without credentials: a new password, a new admin token, a way in; knows no HTTP.
+// Recovery of access with the data directory instead of credentials: password, admin token, allowed networks; knows no HTTP.
 import { randomInt } from "node:crypto";
 import { hashPassword } from "../crypto/password.ts";
 import { ApiError } from "../model/error.ts";
@@ -16,37 +16,37 @@ const person: Actor = { actor: "local", method: "local", address: "", sessionId:
 
 export interface PasswordReset {
   readonly email: string;
-  /** Null: one is made up. */
+  /** Null: generated. */
   readonly password: string | null;
-  /** Null: the user keeps the role. */
+  /** Null: the role does not change. */
   readonly role: Role | null;
 }
 
 export interface ResetResult {
   readonly email: string;
   readonly role: Role;
-  /** The password that was made up, told here and nowhere else; null when it was given. */
+  /** The generated password, shown only here; null when it was given. */
   readonly password: string | null;
-  /** Whether the user had a second factor, which is gone now. */
+  /** Whether a second factor was removed. */
   readonly had_second_factor: boolean;
 }
 
 export interface IssuedToken {
   readonly token: string;
   readonly fingerprint: string;
-  /** Whether another one was there, which is worth nothing now. */
+  /** Whether it revokes an earlier token. */
   readonly replaced: boolean;
 }
 
 export interface NetworksReset {
-  /** Added to those that may use the management API; empty: all may that the start allows. */
+  /** Networks to add to the allowed ones; empty: all that the start allows. */
   readonly allow: readonly string[];
 }
 
 export interface NetworksResult {
-  /** Those that may use the management API from now on; empty: all clients that reach it. */
+  /** Networks that may use the management API now; empty: all clients that reach it. */
   readonly networks: readonly string[];
-  /** Those that alone might before; empty: all clients that reached it. */
+  /** The allowed networks before; empty: all clients that reached it. */
   readonly before: readonly string[];
   /** Whether the gateway listens on loopback until it is restarted. */
   readonly restart_needed: boolean;
@@ -61,7 +61,7 @@ export class Recovery {
     this.#control = control;
   }
 
-  /** Lets a user in again: with a new password, enabled, without a second factor and without sessions. */
+  /** Restores a user's access: sets a new password, enables the user, removes the second factor and ends all sessions. */
   async resetPassword({ email, password, role }: PasswordReset): Promise<ResetResult> {
     const { changes, secondFactors, sessions, audit } = this.#control;
     const { id, name } = this.#find(email);
@@ -76,7 +76,7 @@ export class Recovery {
         const enabled = { password_hash, enabled: true, role: role ?? old.role };
         const next = { ...old, ...enabled, updated_at: draft.stamp() };
         draft.put("users", next);
-        draft.place(id, "");
+        draft.setPath(id, "");
         const label = labelOf(draft.config, { collection: "users", id });
         draft.summary = `reset the password of ${label} on the machine itself`;
         return next;
@@ -97,26 +97,26 @@ export class Recovery {
     };
   }
 
-  /** Makes the admin token; one that is there already is only replaced if that was asked for. */
+  /** Issues the admin token; replaces an existing one only with `rotate`. */
   issueToken({ rotate }: { readonly rotate: boolean }): IssuedToken {
     const { auth } = this.#control;
     const { exists, fingerprint } = auth.adminTokenStatus();
     if (exists && !rotate)
       throw new ApiError(
         409,
-        `there is an admin token already (fingerprint ${fingerprint}), which cannot be shown again; --rotate replaces it`,
+        `an admin token exists already (fingerprint ${fingerprint}) and cannot be shown again; --rotate replaces it`,
       );
     const made = auth.rotateAdminToken(person);
     return { token: made.token, fingerprint: made.fingerprint, replaced: exists };
   }
 
-  /** Lets every network use the management API again, or some more, whoever shut everybody out. */
+  /** Allows every network to use the management API again, or adds some, after a lockout. */
   async resetNetworks({ allow }: NetworksReset): Promise<NetworksResult> {
     const { changes, adminNetworks } = this.#control;
     if (changes.isReadOnly)
       throw new ApiError(
         409,
-        "the configuration is kept in a file: change admin_allowed_cidrs in its settings, and the gateway follows within a second",
+        "the configuration is kept in a file: change admin_allowed_cidrs in its settings, and the gateway applies it within a second",
       );
     const wrong = allow.find((cidr) => cidrProblem(cidr) !== null);
     if (wrong !== undefined) throw new ApiError(400, `"${wrong}" ${cidrProblem(wrong)}`);
@@ -129,7 +129,7 @@ export class Recovery {
         const next = { ...old, admin_allowed_cidrs: this.#moreNetworks(before, allow) };
         if (!Bun.deepEquals(next, old)) {
           draft.putSingleton("settings", { ...next, updated_at: draft.stamp() });
-          draft.summary = "let more networks use the management API, on the machine itself";
+          draft.summary = "allow more networks to use the management API, on the machine itself";
         }
         const { heldBack } = adminNetworks.access;
         return {
@@ -142,12 +142,12 @@ export class Recovery {
     return value;
   }
 
-  /** What the list of the settings is to be. */
+  /** The new value of `admin_allowed_cidrs`. */
   #moreNetworks(inForce: readonly string[], allow: readonly string[]): string[] {
     const { allowed, wantsRemote } = this.#control.adminNetworks.access;
     const needsNetworks = wantsRemote && allowed === null;
     if (allow.length === 0 && !needsNetworks) return [];
-    // On loopback an empty list allows all clients: what is added to it would refuse all others.
+    // On loopback an empty list allows all clients: adding a network would deny all others.
     if (inForce.length === 0 && !wantsRemote) return [];
     return [...new Set([...inForce, ...(allow.length === 0 ? privateNetworks : allow)])];
   }
@@ -167,10 +167,10 @@ export class Recovery {
   }
 }
 
-/** Without characters that are taken for one another. */
+/** Without characters that look alike. */
 const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
 
-/** 20 characters in groups, more than 98 bits: to be read from a screen and typed. */
+/** 20 characters in groups, more than 98 bits of entropy, easy to read and type. */
 function createPassword(): string {
   const group = () =>
     Array.from({ length: 5 }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");

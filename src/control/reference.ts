@@ -1,4 +1,4 @@
-// Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
+// References and ownership between objects, and labels of objects in messages; one table for all collections.
 import type { Alert } from "../model/alert.ts";
 import { referenceOf } from "../model/application.ts";
 import type { Issue } from "../model/error.ts";
@@ -19,7 +19,7 @@ export interface Reference {
   readonly id: string;
 }
 
-/** What refers to an object: another one, or one that always exists, whose id is empty. */
+/** An object that refers to another one; the id of a singleton is empty. */
 export interface Referrer {
   readonly collection: CollectionName | SingletonName;
   readonly id: string;
@@ -33,7 +33,7 @@ const singletonLabels: Readonly<Record<SingletonName, string>> = {
 export const isSingleton = (name: CollectionName | SingletonName): name is SingletonName =>
   Object.hasOwn(singletonLabels, name);
 
-/** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
+/** `route "shop"`, `target "10.0.0.1:80"`; the id of an object without a name. */
 export function labelOf(config: GatewayConfig, { collection, id }: Referrer): string {
   if (isSingleton(collection)) return singletonLabels[collection];
   const word = collection
@@ -52,7 +52,7 @@ export function labelOf(config: GatewayConfig, { collection, id }: Referrer): st
   return `target "${target.host}${target.port === null ? "" : `:${target.port}`}"`;
 }
 
-/** What makes no sense without the object and goes with it. */
+/** Objects that make no sense without the object and are deleted with it. */
 export function ownedBy(config: GatewayConfig, { collection, id }: Reference): Reference[] {
   const plugins = (field: keyof PluginScope): Reference[] =>
     [...config.plugins.values()]
@@ -85,7 +85,7 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
   }
 }
 
-/** What an application made, as far as it is still there. */
+/** The existing objects that an application created. */
 function partsOf(config: GatewayConfig, id: string): Reference[] {
   const parts = config.applications.get(id)?.parts ?? [];
   return parts.flatMap((part) => {
@@ -94,7 +94,7 @@ function partsOf(config: GatewayConfig, id: string): Reference[] {
   });
 }
 
-/** What uses the object and keeps it from being deleted. */
+/** Objects that use the object and block its deletion. */
 export function referrersOf(config: GatewayConfig, { collection, id }: Reference): Referrer[] {
   const routesThat = (refers: (route: Route) => boolean): Referrer[] =>
     [...config.routes.values()]
@@ -129,13 +129,13 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
     case "secrets":
-      return holdersOf(config, config.secrets.get(id)?.name);
+      return secretReferrersOf(config, config.secrets.get(id)?.name);
     default:
       return [];
   }
 }
 
-/** Instances whose own configuration names the object: ids are found nowhere else. */
+/** Instances whose own configuration contains the id. */
 function pluginsNaming(config: GatewayConfig, id: string): Referrer[] {
   return [...config.plugins.values()]
     .filter((plugin) => JSON.stringify(plugin.config).includes(id))
@@ -155,7 +155,7 @@ function certificatesThat(
     .map(({ id }) => ({ collection: "certificates", id }));
 }
 
-/** Those that somebody told to use the certificate; one that an application made goes without a word. */
+/** Applications that were configured to use the certificate; one that an application created is not listed. */
 function applicationsNaming(config: GatewayConfig, certificate: string): Referrer[] {
   return [...config.applications.values()]
     .filter(({ https }) => https.certificate_id === certificate)
@@ -169,26 +169,24 @@ function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {
 }
 
 /** Each object that refers to the secret, once. */
-function holdersOf(config: GatewayConfig, name: string | undefined): Referrer[] {
-  const held = referencesOf(config).filter((reference) => reference.name === name);
-  const holders = held.map(({ collection, id }) => ({ collection, id }));
-  return [
-    ...new Map(holders.map((holder) => [`${holder.collection} ${holder.id}`, holder])).values(),
-  ];
+function secretReferrersOf(config: GatewayConfig, name: string | undefined): Referrer[] {
+  const references = referencesOf(config).filter((reference) => reference.name === name);
+  const referrers = references.map(({ collection, id }) => ({ collection, id }));
+  return [...new Map(referrers.map((each) => [`${each.collection} ${each.id}`, each])).values()];
 }
 
-/** `path: message` in the client's own words; an object that the client did not send is named. */
+/** `path: message` with the path in the request; an object that the client did not send is named. */
 export function describeProblem(problem: Problem | Issue, draft: Draft): string {
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
   const isOnly = isSingleton(problem.collection);
-  const place = draft.placeOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
-  if (place === null) {
+  const path = draft.pathOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
+  if (path === null) {
     const { collection, id } = problem as Reference;
-    // What the change deletes has its name only in what it started from.
+    // The name of a deleted object exists only in the base.
     const named = draft.config[collection].has(id) ? draft.config : draft.base;
     return `${labelOf(named, { collection, id })}: ${tail}`;
   }
-  if (place === "") return tail;
-  return problem.path === "" ? `${place}: ${tail}` : `${place}.${tail}`;
+  if (path === "") return tail;
+  return problem.path === "" ? `${path}: ${tail}` : `${path}.${tail}`;
 }

@@ -1,4 +1,4 @@
-// Deletes an object with what belongs to it, and with what refers to it if that was asked for; knows no HTTP.
+// Deletes an object with its owned objects, and with `cascade` its referrers; knows no HTTP.
 import { ApiError } from "../model/error.ts";
 import type { Draft } from "./draft.ts";
 import {
@@ -12,28 +12,28 @@ import {
 
 const MAX_NAMES = 10;
 
-/** Returns the labels of everything that went with the object; throws a 409 with the names when something refers to it. */
+/** Returns the labels of all objects deleted along with it; throws a 409 with the names of referrers. */
 export function deleteWithOwned(draft: Draft, object: Reference, cascade: boolean): string[] {
   const { config } = draft;
   const found = new Map<string, Reference>([[object.id, object]]);
-  // A map that grows while it is walked: what is added is visited too.
+  // The map grows during the iteration: added entries are visited too.
   for (const reference of found.values()) {
-    // What goes anyway keeps nothing.
+    // Objects that are deleted anyway do not block.
     const referrers = referrersOf(config, reference).filter(({ id }) => !found.has(id));
-    // What always exists cannot go with the object.
-    const keepers = cascade
+    // Singletons cannot be deleted.
+    const blockers = cascade
       ? referrers.filter(({ collection }) => isSingleton(collection))
       : referrers;
-    if (keepers.length > 0) {
-      const labels = keepers.map((referrer) => labelOf(config, referrer));
+    if (blockers.length > 0) {
+      const labels = blockers.map((referrer) => labelOf(config, referrer));
       throw new ApiError(409, `${labelOf(config, reference)} is used by ${enumerate(labels)}`);
     }
     for (const other of [...referrers.filter(isObject), ...ownedBy(config, reference)])
       found.set(other.id, other);
   }
-  const gone = [...found.values()];
-  const labels = gone.slice(1).map((reference) => labelOf(config, reference));
-  for (const { collection, id } of gone) draft.remove(collection, id);
+  const deleted = [...found.values()];
+  const labels = deleted.slice(1).map((reference) => labelOf(config, reference));
+  for (const { collection, id } of deleted) draft.remove(collection, id);
   return labels;
 }
 

@@ -1,10 +1,10 @@
-// What clients see of stored objects, and the tags that tell versions apart; knows no HTTP.
+// Representations of stored objects and their version tags; knows no HTTP.
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
 
-/** Run-time state of a target as clients see it. */
+/** Run-time state of a target, as the API shows it. */
 export interface TargetHealth {
   readonly state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
   /** RFC 3339: since when it has this state. */
@@ -19,8 +19,8 @@ export type TargetView = Target & {
 export type ServiceView = Service & { readonly targets: readonly TargetView[] };
 
 /**
- * Finds the targets of a service, oldest first. From the second service on, all targets are grouped once, so that a list
- * does not walk over every target for each service.
+ * Finds the targets of a service, oldest first. From the second service on it groups all targets once, so that a list does not
+ * scan all targets for each service.
  */
 export function targetLookup(config: GatewayConfig): (serviceId: string) => readonly Target[] {
   let asked = 0;
@@ -33,13 +33,13 @@ export function targetLookup(config: GatewayConfig): (serviceId: string) => read
   };
 }
 
-/** A tag that changes whenever what is stored about an object changes; run-time state is left out, or no tag would last. */
+/** A tag that changes with the stored object; without run-time state, or the tag would change all the time. */
 export function tagOf(content: unknown): string {
   const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify(content)).digest("base64url");
   return hash.slice(0, 22);
 }
 
-/** What must hold of the stored object for a change to go ahead. */
+/** Preconditions of a change (RFC 9110 section 13). */
 export interface Conditions {
   /** One of these versions must be stored; `any`: the object must exist. Null: no condition. */
   readonly match: readonly string[] | "any" | null;
@@ -54,5 +54,5 @@ export function requireConditions(conditions: Conditions, content: unknown): voi
   if (match === null) return;
   if (content === null) throw new ApiError(412, "does not exist, so no version of it matches");
   if (match !== "any" && !match.includes(tagOf(content)))
-    throw new ApiError(412, "was changed by somebody else since it was read");
+    throw new ApiError(412, "was changed since it was read; read it again and retry");
 }

@@ -1,4 +1,4 @@
-// Create, read, replace, patch and delete for any collection; what is special about one is its ResourceKind. No HTTP words.
+// Create, read, replace, patch and delete for any collection; a ResourceKind has the specifics of one. No HTTP words.
 import { ApiError, invalid } from "../model/error.ts";
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import type { CollectionName, GatewayConfig, ResourceOf } from "../model/gateway-config.ts";
@@ -22,45 +22,45 @@ import { type Conditions, requireConditions, tagOf } from "./representation.ts";
 /** An object's own fields, without those that the gateway sets. */
 export type FieldsOf<K extends CollectionName> = Omit<ResourceOf[K], keyof Identity>;
 
-/** What a decoded document asks for. */
+/** The decoded document of a request. */
 export interface Decoded<K extends CollectionName> {
   readonly fields: FieldsOf<K>;
-  /** Brings what was sent inside the document, such as targets of a service, into the draft once the object is there. */
+  /** Writes nested objects, such as targets of a service, into the draft after the object. */
   readonly finish?: (object: ResourceOf[K], draft: Draft) => void;
-  /** Members that this one reply shows beside the representation, such as a token that was generated just now. */
+  /** Members that only this response shows beside the representation, such as a generated token. */
   readonly shownOnce?: Readonly<Record<string, unknown>>;
 }
 
-/** What is special about one collection. */
+/** The specifics of one collection. */
 export interface ResourceKind<K extends CollectionName, V> {
   readonly collection: K;
-  /** In sentences: `service`. */
+  /** Singular for messages: `service`. */
   readonly word: string;
   /** Fields of the representation, beside identity, that clients cannot set. */
   readonly readOnly: readonly string[];
   /** Query parameters of lists beside tag, name and q. */
   readonly parents: ParentFilters<ResourceOf[K]>;
-  /** Checks a document and turns names in it into ids; throws the first error. `old` is null for a new object. */
+  /** Checks a document and resolves names to ids; throws the first error. `old` is null for a new object. */
   readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
-  /** What clients can send of a stored object, which patches start from; default: all of it. */
+  /** The writable part of a stored object, which patches start from; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
-  /** Member of the document that `finish` is about: a patch that does not name it does not finish. */
+  /** Member of the document that `finish` writes: a patch without it does not call `finish`. */
   readonly finished?: string;
-  /** Everything that fits the filters and perhaps more, where there is a shorter way to it; null: all objects. */
+  /** A superset of the objects that match the filters, where an index finds it; null: all objects. */
   readonly narrow?: (
     query: readonly QueryEntry[],
     config: GatewayConfig,
   ) => Iterable<ResourceOf[K]> | null;
-  /** Whether lists may be asked for their beginning only, by `limit`: of collections that may be very large. */
+  /** Whether lists accept `limit`: for collections that may be very large. */
   readonly takesLimit?: boolean;
-  /** Finds the object that a path means; default: by id or unique name. */
+  /** Finds the object of a path; default: by id or unique name. */
   readonly find?: (
     objects: ReadonlyMap<string, ResourceOf[K]>,
     key: string,
   ) => ResourceOf[K] | null;
-  /** Gives the function from stored object to representation; called once for a whole list. */
+  /** Returns the function from stored object to representation; called once per list. */
   readonly viewer: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
-  /** What a version tag covers, in the same manner. */
+  /** The content that a version tag covers, likewise. */
   readonly content: (config: GatewayConfig) => (object: ResourceOf[K]) => unknown;
 }
 
@@ -84,7 +84,7 @@ export interface Written<V> extends Read<V> {
 
 export interface Removed {
   readonly revision: number;
-  /** Labels of everything that went with the object. */
+  /** Labels of all objects deleted along with it. */
   readonly removed: readonly string[];
 }
 
@@ -102,7 +102,7 @@ export class Resource<K extends CollectionName, V> {
     this.#kind = kind;
   }
 
-  /** All objects that fit the filters, oldest first; throws on a filter that does not exist. */
+  /** All objects that match the filters, oldest first; throws on an unknown filter. */
   list(query: readonly QueryEntry[]): Read<readonly V[]> {
     const { config } = this.#changes;
     const { limit, filters } = limitOf(query, this.#kind.takesLimit ?? false);
@@ -127,7 +127,7 @@ export class Resource<K extends CollectionName, V> {
     });
   }
 
-  /** Replaces the object; an id that is not taken creates one. */
+  /** Replaces the object; creates one with an unused id. */
   replace(key: string, body: unknown, options: WriteOptions): Promise<Written<V>> {
     return this.#write(options, (draft) => {
       const old = this.#find(draft.config, key);
@@ -141,7 +141,7 @@ export class Resource<K extends CollectionName, V> {
     });
   }
 
-  /** RFC 7396: members of `patch` replace those of the object, null brings a default back. */
+  /** RFC 7396: members of `patch` replace those of the object, null restores the default. */
   patch(key: string, patch: unknown, options: WriteOptions): Promise<Written<V>> {
     return this.#write(options, (draft) => {
       const old = this.#existing(draft.config, key);
@@ -182,7 +182,7 @@ export class Resource<K extends CollectionName, V> {
         const object = this.#all(draft.config).get(id);
         if (object === undefined) throw new Error(`${this.#kind.word} ${id} was not written`);
         const { view, tag } = this.#read(draft.config, object);
-        // What was generated for a trial is thrown away with it.
+        // A dry run discards generated values.
         const isShown = shownOnce !== undefined && !options.dryRun;
         return { view: isShown ? { ...view, ...shownOnce } : view, tag };
       },
@@ -207,10 +207,10 @@ export class Resource<K extends CollectionName, V> {
     const { fields, finish, shownOnce } = this.#kind.decode(document, draft, old);
     const { id, created_at, updated_at } = old;
     const same = { id, ...fields, created_at, updated_at } as unknown as ResourceOf[K];
-    // Writing what is there already must not disturb the workers, whoever repeats it how often.
+    // Writing the stored values again must not disturb the workers.
     const object = Bun.deepEquals(same, old) ? old : { ...same, updated_at: draft.stamp() };
     if (object !== old) this.#put(draft, object, "update");
-    draft.place(id, "");
+    draft.setPath(id, "");
     draft.summary = `update ${labelOf(draft.config, { collection: this.#kind.collection, id })}`;
     if (finishes) finish?.(object, draft);
     return { id, shownOnce };
@@ -219,7 +219,7 @@ export class Resource<K extends CollectionName, V> {
   #put(draft: Draft, object: ResourceOf[K], verb: string): void {
     const { collection } = this.#kind;
     draft.put(collection, object);
-    draft.place(object.id, "");
+    draft.setPath(object.id, "");
     draft.summary = `${verb} ${labelOf(draft.config, { collection, id: object.id })}`;
   }
 

@@ -1,4 +1,4 @@
-// Tells which route would take a request and why the others would not, in the words of the configuration; a worker decides.
+// Explains which route would match a request and why the others would not; a worker decides.
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { type ExplainInput, explainInput } from "../model/explain.ts";
@@ -17,7 +17,7 @@ import { fieldChecks } from "./field-checks.ts";
 import type { TargetStates } from "./health/target-states.ts";
 import type { TargetView } from "./representation.ts";
 
-/** Asks any one worker that serves; null when there is none. */
+/** Asks any serving worker; null when there is none. */
 export type AskWorker = (question: WorkerQuestion) => Promise<WorkerAnswer>;
 
 interface Named {
@@ -27,10 +27,10 @@ interface Named {
 
 export interface CandidateView {
   readonly route: Named;
-  /** From 1; null for a route that is off. */
+  /** From 1; null for a disabled route. */
   readonly position: number | null;
   readonly matched: boolean;
-  /** What keeps it from taking the request; null when nothing does. */
+  /** Why it does not serve the request; null when it does. */
   readonly reason: string | null;
 }
 
@@ -39,10 +39,10 @@ export interface PluginView {
   /** Which plugin. */
   readonly name: string;
   readonly label: string | null;
-  /** Where it was put: `global`, `route` and so on. */
+  /** `global`, `route` and so on. */
   readonly scope: string | null;
   readonly phases: readonly string[];
-  /** Whether its condition holds; null: that depends on who the client is. */
+  /** Whether its condition holds; null: that depends on the identity of the client. */
   readonly applies: boolean | null;
 }
 
@@ -63,7 +63,7 @@ export interface ExplanationView {
   readonly default_site: GatewayConfig["settings"]["default_site"] | null;
 }
 
-/** Routes that are off are named too, as far as there is room. */
+/** Disabled routes are listed too, up to this number. */
 const MAX_CANDIDATES = 100;
 
 export class RouteExplainer {
@@ -77,7 +77,7 @@ export class RouteExplainer {
     this.#ask = ask;
   }
 
-  /** Throws a 400 for what is no request. */
+  /** Throws a 400 for an invalid request. */
   async explain(body: unknown): Promise<ExplanationView> {
     const request = requestOf(decode(explainInput, body));
     const answer = await this.#ask({ kind: "explain", request });

@@ -1,4 +1,4 @@
-// Routes: names of services and listeners in them become ids, paths their long form; no HTTP words.
+// Routes: resolves names of services and listeners to ids, expands paths; no HTTP words.
 import { decode } from "../model/decode.ts";
 import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
 import type { Changes } from "./change.ts";

@@ -1,4 +1,4 @@
-// Who may have a secret sent to a new destination: admins, and those who send its value in the same request. Knows no HTTP.
+// Restricts new destinations of a secret to admins, and to clients that send its value in the same request. Knows no HTTP.
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type SecretUse, secretUses } from "../model/destination.ts";
@@ -12,7 +12,7 @@ import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 
-/** Collections whose objects send secrets somewhere. */
+/** Collections whose objects send secrets to a destination. */
 export const sendingCollections = [
   "plugins",
   "alerts",
@@ -21,12 +21,12 @@ export const sendingCollections = [
 ] as const satisfies readonly CollectionName[];
 type Sending = (typeof sendingCollections)[number];
 
-/** The same of what exists once. */
+/** The same for singletons. */
 export const sendingSingletons = ["sso"] as const satisfies readonly SingletonName[];
 
 /**
- * Throws a 403 that names the field of the secret and those of its destination when somebody below admin would have a
- * secret sent to where it was not sent before, or on a way on which others can read it, and did not send its value along.
+ * Throws a 403 that names the fields of the secret and of its destination when a role below admin would send a secret to a new
+ * destination, or over a channel that others can read, without sending its value along.
  */
 export function requireAdminForDestinations(
   draft: Draft,
@@ -53,25 +53,25 @@ export function requireAdminForDestinations(
   }
 }
 
-/** The schema of a stored object of a kind with that of its configuration in it. */
+/** The schema of a stored object with the schema of its configuration. */
 export const withConfig = (record: TObject, config: TSchema): TObject =>
   t.Object({ ...record.properties, config });
 
-interface Place<C = CollectionName | SingletonName> {
+interface ObjectRef<C = CollectionName | SingletonName> {
   readonly collection: C;
   readonly id: string;
 }
 
 function usesOf(
   state: GatewayConfig,
-  { collection, id }: Place<Sending>,
+  { collection, id }: ObjectRef<Sending>,
   catalogue: PluginCatalogue,
 ): SecretUse[] {
   if (collection === "acme_accounts")
     return secretUses(recordSchemas.acme_accounts, state.acme_accounts.get(id));
   const [object, definition] = configuredOf(state, { collection, id }, catalogue);
   if (object === undefined || definition === undefined) return [];
-  // A field that a newer program has and the stored object lacks is no change.
+  // A field that only a newer version has is not a change.
   const config = Value.Default(definition.config, Value.Clone(object.config));
   return secretUses(withConfig(recordSchemas[collection], definition.config), {
     ...object,
@@ -81,7 +81,7 @@ function usesOf(
 
 function configuredOf(
   state: GatewayConfig,
-  { collection, id }: Place<Exclude<Sending, "acme_accounts">>,
+  { collection, id }: ObjectRef<Exclude<Sending, "acme_accounts">>,
   catalogue: PluginCatalogue,
 ) {
   switch (collection) {
@@ -104,11 +104,11 @@ function configuredOf(
 
 interface Refused {
   readonly use: SecretUse;
-  /** The fields that make its destination a new one. */
+  /** The changed fields of its destination. */
   readonly fields: readonly string[];
 }
 
-/** The first use that is new and whose secret was not sent along; null: there is none. */
+/** The first new use whose secret was not sent along; null: none. */
 function firstNew(
   before: readonly SecretUse[],
   after: readonly SecretUse[],
@@ -124,30 +124,30 @@ function firstNew(
   return null;
 }
 
-/** Equal for two uses that send the same secret to the same place. */
+/** Equal for two uses that send the same secret to the same destination. */
 const keyOf = ({ value, place, destination }: SecretUse): string =>
   JSON.stringify([value, place, destination.map((field) => [field.place, field.value])]);
 
-/** Paths of the fields that differ; all of a use that there was none like. */
+/** Paths of the fields that differ; all paths of a new use. */
 function changedFields(old: SecretUse | undefined, use: SecretUse): string[] {
   const values = (of: SecretUse | undefined) =>
     new Map((of?.destination ?? []).map(({ path, value }) => [path, value]));
   const [before, after] = [values(old), values(use)];
   const paths = [...new Set([...after.keys(), ...before.keys()])];
   const changed = paths.filter((path) => before.get(path) !== after.get(path));
-  // Where another secret is referred to the destination is the same, and so is a field that is both.
+  // A reference to another secret has the same destination, and so has a field that is both.
   const named = (changed.length > 0 ? changed : paths).filter((path) => path !== use.path);
-  // The kind of the object says the least.
+  // Name and type of the object are the least specific.
   const own = named.filter((path) => path !== "name" && path !== "type");
   return own.length > 0 ? own : named;
 }
 
-function refusal({ use, fields }: Refused, place: Place, draft: Draft): ApiError {
+function refusal({ use, fields }: Refused, place: ObjectRef, draft: Draft): ApiError {
   const where = fields.join(", ");
   const message =
     use.name === null
-      ? `must be sent again, because it would be sent to another destination (${where}); only an admin may leave it out`
-      : `only an admin may have the secret "${use.name}" sent to this destination (${where}); send the value itself instead`;
+      ? `must be sent again, because its destination changes (${where}); only an admin may omit it`
+      : `only an admin may send the secret "${use.name}" to this destination (${where}); send the value itself instead`;
   const problem = { ...place, path: use.path, message, status: 400 } as const;
   return new ApiError(403, describeProblem(problem, draft));
 }

@@ -1,13 +1,12 @@
-// Reads secret fields of objects, sealed or referred to by name; knows no kind of object.
+// Reads secret fields of objects, sealed or by reference; knows no kind of object.
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 
-/** A secret field as it is stored: sealed in place, by the name of a secret, or none. */
+/** A stored secret field: sealed, a reference to a named secret, or none. */
 export type StoredSecret = { readonly sealed: string } | { readonly $secret: string } | null;
 
 /**
- * The value of a secret field in the clear; null when there is none. Rules keep names of missing secrets out of a
- * configuration in service, so one here is a mistake of ours.
+ * The plain value of a secret field; null when there is none. Rules reject references to missing secrets, so one here is a bug.
  */
 export function resolveSecret(
   config: GatewayConfig,

@@ -1,4 +1,4 @@
-// Secrets: their values are sealed when they are written and never read by clients; no HTTP words.
+// Secrets: values are encrypted on write and never returned to clients; no HTTP words.
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
@@ -8,7 +8,7 @@ import type { Draft } from "./draft.ts";
 import { labelOf, referrersOf } from "./reference.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
 
-/** What clients see of a secret: never its value. */
+/** The representation of a secret: never its value. */
 export type SecretView = Omit<Secret, "sealed_value">;
 
 export function createSecrets(changes: Changes, box: SecretBox): Resource<"secrets", SecretView> {
@@ -37,17 +37,17 @@ function seal(box: SecretBox, value: string | undefined, old: Secret | null): st
     if (old === null) throw invalid("value", "is required");
     return old.sealed_value;
   }
-  // Sealing gives something new each time, and writing what is there already must change nothing.
+  // Each encryption gives a new text, and writing the stored value again must change nothing.
   return old !== null && box.open(old.sealed_value) === value ? old.sealed_value : box.seal(value);
 }
 
-/** Whoever refers to it does so by its name. */
+/** References are by name. */
 function refuseRename(old: Secret, { config }: Draft): void {
   const referrers = referrersOf(config, { collection: "secrets", id: old.id });
   if (referrers.length === 0) return;
   const labels = referrers.map((referrer) => labelOf(config, referrer)).join(", ");
   throw new ApiError(
     409,
-    `name: secret "${old.name}" is used by ${labels}, which would not find it`,
+    `name: secret "${old.name}" is used by ${labels}, which refer to it by name`,
   );
 }

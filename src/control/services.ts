@@ -1,4 +1,4 @@
-// Services: their targets may be written and are always read with them; no HTTP words.
+// Services: requests may include their targets, responses always do; no HTTP words.
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import { type Service, serviceWithTargetsInput } from "../model/service.ts";
@@ -64,7 +64,7 @@ function clientCertificate({ client_certificate_id: key }: Service["tls"], draft
   return { client_certificate_id: resolveKey(draft.config.certificates, key, at) };
 }
 
-/** Targets as they were read hold fields that the gateway sets; sent back they are left out. */
+/** Removes the fields of targets that the gateway sets, so that a client can send back what it read. */
 export function withPlainTargets(document: unknown): unknown {
   if (!isDocument(document) || !Array.isArray(document["targets"])) return document;
   const targets = document["targets"].map((target: unknown) => {

@@ -1,4 +1,4 @@
-// Settings: the one object that always exists; no HTTP words.
+// The settings of the gateway, a singleton; no HTTP words.
 import * as files from "node:fs/promises";
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
@@ -12,7 +12,7 @@ import { requireConditions, tagOf } from "./representation.ts";
 import type { Read, WriteOptions, Written } from "./resource.ts";
 
 export interface SettingsView extends Settings {
-  /** Networks that may use the management API now: `admin_allowed_cidrs`, or else those of the start. */
+  /** Networks that may use the management API: `admin_allowed_cidrs`, or else those of the start. */
   readonly admin_allowed_in_force: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export class SettingsUseCases {
     return this.#write(options, () => plain(body));
   }
 
-  /** RFC 7396: members of `patch` replace those of the settings, null brings a default back. */
+  /** RFC 7396: members of `patch` replace those of the settings, null restores the default. */
   patch(patch: unknown, options: WriteOptions): Promise<Written<SettingsView>> {
     return this.#write(options, (old) => mergePatch(plain(old), plain(patch)));
   }
@@ -72,8 +72,7 @@ const geoFields = { country_db: "country", asn_db: "asn" } as const satisfies Re
 >;
 
 /**
- * Files that are named anew can be used. Looked at once, when they are named: what happens to them later must keep nobody from
- * changing something else.
+ * Checks newly configured database files, only once: a file that breaks later must not block other changes.
  */
 async function requireGeoDatabases(document: unknown, { geoip }: Settings): Promise<void> {
   const { geoip: named } = document as { readonly geoip?: Readonly<Record<string, unknown>> };
@@ -87,7 +86,7 @@ async function requireGeoDatabases(document: unknown, { geoip }: Settings): Prom
   }
 }
 
-/** The document without what the gateway sets. */
+/** The document without fields that the gateway sets. */
 function plain(body: unknown): unknown {
   if (!isDocument(body)) throw invalid("", "body must be a JSON object");
   const { updated_at: _, admin_allowed_in_force: __, ...rest } = body;

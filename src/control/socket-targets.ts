@@ -1,11 +1,11 @@
-// Who may point a target at a unix socket: sockets of this machine lead past the network's own protection. Knows no HTTP.
+// Restricts targets with a unix socket to admins: sockets of this machine bypass the protection of the network. Knows no HTTP.
 import { ApiError } from "../model/error.ts";
 import { isSocketHost } from "../model/target.ts";
 import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 
-/** Throws a 403 that names the first field by which somebody below admin would reach a socket that no admin chose. */
+/** Throws a 403 that names the first field by which a role below admin would point a target at a new socket. */
 export function requireAdminForSockets(draft: Draft, by: Actor): void {
   if (roleOf(by) === "admin" || draft.config.targets === draft.base.targets) return;
   for (const { id, host } of draft.change().targets.upserts) {

@@ -1,10 +1,10 @@
-// Times of creation and change that never repeat; knows nothing of what they are put on.
+// Times of creation and change that never repeat; knows no object.
 import type { Clock } from "../clock.ts";
 import type { Identity } from "../model/fields.ts";
 import { collectionNames, type GatewayConfig } from "../model/gateway-config.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 
-/** Gives the current time, RFC 3339 in UTC, at least one millisecond after every time given out or stored before. */
+/** Returns the current time, RFC 3339 in UTC, at least 1 ms after every time returned or stored before. */
 export function createStamp(clock: Clock, config: GatewayConfig): () => string {
   let last = latest(config);
   return () => {

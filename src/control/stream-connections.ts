@@ -1,4 +1,4 @@
-// The connections of stream routes as they are now, asked of all workers; no HTTP words.
+// Lists and closes the open connections of stream routes in all workers; no HTTP words.
 import { ApiError } from "../model/error.ts";
 import type { StreamConnectionView, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { AuditSink } from "./audit-entry.ts";
@@ -6,7 +6,7 @@ import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
 
-/** Asks every worker that serves; one that does not answer is left out. */
+/** Asks every serving worker; skips one that does not answer. */
 export type AskWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
 export class StreamConnections {
@@ -31,7 +31,7 @@ export class StreamConnections {
     return connections.toSorted((a, b) => (a.started_at < b.started_at ? -1 : 1));
   }
 
-  /** Cuts a connection; throws a 404 when there is none with this id. */
+  /** Closes a connection; throws a 404 when it does not exist. */
   async kill(id: string, { actor, method, address }: Actor): Promise<void> {
     const answers = await this.#ask({ kind: "kill", connectionId: id });
     if (!answers.includes(true)) throw new ApiError(404, `connection "${id}" does not exist`);

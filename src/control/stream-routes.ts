@@ -1,4 +1,4 @@
-// Stream routes: ports whose traffic goes to a service as it is; no HTTP words.
+// Stream routes: ports whose TCP or UDP traffic the gateway proxies to a service; no HTTP words.
 import { decode } from "../model/decode.ts";
 import { type StreamRoute, streamRouteInput } from "../model/stream-route.ts";
 import type { Changes } from "./change.ts";

@@ -1,4 +1,4 @@
-// Targets: written one by one or as the list of their service; no HTTP words.
+// Targets: written individually or as the list of their service; no HTTP words.
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -30,7 +30,7 @@ export class Targets extends Resource<"targets", TargetView> {
     this.#services = () => changes.config.services;
   }
 
-  /** Targets of the service that `key` is the id or name of; throws a 404 when there is none. */
+  /** Targets of the service with the id or name `key`; throws a 404 when it does not exist. */
   listIn(key: string, query: readonly QueryEntry[]): Read<readonly TargetView[]> {
     return this.list([...query, ["service_id", this.#serviceId(key)]]);
   }
@@ -73,15 +73,15 @@ export function fieldsOfTarget(input: InlineTargetInput, serviceId: string): Fie
   return { service_id: serviceId, ...input };
 }
 
-/** A target as its service's document wants it; `id` when the document names one. */
+/** A target in the document of its service; `id` when the document has one. */
 export interface WantedTarget {
   readonly fields: FieldsOf<"targets">;
   readonly id: string | null;
 }
 
 /**
- * Makes the targets of a service those of the list. A target keeps its id, and with it its run-time state, when the list
- * names its id or has its host and port. Returns how many were removed.
+ * Replaces the targets of a service with the list. A target retains its id, and with it its run-time state, when the list has
+ * its id or its host and port. Returns the number of removed targets.
  */
 export function reconcileTargets(
   draft: Draft,
@@ -91,15 +91,15 @@ export function reconcileTargets(
   const left = new Map<string, Target>();
   for (const target of draft.config.targets.values())
     if (target.service_id === serviceId) left.set(target.id, target);
-  const byPlace = new Map([...left.values()].map((target) => [placeKey(target), target]));
+  const byAddress = new Map([...left.values()].map((target) => [placeKey(target), target]));
   const named = wanted.map(({ id }) => (id === null ? undefined : left.get(id)));
   for (const target of named) if (target !== undefined) left.delete(target.id);
   for (const [index, { fields }] of wanted.entries()) {
-    const samePlace = byPlace.get(placeKey(fields));
-    const old = named[index] ?? (samePlace && left.get(samePlace.id));
+    const sameAddress = byAddress.get(placeKey(fields));
+    const old = named[index] ?? (sameAddress && left.get(sameAddress.id));
     if (old !== undefined) left.delete(old.id);
     const id = putTarget(draft, old, fields);
-    draft.place(id, `targets[${index}]`);
+    draft.setPath(id, `targets[${index}]`);
   }
   for (const id of left.keys()) draft.remove("targets", id);
   return left.size;

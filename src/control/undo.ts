@@ -1,4 +1,4 @@
-// What takes a change back, as a change; knows no store.
+// The reverse of a change, as a change; knows no store.
 import {
   type CollectionName,
   type ConfigChange,
@@ -8,7 +8,7 @@ import {
   singletonNames,
 } from "../model/gateway-config.ts";
 
-/** The change that leads from the configuration that `change` made back to `base`. */
+/** The change from the configuration after `change` back to `base`. */
 export function undoOf(change: ConfigChange, base: GatewayConfig): ConfigChange {
   const collections = mapCollections((name): ResourceChange<unknown> => {
     const { upserts, removals } = change[name];

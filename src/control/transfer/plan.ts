@@ -87,7 +87,7 @@ function writeItem(
 ): void {
   const { collection, id, place } = item;
   const old = draft.base[collection].get(id);
-  draft.place(id, place);
+  draft.setPath(id, place);
   try {
     const decoded = item.isDecoded
       ? item.fields
@@ -147,7 +147,7 @@ function writeSingleton<K extends SingletonName>(
   if (!isDocument(value)) throw invalid(name, "must be an object");
   const { updated_at: updatedAt, ...given } = value;
   const old = draft.base[name];
-  draft.place(name, name);
+  draft.setPath(name, name);
   try {
     const sealed = sealSecrets(given, { ...options, old });
     const fields = decodeRecord[name](sealed);

@@ -10,7 +10,7 @@ let scene: UiScene;
 let editor: UiPage;
 const ids: Record<string, string> = {};
 const HINT = /To change where they are sent, enter them\s+again/;
-const AGAIN = /must be sent again, because it would be sent to another destination/;
+const AGAIN = /must be sent again, because its destination changes/;
 
 beforeAll(async () => {
   scene = await startUi({ workers: 1 });

@@ -18,7 +18,7 @@ describe("conditions", () => {
     expect(changed.headers.get("etag")).not.toBe(etag);
     const late = await patch(etag, "b");
     expect(late.status).toBe(412);
-    expect(late.body.error).toBe("was changed by somebody else since it was read");
+    expect(late.body.error).toBe("was changed since it was read; read it again and retry");
     expect((await patch("*", "c")).status).toBe(200);
     const remove = await api.call("DELETE /services/etag", { headers: { "if-match": etag } });
     expect(remove.status).toBe(412);

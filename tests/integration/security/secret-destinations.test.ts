@@ -101,7 +101,7 @@ describe.each(senders.map((sender) => [sender.name, sender] as const))("%s", (_,
         expect([way, answer.status, answer.body.error]).toEqual([
           way,
           403,
-          expect.stringMatching(/^config\..*: only an admin may have the secret ".*" sent to /),
+          expect.stringMatching(/^config\..*: only an admin may send the secret ".*" to /),
         ]);
       }
       expect((await world.editor(`PATCH ${line}`, harmless)).body.error).toBeUndefined();

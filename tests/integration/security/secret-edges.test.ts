@@ -20,7 +20,7 @@ describe("DNS providers with one address", () => {
       const [{ $secret: name }] = references as [{ $secret: string }];
       await expectOk(world.people.root("POST /secrets", { name, value: "of-a-provider" }));
       const body = { name: `fixed-${type}`, type, config: example };
-      const refusal = `only an admin may have the secret "${name}" sent to this destination`;
+      const refusal = `only an admin may send the secret "${name}" to this destination`;
       const made = await world.editor("POST /dns-providers", body);
       expect([made.status, made.body.error]).toEqual([
         403,

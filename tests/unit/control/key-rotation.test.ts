@@ -152,12 +152,12 @@ describe("a change of keys", () => {
     const rotate = (variables: Record<string, string | undefined>) =>
       rotateKey({ dataDir: directory.path, env: variables, store, box });
     expect(() => rotate({ SLUICE_SECRET_KEY: old })).toThrow(
-      "SLUICE_NEW_SECRET_KEY: must hold the new key",
+      "SLUICE_NEW_SECRET_KEY: must contain the new key",
     );
     expect(() => rotate({ SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: old })).toThrow(
-      "in use already",
+      "is the current key",
     );
-    expect(() => rotate({ SLUICE_NEW_SECRET_KEY: fresh })).toThrow("only used together");
+    expect(() => rotate({ SLUICE_NEW_SECRET_KEY: fresh })).toThrow("requires SLUICE_SECRET_KEY");
     const next = rotate(env);
     expect(store.sealedKeyIds()).toEqual(new Set([next.keyId]));
     expect(readdirSync(directory.path).filter((name) => name.startsWith("secret"))).toEqual([]);

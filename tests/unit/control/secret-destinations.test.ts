@@ -43,7 +43,7 @@ async function refusalOf(mutate: (draft: Draft) => void, by: Actor = editor): Pr
   return await refusal(control.changes.run({ by, dryRun: true, mutate }));
 }
 
-const AGAIN = "must be sent again, because it would be sent to another destination";
+const AGAIN = "must be sent again, because its destination changes";
 const headerOf = (what: string) => `403 plugin "2": config.headers.A: ${AGAIN} (${what})`;
 
 describe("a change by an editor is refused", () => {
@@ -69,7 +69,7 @@ describe("a change by an editor is refused", () => {
     [
       "that writes the name of a secret in the place of one",
       (draft) => draft.put("plugins", tracing({ headers: { A: { $secret: "s" } } })),
-      '403 plugin "2": config.headers.A: only an admin may have the secret "s" sent to this destination (config.endpoint)',
+      '403 plugin "2": config.headers.A: only an admin may send the secret "s" to this destination (config.endpoint)',
     ],
     [
       "that leads an account to another directory",
