@@ -1,46 +1,46 @@
-// Requests as they end, for those who watch: each sees what its filter lets through, at its own speed; no HTTP words.
+// The live stream of completed requests: each reader gets those that match its filter, at its own speed; no HTTP words.
 import type { RequestRing, RingEntry } from "../../shared-memory/request-ring.ts";
 import type { RequestFilter } from "./request-filter.ts";
 import type { RequestView } from "./request-view.ts";
 
-/** How often the ring is looked at while somebody watches. */
-const LOOK_MS = 100;
-/** Requests that are read in one look: with more, watching would take the time that changes need. */
-const MOST_AT_ONCE = 1000;
-/** Requests that wait for readers, for each filter. */
-const KEPT = 1000;
+/** How often the ring is polled while there are readers. */
+const POLL_MS = 100;
+/** Requests read per poll: with more, the stream would delay changes. */
+const MAX_PER_POLL = 1000;
+/** Requests buffered for readers, per filter. */
+const BUFFER_SIZE = 1000;
 
 export interface LiveRequest {
   readonly id: null;
-  /** `dropped`: how many were not told, because of too many of them or of reading too slowly. */
+  /** `dropped`: the number of skipped requests, because there were too many or the reader is too slow. */
   readonly kind: "request" | "dropped";
   /** JSON. */
   readonly data: string;
 }
 
-/** One reader's place in what happens. */
+/** One reader's position in the stream. */
 export interface LiveReader {
-  /** The next one; null: there is none yet. */
+  /** The next request; null: none yet. */
   next(): LiveRequest | null;
   readonly position: string;
   close(): void;
 }
 
 export interface LiveRequestsOptions {
-  /** Where workers write; null: nowhere. */
+  /** The ring that workers write to; null: none. */
   readonly ring: () => RequestRing | null;
   readonly view: (entry: RingEntry) => RequestView;
 }
 
-/** What all readers with the same filter are told. */
+/** All readers with the same filter. */
 interface Group {
   readonly filter: RequestFilter;
   readonly wakes: Set<() => void>;
-  /** The last ones, as JSON, at their number modulo `KEPT`. */
+  /** The last requests as JSON, a ring buffer of `BUFFER_SIZE`. */
   readonly texts: string[];
-  /** How many there were. */
-  told: number;
-  /** Requests that may have fitted and were not read. */
+  /** Total number of matching requests. */
+  written: number;
+  /** Requests that were not read and may have matched. */
   missed: number;
 }
 
@@ -50,14 +50,14 @@ export class LiveRequests {
   #timer: Timer | null = null;
   #ring: RequestRing | null = null;
   #next = 0;
-  /** The one that was not written yet at the last look. */
+  /** The request that was not complete at the last poll. */
   #awaited = -1;
 
   constructor(options: LiveRequestsOptions) {
     this.#options = options;
   }
 
-  /** `wake` is called whenever there may be something to read. */
+  /** Calls `wake` whenever there may be a request to read. */
   subscribe(filter: RequestFilter, wake: () => void): LiveReader {
     if (this.#timer === null) this.#start();
     const group = this.#groups.get(filter.key) ?? newGroup(filter);
@@ -74,7 +74,7 @@ export class LiveRequests {
   #start(): void {
     this.#ring = this.#options.ring();
     this.#next = this.#ring?.next ?? 0;
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#timer = setInterval(() => this.#poll(), POLL_MS);
   }
 
   #stop(): void {
@@ -82,10 +82,10 @@ export class LiveRequests {
     this.#timer = null;
   }
 
-  #look(): void {
+  #poll(): void {
     const ring = this.#options.ring();
     if (ring !== this.#ring) {
-      // Another one begins with what the one before held.
+      // A new ring starts with the content of the previous one.
       this.#ring = ring;
       this.#next = ring?.next ?? 0;
     }
@@ -98,25 +98,27 @@ export class LiveRequests {
     let read = 0;
     for (let sequence = first; sequence < next; sequence++) {
       const status = ring.statusOf(sequence);
-      const wanting = [...this.#groups.values()].filter(({ filter }) => filter.takesStatus(status));
+      const wanting = [...this.#groups.values()].filter(({ filter }) =>
+        filter.matchesStatus(status),
+      );
       if (wanting.length === 0) continue;
-      if (++read > MOST_AT_ONCE) {
+      if (++read > MAX_PER_POLL) {
         for (const group of wanting) group.missed++;
         continue;
       }
       const entry = ring.read(sequence);
       if (entry === null && sequence !== this.#awaited) {
-        // A worker is writing it at this moment: it will be there at the next look, unless the worker has ended.
+        // A worker is writing it: it is complete at the next poll, unless the worker has ended.
         this.#awaited = sequence;
         this.#next = sequence;
         break;
       }
-      this.#tell(entry, wanting);
+      this.#append(entry, wanting);
     }
     for (const { wakes } of this.#groups.values()) for (const wake of wakes) wake();
   }
 
-  #tell(entry: RingEntry | null, groups: readonly Group[]): void {
+  #append(entry: RingEntry | null, groups: readonly Group[]): void {
     if (entry === null) {
       for (const group of groups) group.missed++;
       return;
@@ -124,9 +126,9 @@ export class LiveRequests {
     const view = this.#options.view(entry);
     let text: string | null = null;
     for (const group of groups) {
-      if (!group.filter.takes(view)) continue;
+      if (!group.filter.matches(view)) continue;
       text ??= JSON.stringify(view);
-      group.texts[group.told++ % KEPT] = text;
+      group.texts[group.written++ % BUFFER_SIZE] = text;
     }
   }
 }
@@ -135,24 +137,24 @@ const newGroup = (filter: RequestFilter): Group => ({
   filter,
   wakes: new Set(),
   texts: [],
-  told: 0,
+  written: 0,
   missed: 0,
 });
 
 function readerOf(group: Group, close: () => void): LiveReader {
-  let at = group.told;
+  let at = group.written;
   let { missed } = group;
   return {
     next() {
-      const first = Math.max(at, group.told - KEPT);
+      const first = Math.max(at, group.written - BUFFER_SIZE);
       const count = first - at + group.missed - missed;
       at = first;
       missed = group.missed;
       if (count > 0) return { id: null, kind: "dropped", data: JSON.stringify({ count }) };
-      const text = at < group.told ? group.texts[at++ % KEPT] : undefined;
+      const text = at < group.written ? group.texts[at++ % BUFFER_SIZE] : undefined;
       return text === undefined ? null : { id: null, kind: "request", data: text };
     },
-    // There is nothing to come back to: the list of recent requests has what was missed.
+    // The stream cannot be resumed: the list of recent requests has the missed ones.
     position: "",
     close,
   };

@@ -1,11 +1,11 @@
-// Masks what a query says under names that stand for secrets; knows no request.
+// Masks values of secret query parameters; knows no request.
 
-/** In the place of a value. */
+/** Replaces a value. */
 export const MASK = "***";
 
 /**
- * Returns a function that masks values in a path with its query. A parameter is secret when one of the words of its name is
- * among `names`, or up to three of them in a row are: `key` takes `key`, `api_key`, `apiKey` and `user[key]`, and leaves `keyboard`.
+ * Returns a function that masks values in a path with its query. A parameter is secret when a word of its name, or up to three
+ * words in a row, is in `names`: `key` matches `key`, `api_key`, `apiKey` and `user[key]`, but not `keyboard`.
  */
 export function createRedaction(names: readonly string[]): (target: string) => string {
   const secret = new Set(names.map(plain));
@@ -15,12 +15,12 @@ export function createRedaction(names: readonly string[]): (target: string) => s
       .toLowerCase()
       .split(/[^a-z0-9]+/)
       .filter((word) => word !== "");
-    // Words in a row as well: `session_id` among the names is `sessionId` in a query.
+    // Words in a row as well: `session_id` in `names` matches `sessionId` in a query.
     return words.some((_, from) =>
       [1, 2, 3].some((count) => secret.has(words.slice(from, from + count).join(""))),
     );
   };
-  // Behind a semicolon in the path, too: `/a;jsessionid=1`.
+  // Path parameters too: `/a;jsessionid=1`.
   return (target) =>
     target
       .split(/([?&;])/)
@@ -36,10 +36,10 @@ function redactPair(pair: string, isSecret: (name: string) => boolean): string {
   return isSecret(name) || holdsSecret(value, isSecret) ? `${name}=${MASK}` : pair;
 }
 
-/** An address inside a value may have a query of its own: `to=https%3A%2F%2Fx%2F%3Ftoken%3D1`. */
+/** A URL in a value may have a query of its own: `to=https%3A%2F%2Fx%2F%3Ftoken%3D1`. */
 function holdsSecret(value: string, isSecret: (name: string) => boolean): boolean {
   let text = value;
-  // Escaped more than a few times, nobody takes it apart again.
+  // A value that is encoded more often is not decoded further.
   for (let round = 0; round < 4; round++) {
     const inner = decoded(text);
     for (const [, name = ""] of inner.matchAll(/(?:^|[?&;#{,"'\s])([^?&;#={,"'\s]{1,64})"?[=:]/g))
@@ -52,7 +52,7 @@ function holdsSecret(value: string, isSecret: (name: string) => boolean): boolea
 
 const plain = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, "");
 
-/** Of what is no valid escape the rest still counts. */
+/** Decodes the rest also after an invalid escape. */
 function decoded(text: string): string {
   return text.replaceAll("+", " ").replace(/(?:%[0-9a-f]{2})+/gi, (escaped) => {
     try {

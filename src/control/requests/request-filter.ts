@@ -1,4 +1,4 @@
-// Which recent requests somebody wants to see: words of a query to one test; knows no ring.
+// Filter of recent requests from query parameters; knows no ring.
 import { ApiError } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { cidrProblem, compileCidrs } from "../../net/cidr.ts";
@@ -20,11 +20,11 @@ type FilterName = (typeof requestFilters)[number];
 export type FilterWords = Readonly<Partial<Record<FilterName, string>>>;
 
 export interface RequestFilter {
-  /** The same for filters that let the same requests through. */
+  /** Equal for equivalent filters. */
   readonly key: string;
-  /** What can be told by the status alone; true: the rest decides. */
-  takesStatus(status: number): boolean;
-  takes(view: RequestView): boolean;
+  /** Whether the status matches; true: the other conditions decide. */
+  matchesStatus(status: number): boolean;
+  matches(view: RequestView): boolean;
 }
 
 const MAX_CHARACTERS = 320;
@@ -41,11 +41,11 @@ export function createRequestFilter(words: FilterWords, config: GatewayConfig): 
       throw new ApiError(400, `${name}: must have 1 to ${MAX_CHARACTERS} characters`);
     if (name !== "status") tests.push(testOf(name, text, config));
   }
-  const takesStatus = words.status === undefined ? () => true : statusTest(words.status);
+  const matchesStatus = words.status === undefined ? () => true : statusTest(words.status);
   return {
     key: JSON.stringify(requestFilters.map((name) => words[name] ?? null)),
-    takesStatus,
-    takes: (view) => takesStatus(view.status ?? 0) && tests.every((test) => test(view)),
+    matchesStatus,
+    matches: (view) => matchesStatus(view.status ?? 0) && tests.every((test) => test(view)),
   };
 }
 
@@ -93,7 +93,7 @@ function addressTest(text: string): Test {
   return (view) => includes(view.client);
 }
 
-/** Only what people are shown: a search must not find out what was masked. */
+/** Searches only visible values: a search must not reveal masked ones. */
 const textsOf = (view: RequestView) => [
   view.path,
   view.host,

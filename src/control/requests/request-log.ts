@@ -1,4 +1,4 @@
-// The recent requests of all workers: listed, found, kept in a ring of the size that the settings say; no HTTP words.
+// The recent requests of all workers, in a ring of the configured size; no HTTP words.
 import { ApiError } from "../../model/error.ts";
 import { type RingEntry, RequestRing } from "../../shared-memory/request-ring.ts";
 import type { Changes } from "../change.ts";
@@ -8,22 +8,22 @@ import { type RequestView, toRequestView } from "./request-view.ts";
 
 export interface RequestLogOptions {
   readonly changes: Changes;
-  /** Where the workers write at first; null: nowhere. */
+  /** The first ring of the workers; null: none. */
   readonly ring: RequestRing | null;
-  /** Has the workers write to another ring from here on. */
+  /** Makes the workers write to another ring. */
   readonly useRing: (ring: RequestRing | null) => void;
-  /** Has the workers write down what has ended until now. */
+  /** Makes the workers write all completed requests. */
   readonly flush: () => Promise<void>;
 }
 
-/** A worker that does not answer keeps nobody waiting for longer. */
+/** Longest wait for a worker. */
 const FLUSH_MS = 250;
-/** So many are looked at before others get their turn. */
+/** Entries searched before the event loop continues. */
 const AT_ONCE = 4000;
 
 export class RequestLog {
   readonly #options: RequestLogOptions;
-  /** Part of the ids that are made here, so that they differ from those of other runs. */
+  /** Part of generated ids, so that they differ from those of other runs. */
   readonly #salt = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
   #ring: RequestRing | null;
   #redact: (target: string) => string;
@@ -38,12 +38,12 @@ export class RequestLog {
     changes.onServed(() => this.#follow());
   }
 
-  /** Where the workers write; null: nothing is kept. */
+  /** The ring of the workers; null: recent requests are disabled. */
   get ring(): RequestRing | null {
     return this.#ring;
   }
 
-  /** The newest first. */
+  /** Newest first. */
   async list(filter: RequestFilter, limit: number): Promise<RequestView[]> {
     const ring = this.#ring;
     const found: RequestView[] = [];
@@ -53,17 +53,17 @@ export class RequestLog {
     const last = Math.max(0, next - ring.capacity);
     for (let sequence = next - 1; sequence >= last && found.length < limit; sequence--) {
       if ((next - sequence) % AT_ONCE === 0) await Bun.sleep(0);
-      if (!filter.takesStatus(ring.statusOf(sequence))) continue;
+      if (!filter.matchesStatus(ring.statusOf(sequence))) continue;
       const entry = ring.read(sequence);
       if (entry === null) continue;
       const view = this.view(entry);
-      if (filter.takes(view)) found.push(view);
+      if (filter.matches(view)) found.push(view);
     }
-    // Workers write several at a time.
+    // Workers write in batches.
     return found.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0));
   }
 
-  /** The request with this id; throws a 404 when it is not there, or not any more. */
+  /** The request with this id; throws a 404 when it does not exist, or no longer. */
   async get(id: string): Promise<RequestView> {
     const wanted = id.toLowerCase();
     const ring = this.#ring;
@@ -83,7 +83,7 @@ export class RequestLog {
     await Promise.race([this.#options.flush(), Bun.sleep(FLUSH_MS)]);
   }
 
-  /** What people see of an entry of the ring. */
+  /** Representation of a ring entry. */
   view(entry: RingEntry): RequestView {
     return toRequestView(entry, {
       config: this.#options.changes.config,
@@ -92,7 +92,7 @@ export class RequestLog {
     });
   }
 
-  /** Most requests were given no id, because nobody asked for one; theirs follows from when and as which they ended. UUIDv7. */
+  /** Most requests have no id, because none was requested: derives one from their end time and sequence. UUIDv7. */
   readonly #idOf = ({ id, started_at, sequence }: RingEntry): string => {
     if (id !== "") return id;
     const time = Math.floor(started_at).toString(16).padStart(12, "0");

@@ -1,26 +1,26 @@
-// What people see of a recent request: names for ids, no secrets from the query; knows no ring and no HTTP.
+// Representation of a recent request: names for ids, masked secrets in the query; knows no ring and no HTTP.
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { RingEntry } from "../../shared-memory/request-ring.ts";
 import type { Target } from "../../model/target.ts";
 
-/** Something of the configuration that a request met; the name is null when it is gone or has none. */
+/** An object of the configuration; the name is null when it is deleted or has none. */
 export interface Met {
   readonly id: string;
   readonly name: string | null;
 }
 
-/** A recent request, or a connection of a stream route. What is not known, or makes no sense for a stream, is null. */
+/** A recent request, or a connection of a stream route. Unknown members, and those without meaning for a stream, are null. */
 export interface RequestView {
   readonly id: string;
   readonly kind: "http" | "stream";
-  /** RFC 3339: when it began. */
+  /** RFC 3339: its start. */
   readonly time: string;
   readonly client: string;
   readonly method: string | null;
-  /** `http` or `https`; of a stream `tcp` or `udp`. */
+  /** `http` or `https`; for a stream `tcp` or `udp`. */
   readonly scheme: string;
   readonly host: string | null;
-  /** With the query, in which secrets are masked. */
+  /** With the query, secrets masked. */
   readonly path: string | null;
   readonly status: number | null;
   readonly route: Met | null;
@@ -42,7 +42,7 @@ export interface RequestView {
   readonly tls_version: string | null;
   readonly http_version: string | null;
   readonly user_agent: string | null;
-  /** Fields whose text was too long and is cut. */
+  /** Fields with truncated text. */
   readonly truncated: readonly string[];
 }
 
@@ -97,9 +97,9 @@ const known = (text: string) => (text === "" ? null : text);
 const met = (id: string, name: string | null | undefined): Met | null =>
   id === "" ? null : { id, name: name ?? null };
 
-/** Microseconds are as fine as anybody can use. */
+/** Rounds to microseconds. */
 const milliseconds = (ms: number) => (ms < 0 ? null : Math.round(ms * 1000) / 1000);
 
-/** As it would be written into an address: `10.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
+/** As in a URL: `10.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 export const addressOf = ({ host, port }: Target): string =>
   port === null ? host : `${host.includes(":") ? `[${host}]` : host}:${port}`;
