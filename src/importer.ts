@@ -1,4 +1,4 @@
-// Entry of the thread that reads large documents: joins the reader to the thread it runs in; knows nothing else.
+// Entry of the thread that reads large configuration files: connects the reader to its thread; knows nothing else.
 import { parseJson } from "./api/json-body.ts";
 import { openTables } from "./control/import/foreign-tables.ts";
 import { serveReader } from "./control/transfer/reader-thread.ts";

@@ -1,4 +1,4 @@
-// Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
+// Entry of the executable and composition root: creates, connects and stops the parts; has no logic of its own.
 import { join } from "node:path";
 import { announce } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
@@ -78,8 +78,8 @@ async function serve(options: ServeOptions): Promise<number> {
     await gateway.stop();
   } else {
     const { pid, version } = replaced;
-    log.info("another process serves; what is under way may end", { pid, version });
-    // Whoever stops this one now means it: the other one serves.
+    log.info("another process serves; requests in flight may end", { pid, version });
+    // A signal now ends this process at once: the other one serves.
     await Promise.race([gateway.leave(replaced.drainMs), signal]);
   }
   log.info("stopped");
@@ -89,11 +89,11 @@ async function serve(options: ServeOptions): Promise<number> {
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 interface Gateway {
-  /** Lets requests in flight end, then closes everything. */
+  /** Waits for requests in flight, then closes everything. */
   stop(): Promise<void>;
   /** Resolves when another process serves in its place. */
   readonly replaced: Promise<Replaced>;
-  /** The same as `stop`, with another process in its place. */
+  /** The same as `stop`, after another process has taken over. */
   leave(drainMs: number): Promise<void>;
 }
 
@@ -102,7 +102,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
   const state = await openState(options, { clock, log, plugins: catalogue });
   const { store, stored, management } = state;
-  // Those of the former gateway are taken, and are shared with it.
+  // The former process holds its ports, and shares them.
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = persistCounters(memory.counters, { dataDir, log });
@@ -121,8 +121,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     retry: former === null ? null : (bind) => former.bindManagement(bind),
   });
   management.port = server.port;
-  // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
-  // start that fails must leave the next one free to choose other ports.
+  // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
+  // must be free to choose other ports when the first one fails.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
   await former?.finish();
   mayChange.resolve();
@@ -140,14 +140,14 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   new PressureWatch({
     ...{ board: memory.board, log },
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
-    happened: (happening) => control.pressure.happened(happening),
+    onEvent: (event) => control.pressure.report(event),
   }).start();
   watchGarbage();
   giveBackProgramLater();
   return running;
 }
 
-/** What both planes read and write. */
+/** Memory that both planes read and write. */
 function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
   const { retention, limits } = stored.config.settings;
   return {
@@ -179,9 +179,9 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
     ...memory,
-    used: (credentialIds) => control.credentialUse.touch(credentialIds),
-    wanted: (name) => control.acme.engine.wanted(name),
-    happened: (happening) => control.tellOfWorker(happening),
+    onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
+    onUnknownName: (name) => control.acme.engine.wanted(name),
+    onWorkerEvent: (event) => control.onWorkerEvent(event),
     log,
     snapshot: current.snapshot,
   });
@@ -197,7 +197,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     },
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
-    tellWorkers: (question) => pool.tell(question),
+    broadcast: (question) => pool.broadcast(question),
     observed: {
       ...memory,
       useRequests: (ring) => {

@@ -31,9 +31,9 @@ const UPGRADING = "an upgrade is in progress";
 
 /** Time for requests to the management API to finish after the traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
-/** Interval to write the last use of tokens and to delete expired sessions. */
-const UPKEEP_MS = 60_000;
-/** Time for clients to reach the new process before this one stops listening. */
+/** How often the last use of tokens is written and sessions that ran out are forgotten. */
+const MAINTENANCE_MS = 60_000;
+/** How long clients have for finding the process that has taken over before this one stops to listen. */
 const LINGER_MS = 2000;
 /** How long before that all new connections go to one worker of the new process. */
 const NARROW_MS = 500;
@@ -49,7 +49,7 @@ export class RunningGateway {
   #managementStopped: Promise<unknown> = Promise.resolve();
   #issuingStopped: Promise<unknown> = Promise.resolve();
   #socket: ControlSocket | null = null;
-  #upkeep: Timer | null = null;
+  #maintenance: Timer | null = null;
   #settled: Timer | null = null;
   #steering: Steering | null = null;
   #file: { stop(): void } | null = null;
@@ -124,7 +124,7 @@ export class RunningGateway {
     try {
       // Add the traffic of the drain to the statistics of the new process.
       control.observation.stats.stop();
-      control.keepUp(true);
+      control.runMaintenance(true);
     } catch (error) {
       log.warn("the traffic of the drain is missing in the statistics", {
         error,
@@ -135,7 +135,7 @@ export class RunningGateway {
 
   #beginWork(): void {
     const { control } = this.#parts;
-    this.#upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
+    this.#maintenance = setInterval(() => control.runMaintenance(), MAINTENANCE_MS);
     control.observation.stats.start();
     control.acme.engine.start();
     control.alertEngine.start();
@@ -143,9 +143,9 @@ export class RunningGateway {
 
   #endWork(): void {
     const { control } = this.#parts;
-    if (this.#upkeep !== null) clearInterval(this.#upkeep);
-    this.#upkeep = null;
-    control.keepUp(true);
+    if (this.#maintenance !== null) clearInterval(this.#maintenance);
+    this.#maintenance = null;
+    control.runMaintenance(true);
     control.observation.stats.stop();
     control.audit.flush(true);
   }

@@ -95,7 +95,7 @@ const isSealed = (value: unknown) => isObject(value) && typeof value["sealed"] =
 
 const isSecretName = (name: string) => SECRET_FIELDS.has(name) || isSecretField(name);
 
-/** The name of a secret elsewhere is no secret. */
+/** A reference to a named secret is not secret. */
 const isSecret = (value: unknown) =>
   value !== null && value !== "" && !(isObject(value) && "$secret" in value);
 

@@ -44,7 +44,7 @@ export interface Changed {
   readonly change: ConfigChange;
 }
 
-/** One object that a change wrote or deleted; an object that always exists has no id. */
+/** One object that a change wrote or deleted; a singleton has no id. */
 export interface Touched {
   readonly part: CollectionName | SingletonName;
   readonly id: string | null;
@@ -61,7 +61,7 @@ export function touchedBy(change: ConfigChange): readonly Touched[] {
   return touched;
 }
 
-/** What was done to an object of a change. */
+/** The action on an object of a change. */
 export function actionOn({ before, after }: Changed, { part, id }: Touched) {
   if (id === null) return { action: "update", kind: part, object_id: null, object_name: null };
   const collection = part as CollectionName;
@@ -76,8 +76,7 @@ export function actionOn({ before, after }: Changed, { part, id }: Touched) {
 }
 
 /**
- * One entry for each object that a change wrote or deleted; of more than `most`, which are all that the log keeps, only the
- * last ones.
+ * One entry for each object that a change wrote or deleted; of more than `most`, the retention of the log, only the last ones.
  */
 export function* auditSteps(
   changed: Changed,
@@ -101,7 +100,7 @@ function detailOn({ before, after }: Changed, { part, id }: Touched): unknown {
   return detailOf(before[collection].get(id) ?? null, after[collection].get(id) ?? null);
 }
 
-/** The word for one object of a part of the configuration: `stream_route`, `settings`. */
+/** The singular of a part of the configuration: `stream_route`, `settings`. */
 export const kindOf = (part: CollectionName | SingletonName): string =>
   (collectionNames as readonly string[]).includes(part) ? part.slice(0, -1) : part;
 

@@ -17,7 +17,7 @@ export interface AuditFilter {
   readonly action?: string;
   readonly object_id?: string;
   readonly result?: string;
-  /** A part of actor, name, id or address, whatever the case of its letters. */
+  /** A part of actor, name, id or address, case-insensitive. */
   readonly q?: string;
 }
 
@@ -72,7 +72,7 @@ export interface AuditLogOptions {
 const DAY_MS = 86_400_000;
 const PAGE = 200;
 /** Entries that listeners receive in one turn of the event loop. */
-const TOLD_AT_ONCE = 500;
+const NOTIFY_BATCH = 500;
 
 /** Entries of changes are stored with the change; this adds all others, and notifies about both. */
 export class AuditLog implements AuditSink {
@@ -80,21 +80,21 @@ export class AuditLog implements AuditSink {
   readonly #limit = new RecordLimit();
   readonly #listeners: ((entry: AuditEntry) => void)[] = [];
   /** Stored entries that listeners have yet to receive. */
-  readonly #untold: AuditEntry[] = [];
+  readonly #unsent: AuditEntry[] = [];
   #sincePruning = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
     options.changes.onStored(({ audit, change }) => {
-      this.#tell(audit);
+      this.#notify(audit);
       this.#sincePruning += audit.length;
       this.#prune(change.settings !== null);
     });
     this.#prune(true);
   }
 
-  /** `listener` is called once for each entry, right after it was stored. It must not throw. */
+  /** Calls `listener` once for each entry, right after it was stored. It must not throw. */
   onEntry(listener: (entry: AuditEntry) => void): void {
     this.#listeners.push(listener);
   }
@@ -113,7 +113,7 @@ export class AuditLog implements AuditSink {
     this.#timer = null;
     const now = this.#options.clock.now();
     for (const entry of this.#limit.due(now, all)) this.#write(entry);
-    if (this.#limit.holdsBack)
+    if (this.#limit.hasSuppressed)
       this.#timer = setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
   }
 
@@ -150,26 +150,26 @@ export class AuditLog implements AuditSink {
       this.#options.log.error("an audit entry could not be stored", { ...fields, error });
       return;
     }
-    this.#tell([stored]);
+    this.#notify([stored]);
     this.#sincePruning++;
     this.#prune(false);
   }
 
   /** In their order; those of a large change over several turns, because a client waits for the response. */
-  #tell(entries: readonly AuditEntry[]): void {
-    const isTelling = this.#untold.length > 0;
-    for (const entry of entries) this.#untold.push(entry);
-    if (!isTelling) this.#tellSome();
+  #notify(entries: readonly AuditEntry[]): void {
+    const isNotifying = this.#unsent.length > 0;
+    for (const entry of entries) this.#unsent.push(entry);
+    if (!isNotifying) this.#notifyBatch();
   }
 
-  #tellSome(): void {
-    for (const entry of this.#untold.slice(0, TOLD_AT_ONCE))
+  #notifyBatch(): void {
+    for (const entry of this.#unsent.slice(0, NOTIFY_BATCH))
       for (const listener of this.#listeners) listener(entry);
-    this.#untold.splice(0, TOLD_AT_ONCE);
-    if (this.#untold.length > 0) setImmediate(() => this.#tellSome());
+    this.#unsent.splice(0, NOTIFY_BATCH);
+    if (this.#unsent.length > 0) setImmediate(() => this.#notifyBatch());
   }
 
-  /** In batches, because each costs as much as reading the numbers of all entries. */
+  /** In batches, because each prune reads the numbers of all entries. */
   #prune(now: boolean): void {
     const retention = this.#retention();
     if (!now && this.#sincePruning < Math.max(100, retention.entries / 100)) return;

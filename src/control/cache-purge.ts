@@ -10,20 +10,23 @@ import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
 
-/** Asks every worker that serves or starts; throws when one of them does not confirm. */
-export type TellWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
+/** Sends a command to every serving or starting worker; throws when one of them does not confirm. */
+export type Broadcast = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
 type Purge = Extract<WorkerQuestion, { readonly kind: "purge" }>["which"];
 
 export class CachePurge {
   readonly #changes: Changes;
   readonly #audit: AuditSink;
-  readonly #tell: TellWorkers;
+  readonly #broadcast: Broadcast;
 
-  constructor(parts: { readonly changes: Changes; readonly audit: AuditSink }, tell: TellWorkers) {
+  constructor(
+    parts: { readonly changes: Changes; readonly audit: AuditSink },
+    broadcast: Broadcast,
+  ) {
     this.#changes = parts.changes;
     this.#audit = parts.audit;
-    this.#tell = tell;
+    this.#broadcast = broadcast;
   }
 
   /** Resolves to the number of purged responses when no worker serves them any more. */
@@ -50,7 +53,7 @@ export class CachePurge {
 
   async #purgeAll(what: { readonly pluginId: string | null; readonly which: Purge }) {
     try {
-      const answers = await this.#tell({ kind: "purge", ...what });
+      const answers = await this.#broadcast({ kind: "purge", ...what });
       return answers.reduce<number>(
         (sum, answer) => sum + (typeof answer === "number" ? answer : 0),
         0,

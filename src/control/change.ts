@@ -1,4 +1,4 @@
-// The one path of every mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
+// The only path of a mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { Pace } from "../pace.ts";
@@ -27,27 +27,27 @@ import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
 
-/** Keeps what was decided. `commit` is all or nothing and throws when it could not write. */
+/** Stores changes. `commit` is atomic and throws when it cannot write. */
 export interface ChangeStore {
-  /** Why nothing can be stored at the moment, as far as that is known; absent: never known. */
+  /** Why the store cannot write at the moment; null: no known reason. */
   problem?(): string | null;
-  /** Prepares the texts that `commit` writes for a large change; absent: `commit` makes them. */
+  /** Prepares the texts that `commit` writes for a large change; absent: `commit` creates them. */
   stage?(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null>;
   commit(write: {
     readonly revision: number;
     readonly change: ConfigChange;
-    /** What takes the change back. */
+    /** The reverse change. */
     readonly undo: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
     readonly audit: readonly AuditEntry[];
-    /** Writes what belongs to the change and is no part of the configuration, in the same transaction. */
+    /** Writes data of the change outside the configuration, in the same transaction. */
     readonly alongside: () => void;
     /** From `stage`. */
     readonly staged: StagedChange | null;
   }): void;
 }
 
-/** A change that every worker serves. */
+/** A committed change. */
 export interface ChangeEvent {
   readonly revision: number;
   readonly at: string;
@@ -55,38 +55,38 @@ export interface ChangeEvent {
   readonly summary: string;
   readonly change: ConfigChange;
   readonly by: Actor;
-  /** What the audit log keeps of it: of very large changes the last entries only. */
+  /** Its audit entries: of very large changes only the last ones. */
   readonly audit: readonly AuditEntry[];
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
 }
 
-/** A change while it is being written. */
+/** A change before its commit. */
 export type PendingChange = Pick<ChangeEvent, "change" | "by" | "before" | "after">;
 
 type Listener = (event: ChangeEvent) => void;
 
 export interface ChangeRequest<T> {
-  /** Who asked, for the history. */
+  /** The caller, for the history. */
   readonly by: Actor;
-  /** Check everything, change nothing. */
+  /** Checks everything, changes nothing. */
   readonly dryRun: boolean;
   /**
-   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work runs at the pace; reads see the
-   * version before until it is done.
+   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work yields with the pace; reads see
+   * the previous version until it is done.
    */
   readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
-  /** Writes what belongs to the change and is no part of the configuration, in its transaction. */
+  /** Writes data of the change outside the configuration, in its transaction. */
   readonly alongside?: () => void;
-  /** Whether the caller accepts to be shut out by the change. Default: not. */
+  /** Whether the caller accepts to lock itself out. Default: false. */
   readonly force?: boolean;
 }
 
 export interface ChangeResult<T> {
   readonly value: T;
-  /** The revision that all workers serve now. */
+  /** The current revision of all workers. */
   readonly revision: number;
-  /** About objects that this change wrote. */
+  /** Warnings about objects that this change wrote. */
   readonly warnings: readonly string[];
 }
 
@@ -95,19 +95,19 @@ export interface ChangesOptions {
   readonly rollout: Rollout;
   readonly clock: Clock;
   readonly log: Log;
-  /** What the workers serve at the start. */
+  /** The version that the workers serve at the start. */
   readonly current: Compiled;
-  /** What compiling needs beside the configuration, at the time of each change. */
+  /** The compile context, called for each change. */
   readonly context: () => Omit<CompileContext, "revision">;
 }
 
 /** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
-/** After a pause of this length a change is hardly refused a second time. */
+/** Retry-After while changes are paused. */
 const RETRY_SECONDS = "5";
 
-/** Runs changes one after the other, in the order in which they were asked for. */
+/** Runs changes one after the other, in the order of their requests. */
 export class Changes {
   readonly #options: ChangesOptions;
   readonly #stamp: () => string;
@@ -119,9 +119,9 @@ export class Changes {
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
-  /** Why the last change could not be stored; null: it could. */
+  /** Why the last change could not be stored; null: it was stored. */
   #storeProblem: string | null = null;
-  /** Why nothing may be changed for now; null: it may. */
+  /** Why changes are paused; null: they are not. */
   #pausedFor: string | null = null;
 
   constructor(options: ChangesOptions) {
@@ -130,7 +130,7 @@ export class Changes {
     this.#stamp = createStamp(options.clock, options.current.config);
   }
 
-  /** The configuration that was last put into service. */
+  /** The current configuration. */
   get config(): GatewayConfig {
     return this.#current.config;
   }
@@ -139,42 +139,41 @@ export class Changes {
     return this.#current.snapshot.revision;
   }
 
-  /** What is allowed but hardly meant, one sentence each. */
+  /** Likely mistakes that are valid, one sentence each. */
   warnings(): readonly string[] {
     const problem = this.#options.store.problem?.() ?? this.#storeProblem;
     const stored = problem === null ? [] : [`changes cannot be stored: ${problem}`];
     return [...stored, ...warningsOf(this.#current).values()];
   }
 
-  /** `write` is called inside the transaction of a change: what it writes is kept if and only if the change is. */
+  /** Calls `write` inside the transaction of each change. */
   onCommit(write: (pending: PendingChange) => void): void {
     this.#commitWriters.push(write);
   }
 
-  /** `listener` is called in the turn in which a change is decided, before the workers serve it and before it is answered. */
+  /** Calls `listener` right after the commit of a change, before the workers serve it and before the response. */
   onStored(listener: Listener): void {
     this.#storedListeners.push(listener);
   }
 
-  /** `listener` is called once for each change, after all workers serve it. */
+  /** Calls `listener` once for each change, after all workers serve it. */
   onServed(listener: Listener): void {
     this.#servedListeners.push(listener);
   }
 
   /**
-   * From here on changes of those for whom `check` is false are refused when it is their turn: whoever was let in may have
-   * been shut out while they waited.
+   * Refuses changes of callers for whom `check` is false when their turn comes: they may have lost access while they waited.
    */
   refuseUnless(check: (by: Actor) => boolean): void {
     this.#isStillValid = check;
   }
 
-  /** From here on changes are held to who may reach the management API. */
+  /** Checks callers and changes against the allowed networks of the management API. */
   guardBy(adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange">): void {
     this.#adminNetworks = adminNetworks;
   }
 
-  /** From here on only the program itself, or a person on the machine, changes anything: the configuration is kept elsewhere. */
+  /** Refuses changes other than local ones: a configuration file is the source. */
   makeReadOnly(): void {
     this.#isReadOnly = true;
   }
@@ -183,31 +182,31 @@ export class Changes {
     return this.#isReadOnly;
   }
 
-  /** Resolves when the change under way has ended; from here on all others are refused with `reason`, those that wait as well. */
+  /** Refuses all further changes with `reason`, also the waiting ones; resolves when the running change has ended. */
   async pause(reason: string): Promise<void> {
     this.#pausedFor = reason;
     await this.#last;
   }
 
-  /** Changes wait until `ready` resolves, instead of being refused. */
+  /** Delays changes until `ready` resolves. */
   holdUntil(ready: Promise<void>): void {
     this.#last = this.#last.then(() => ready);
   }
 
-  /** Takes `pause` back. */
+  /** Ends `pause`. */
   resume(): void {
     this.#pausedFor = null;
   }
 
-  /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
+  /** Resolves when every worker serves the change; rejects with an ApiError when it is refused or cannot be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));
-    // A change that fails must not keep the ones behind it from their turn.
+    // A failed change must not block the next ones.
     this.#last = result.catch(() => undefined);
     return result;
   }
 
-  /** Throws what any change of theirs would be refused with now: for those who have to do something elsewhere first. */
+  /** Throws the error with which a change of the caller would be refused now: for work that comes before the change. */
   requireOpen(by: Actor): void {
     if (this.#pausedFor !== null)
       throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
@@ -233,20 +232,20 @@ export class Changes {
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = await this.#compile(draft, pace);
     this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
-    const isSent = (id: string) => draft.placeOf(id) !== null;
+    const isSent = (id: string) => draft.pathOf(id) !== null;
     const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, { ...request, pace });
-    // Stored is decided: whatever the workers do from here on, the next change builds on this one.
+    // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
-    this.#tell(this.#storedListeners, event);
-    // The commit of a large one has just held the event loop.
+    this.#notify(this.#storedListeners, event);
+    // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
     await this.#activate(next.snapshot.revision);
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
-    this.#tell(this.#servedListeners, event);
+    this.#notify(this.#servedListeners, event);
     return { value, revision: next.snapshot.revision, warnings };
   }
 
@@ -330,7 +329,7 @@ export class Changes {
     }
   }
 
-  /** Best effort: what was not stored must not wait in a worker for ever, but the first failure is the one to report. */
+  /** Best effort: a worker must not hold an unstored version, but the first failure is the one to report. */
   async #discard(revision: number): Promise<void> {
     try {
       await this.#options.rollout.discard(revision);
@@ -339,7 +338,7 @@ export class Changes {
     }
   }
 
-  #tell(listeners: readonly Listener[], event: ChangeEvent): void {
+  #notify(listeners: readonly Listener[], event: ChangeEvent): void {
     for (const listener of listeners) {
       try {
         listener(event);

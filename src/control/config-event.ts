@@ -1,4 +1,4 @@
-// What listeners are told about a change that every worker serves; knows no listener.
+// The event of a served configuration change; knows no subscriber.
 import { isAdminPart } from "./admin-parts.ts";
 import { actionOn, type Touched, touchedBy } from "./audit-entry.ts";
 import type { ChangeEvent } from "./change.ts";
@@ -10,24 +10,24 @@ export interface ConfigEvent {
   readonly actor: string;
   /** `create service "web"`. */
   readonly summary: string;
-  /** What was written and deleted. */
+  /** Written and deleted objects. */
   readonly changes: readonly {
     readonly action: string;
     readonly kind: string;
     readonly id: string | null;
     readonly name: string | null;
   }[];
-  /** How many more there were than are listed. */
+  /** Number of changes that are not listed. */
   readonly more: number;
 }
 
-/** A longer list says no more to a person, and a program has to read everything again anyway. */
+/** A longer list does not help a person, and a program has to read everything again anyway. */
 const MAX_LISTED = 500;
 
-/** What stands for a change of parts that the reader may not see. */
+/** Summary of a change of parts that the reader may not see. */
 export const HIDDEN_SUMMARY = "change management access";
 
-/** The event for admins, and the one for everybody else; both the same when there is nothing to hide. */
+/** The event for admins, and the one for other roles; identical when nothing has to be hidden. */
 export function configEventsOf(event: ChangeEvent): {
   readonly full: ConfigEvent;
   readonly reduced: ConfigEvent;

@@ -1,9 +1,9 @@
-// The control plane as one object: the use-cases around the one path of change; knows no HTTP and no concrete class.
+// Composes the control plane: the use cases around the one path of change; knows no HTTP and no storage.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ManagementCookies } from "../http/management-cookies.ts";
-import type { WorkerHappening } from "../supervisor/worker-slot.ts";
+import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ListenAddress } from "../snapshot/address-overlap.ts";
@@ -23,7 +23,7 @@ import { ObservedRollout, type Rollout, type RolloutStatus } from "../snapshot/r
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
-import { CachePurge, type TellWorkers } from "./cache-purge.ts";
+import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
@@ -89,10 +89,10 @@ export interface ControlPlaneOptions {
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
-  readonly tellWorkers?: TellWorkers;
-  /** Storage of the statistics' history. Default: none. */
+  readonly broadcast?: Broadcast;
+  /** Store for the history of the statistics. Default: none. */
   readonly rollupStore?: RollupStore;
-  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
   /** Name servers, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
@@ -148,10 +148,10 @@ export interface ControlPlane {
   /** Addresses of the management API. */
   managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
-  /** Publishes a lifecycle event of a worker. */
-  tellOfWorker(happening: WorkerHappening): void;
-  /** Flushes buffered state and drops expired state; call it about once a minute, and with `isLast` at the stop. */
-  keepUp(isLast?: boolean): void;
+  /** Publishes a worker event. */
+  onWorkerEvent(event: WorkerLifecycleEvent): void;
+  /** Writes buffered state and removes expired state; called about once a minute, and at the end with `isLast`. */
+  runMaintenance(isLast?: boolean): void;
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
@@ -183,7 +183,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     listeners: createListeners(changes),
     cachePurge: new CachePurge(
       { changes, audit },
-      options.tellWorkers ?? (() => Promise.resolve([])),
+      options.broadcast ?? (() => Promise.resolve([])),
     ),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections(
@@ -211,13 +211,13 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
-    tellOfWorker(happening) {
-      const event = { ...happening, at: new Date(clock.now()).toISOString() };
-      // The reason of a worker's end may hold any error message: for admins only.
-      events.publish("worker", event, { ...event, why: null });
+    onWorkerEvent(event) {
+      const full = { ...event, at: new Date(clock.now()).toISOString() };
+      // `why` may be the message of any error: that is for admins.
+      events.publish("worker", full, { ...full, why: null });
     },
-    keepUp(isLast = false) {
-      access.auth.keepUp(isLast);
+    runMaintenance(isLast = false) {
+      access.auth.runMaintenance(isLast);
       consumption.credentialUse.flush(isLast);
       publication.reconciler.wake();
     },

@@ -155,7 +155,7 @@ export class Credentials {
           updated_at: at,
         };
         draft.put("credentials", next);
-        draft.place(next.id, "");
+        draft.setPath(next.id, "");
         draft.summary = `rotate ${labelOf(draft.config, { collection: "credentials", id: next.id })}`;
         return { view: this.#view(next), tag: tagOf(next) };
       },

@@ -31,8 +31,7 @@ type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
 export class Draft {
   readonly base: GatewayConfig;
   /**
-   * Whether a secret that is sent and is the stored one may count as no change: for anybody else that would tell whether a
-   * guess is right.
+   * Whether sending the stored secret again counts as no change: only for admins, because it would confirm a guess.
    */
   readonly isByAdmin: boolean;
   /** Summary for the history: `create service "web"`. */
@@ -43,7 +42,7 @@ export class Draft {
     upserts: new Map(),
     removals: new Set(),
   })) as { readonly [K in CollectionName]: Changes<ResourceOf[K]> };
-  readonly #places = new Map<string, string>();
+  readonly #paths = new Map<string, string>();
   readonly #sent = new Set<string>();
   readonly #checks: (() => void)[] = [];
   readonly #stamp: () => string;
@@ -108,14 +107,14 @@ export class Draft {
     (this.#config as Record<SingletonName, unknown>)[name] = value;
   }
 
-  /** Sets the path of an object in the client's document, for error messages. */
-  place(id: string, path: string): void {
-    this.#places.set(id, path);
+  /** Records the path of an object in the request document, for error messages. */
+  setPath(id: string, path: string): void {
+    this.#paths.set(id, path);
   }
 
   /** Null for an object that the client did not send. */
-  placeOf(id: string): string | null {
-    return this.#places.get(id) ?? null;
+  pathOf(id: string): string | null {
+    return this.#paths.get(id) ?? null;
   }
 
   /** Records that the client sent the plain value of this encrypted text and so knows it, whatever its destination. */
@@ -186,7 +185,7 @@ function copyOf<T extends Identity>(
   return mapOf(collection, [...base.values()]);
 }
 
-/** Objects in the order of their age, in a map that is cheap to copy when they are many. */
+/** Objects in the order of their age; a layered map, which is cheap to copy, when they are many. */
 function mapOf<T extends Identity>(
   collection: CollectionName,
   objects: readonly T[],

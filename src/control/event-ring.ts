@@ -17,7 +17,7 @@ interface Tally {
   published: number;
   /** Number of the oldest ones that have left the ring. */
   evicted: number;
-  /** Sequence of the last of those; 0: none. */
+  /** Sequence of the last evicted event; 0: none. */
   lastEvicted: number;
 }
 
@@ -37,7 +37,7 @@ export class EventRing {
     this.#limits = limits;
   }
 
-  /** Sequence of the newest event; 0: there was none. */
+  /** Sequence of the newest event; 0: none. */
   get last(): number {
     return this.#last;
   }
@@ -94,6 +94,6 @@ export class EventRing {
   }
 }
 
-/** The two texts are usually one. */
+/** Both texts are usually the same. */
 const sizeOf = (data: string, reduced: string) =>
   data.length + (reduced === data ? 0 : reduced.length);

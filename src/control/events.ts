@@ -5,7 +5,7 @@ import type { ConfigEvent } from "./config-event.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
 import type { OverloadEvent } from "./pressure.ts";
-import type { WorkerHappening } from "../supervisor/worker-slot.ts";
+import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
 
@@ -37,8 +37,8 @@ export interface EventPayloads {
   readonly overload: OverloadEvent;
 }
 
-/** A lifecycle event of a worker. */
-export type WorkerEvent = WorkerHappening & {
+/** A worker started, became ready or died. */
+export type WorkerEvent = WorkerLifecycleEvent & {
   /** RFC 3339, UTC. */
   readonly at: string;
 };

@@ -67,7 +67,7 @@ function newKeyFromVariable(env: RotationOptions["env"]): Uint8Array {
   const key = keyFromVariable(env, NEW_KEY_VARIABLE);
   if (key !== null) return key;
   throw new StoreError(
-    `${NEW_KEY_VARIABLE}: must hold the new key, because ${KEY_VARIABLE} holds the present one`,
+    `${NEW_KEY_VARIABLE}: must contain the new key, because ${KEY_VARIABLE} contains the current one`,
   );
 }
 

@@ -11,7 +11,7 @@ function nameOf(object: object): unknown {
   return "label" in object ? object.label : (object as { readonly name?: unknown }).name;
 }
 
-/** One function, because it is what the index is known by. */
+/** A single function, because its identity is the key of the index. */
 function nameIndex(object: object): string | null {
   const name = nameOf(object);
   return typeof name === "string" ? name : null;
@@ -25,7 +25,7 @@ export function findByKey<T extends { readonly id: string }>(
   if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
   if (objects instanceof LayeredMap) {
     const many = objects as unknown as LayeredMap<Consumer & Identity>;
-    // Consumers are packed, and found by their own index alone.
+    // Consumers are packed, and only their own index finds them.
     const found = many.find(nameIndex, key) ?? many.find(usernameOf, key);
     if (found !== undefined) return (found[0] as unknown as T | undefined) ?? null;
   }
@@ -33,7 +33,7 @@ export function findByKey<T extends { readonly id: string }>(
   return null;
 }
 
-/** The id of an object that a document refers to; throws a 400 that names the field when there is none. */
+/** The id of an object that a request refers to; throws a 400 that names the field when it does not exist. */
 export function resolveKey<T extends { readonly id: string }>(
   objects: ReadonlyMap<string, T>,
   key: string,

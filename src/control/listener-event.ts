@@ -18,16 +18,16 @@ export interface ListenerEvent {
 export function listenerEventsOf({ before, after, revision }: ChangeEvent): ListenerEvent[] {
   const { upserts, removals } = diffMaps(before.listeners, after.listeners);
   const events: ListenerEvent[] = [];
-  const tell = (event: ListenerEvent["event"], listener: Listener) => {
+  const emit = (event: ListenerEvent["event"], listener: Listener) => {
     const { id, name, address, port, protocol } = listener;
     events.push({ event, listener_id: id, name, address, port, protocol, revision });
   };
   for (const id of [...upserts.map((listener) => listener.id), ...removals]) {
     const [was, is] = [openOf(before.listeners.get(id)), openOf(after.listeners.get(id))];
-    if (was !== null && is !== null && endpointOf(was) === endpointOf(is)) tell("changed", is);
+    if (was !== null && is !== null && endpointOf(was) === endpointOf(is)) emit("changed", is);
     else {
-      if (was !== null) tell("closed", was);
-      if (is !== null) tell("opened", is);
+      if (was !== null) emit("closed", was);
+      if (is !== null) emit("opened", is);
     }
   }
   return events;

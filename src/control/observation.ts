@@ -23,7 +23,7 @@ import { RequestLog } from "./requests/request-log.ts";
 /** What workers share with observers. */
 export interface ObservedWorkers {
   readonly traffic: TrafficMetrics;
-  /** The same by target. */
+  /** The same per target. */
   readonly targetTraffic: TrafficMetrics;
   readonly board: WorkerBoard;
   readonly states: () => readonly WorkerState[];
@@ -33,9 +33,9 @@ export interface ObservedWorkers {
   readonly useRequests: (ring: RequestRing | null) => void;
   /** Makes them flush completed requests. */
   readonly flush: () => Promise<void>;
-  /** Numbers of plugins. */
+  /** Counters of plugins. */
   readonly counters?: CounterTable;
-  /** Types of plugins whose decisions are counted. */
+  /** Plugins whose decisions are counted. */
   readonly plugins: readonly string[];
   readonly version: string;
 }
@@ -60,11 +60,11 @@ export interface Observed {
   readonly acme: MetricsOptions["acme"];
 }
 
-/** In two steps: the rows must watch the first change, and the rest needs what makes changes. */
+/** In two steps: the rows must observe the first change, and the other parts need `Changes`. */
 export class ObservationBase {
-  /** Watch every version on its way to the workers. */
+  /** Observers of every rollout. */
   readonly observers: readonly RolloutObserver[];
-  /** Counts by route, stream route and listener. */
+  /** Counters by route, stream route and listener. */
   readonly traffic: SeriesRows;
   readonly #options: ObservationOptions;
   readonly #traffic: TrafficMetrics;
@@ -141,7 +141,7 @@ export class ObservationBase {
 }
 
 export interface Observation {
-  /** Counts by route, stream route and listener; see `histogram.ts` for percentiles. */
+  /** Counters by route, stream route and listener; see `histogram.ts` for percentiles. */
   readonly traffic: SeriesRows;
   readonly metrics: Metrics;
   readonly requests: RequestLog;

@@ -39,7 +39,7 @@ export class Plugins extends Resource<"plugins", Plugin> {
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
 
-  /** Throws a 404 when there is none of this name. */
+  /** Throws a 404 for an unknown name. */
   description(name: string): PluginDescription {
     const definition = this.#catalogue.get(name);
     if (definition === undefined) throw new ApiError(404, `plugin "${name}" does not exist`);

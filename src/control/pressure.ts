@@ -1,9 +1,9 @@
-// The present overload state, for warnings; measures nothing.
-import type { PressureHappening } from "../supervisor/pressure-watch.ts";
+// Publishes shortages of memory and descriptors as events and warnings; measures nothing.
+import type { PressureEvent } from "../supervisor/pressure-watch.ts";
 import type { EventHub } from "./events.ts";
 
-/** An overload begins or ends. */
-export type OverloadEvent = PressureHappening & {
+/** A shortage began or is over. */
+export type OverloadEvent = PressureEvent & {
   /** RFC 3339, UTC. */
   readonly at: string;
 };
@@ -11,18 +11,18 @@ export type OverloadEvent = PressureHappening & {
 export class Pressure {
   readonly #events: EventHub;
   readonly #now: () => number;
-  readonly #lasting = new Map<PressureHappening["what"], PressureHappening>();
+  readonly #lasting = new Map<PressureEvent["what"], PressureEvent>();
 
   constructor(events: EventHub, now: () => number) {
     this.#events = events;
     this.#now = now;
   }
 
-  /** Stores the state and notifies subscribers. */
-  happened(happening: PressureHappening): void {
-    if (happening.state === "begun") this.#lasting.set(happening.what, happening);
-    else this.#lasting.delete(happening.what);
-    this.#events.publish("overload", { ...happening, at: new Date(this.#now()).toISOString() });
+  /** Publishes the event and updates the warnings. */
+  report(event: PressureEvent): void {
+    if (event.state === "begun") this.#lasting.set(event.what, event);
+    else this.#lasting.delete(event.what);
+    this.#events.publish("overload", { ...event, at: new Date(this.#now()).toISOString() });
   }
 
   /** One sentence per scarce resource. */

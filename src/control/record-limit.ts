@@ -16,12 +16,12 @@ const MAX_ADDRESSES = 1000;
 
 interface Caller {
   admitted: number;
-  heldBack: number;
+  suppressed: number;
   /** The last suppressed entry. */
   last: Entry | null;
 }
 
-const newCaller = (): Caller => ({ admitted: 0, heldBack: 0, last: null });
+const newCaller = (): Caller => ({ admitted: 0, suppressed: 0, last: null });
 
 /**
  * Admits the first entries of each client and minute and counts the rest. Never suppresses successful actions except sign-in
@@ -32,9 +32,9 @@ export class RecordLimit {
   #start = Number.NEGATIVE_INFINITY;
   readonly #known = new Map<string, Caller>();
   readonly #addresses = new Map<string, Caller>();
-  /** For all addresses together. */
+  /** All addresses together. */
   #anonymous = newCaller();
-  #heldBack = 0;
+  #suppressed = 0;
 
   /** Whether to store the entry now; false: it was counted. */
   admits(entry: Entry, now: number): boolean {
@@ -42,23 +42,23 @@ export class RecordLimit {
     if (this.#known.size + this.#addresses.size === 0) this.#start = now;
     if (entry.method !== "none" && entry.method !== "disabled") {
       const caller = callerOf(this.#known, `${entry.method} ${entry.actor}`);
-      return caller.admitted < KNOWN_EACH ? admit(caller) : this.#holdBack(caller, entry);
+      return caller.admitted < KNOWN_EACH ? admit(caller) : this.#suppress(caller, entry);
     }
     const isNew = !this.#addresses.has(entry.address);
     if (isNew && this.#addresses.size >= MAX_ADDRESSES)
-      return this.#holdBack(this.#anonymous, entry);
+      return this.#suppress(this.#anonymous, entry);
     const caller = callerOf(this.#addresses, entry.address);
-    if (caller.admitted >= ANONYMOUS_EACH) return this.#holdBack(caller, entry);
-    if (this.#anonymous.admitted >= ANONYMOUS_ALL) return this.#holdBack(this.#anonymous, entry);
+    if (caller.admitted >= ANONYMOUS_EACH) return this.#suppress(caller, entry);
+    if (this.#anonymous.admitted >= ANONYMOUS_ALL) return this.#suppress(this.#anonymous, entry);
     return admit(caller) && admit(this.#anonymous);
   }
 
-  /** Whether there is a summary for the end of the minute. */
-  get holdsBack(): boolean {
-    return this.#heldBack > 0;
+  /** Whether there is a summary to store at the end of the window. */
+  get hasSuppressed(): boolean {
+    return this.#suppressed > 0;
   }
 
-  /** Milliseconds until the minute is over. */
+  /** Milliseconds until the window is over. */
   msLeft(now: number): number {
     return Math.min(WINDOW_MS, Math.max(1, this.#start + WINDOW_MS - now));
   }
@@ -68,18 +68,18 @@ export class RecordLimit {
     // A clock that was set back must not extend a minute forever.
     const isOver = now >= this.#start + WINDOW_MS || now < this.#start;
     if (!isOver && !all) return [];
-    const told = [...this.#known.values(), ...this.#addresses.values()].flatMap(summaryOf);
+    const summaries = [...this.#known.values(), ...this.#addresses.values()].flatMap(summaryOf);
     const others = summaryOf(this.#anonymous).map((entry) => ({ ...entry, address: "" }));
     this.#known.clear();
     this.#addresses.clear();
     this.#anonymous = newCaller();
-    this.#heldBack = 0;
-    return [...told, ...others];
+    this.#suppressed = 0;
+    return [...summaries, ...others];
   }
 
-  #holdBack(caller: Caller, entry: Entry): false {
-    this.#heldBack++;
-    caller.heldBack++;
+  #suppress(caller: Caller, entry: Entry): false {
+    this.#suppressed++;
+    caller.suppressed++;
     caller.last = entry;
     return false;
   }
@@ -98,8 +98,8 @@ function admit(caller: Caller): true {
   return true;
 }
 
-/** The client's last entry, with the number of suppressed ones. */
-function summaryOf({ heldBack, last }: Caller): Entry[] {
+/** The last suppressed entry of a caller, with their number. */
+function summaryOf({ suppressed, last }: Caller): Entry[] {
   if (last === null) return [];
-  return [{ ...last, detail: { repeated: heldBack, last: last.detail } }];
+  return [{ ...last, detail: { repeated: suppressed, last: last.detail } }];
 }

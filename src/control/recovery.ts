@@ -18,7 +18,7 @@ export interface PasswordReset {
   readonly email: string;
   /** Null: generate one. */
   readonly password: string | null;
-  /** Null: the user keeps the role. */
+  /** Null: the role does not change. */
   readonly role: Role | null;
 }
 
@@ -76,7 +76,7 @@ export class Recovery {
         const enabled = { password_hash, enabled: true, role: role ?? old.role };
         const next = { ...old, ...enabled, updated_at: draft.stamp() };
         draft.put("users", next);
-        draft.place(id, "");
+        draft.setPath(id, "");
         const label = labelOf(draft.config, { collection: "users", id });
         draft.summary = `reset the password of ${label} on the machine itself`;
         return next;
@@ -170,7 +170,7 @@ export class Recovery {
 /** Without characters that look alike. */
 const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
 
-/** 20 characters in groups, more than 98 bits: to be read from a screen and typed. */
+/** 20 characters in groups, more than 98 bits of entropy, easy to read and type. */
 function createPassword(): string {
   const group = () =>
     Array.from({ length: 5 }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");

@@ -129,7 +129,7 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
     case "secrets":
-      return holdersOf(config, config.secrets.get(id)?.name);
+      return secretReferrersOf(config, config.secrets.get(id)?.name);
     default:
       return [];
   }
@@ -169,12 +169,10 @@ function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {
 }
 
 /** Each object that refers to the secret, once. */
-function holdersOf(config: GatewayConfig, name: string | undefined): Referrer[] {
-  const held = referencesOf(config).filter((reference) => reference.name === name);
-  const holders = held.map(({ collection, id }) => ({ collection, id }));
-  return [
-    ...new Map(holders.map((holder) => [`${holder.collection} ${holder.id}`, holder])).values(),
-  ];
+function secretReferrersOf(config: GatewayConfig, name: string | undefined): Referrer[] {
+  const references = referencesOf(config).filter((reference) => reference.name === name);
+  const referrers = references.map(({ collection, id }) => ({ collection, id }));
+  return [...new Map(referrers.map((each) => [`${each.collection} ${each.id}`, each])).values()];
 }
 
 /** `path: message` with paths of the client's document; names an object that the client did not send. */
@@ -182,13 +180,13 @@ export function describeProblem(problem: Problem | Issue, draft: Draft): string 
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
   const isOnly = isSingleton(problem.collection);
-  const place = draft.placeOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
-  if (place === null) {
+  const path = draft.pathOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
+  if (path === null) {
     const { collection, id } = problem as Reference;
     // The name of a deleted object is only in the base configuration.
     const named = draft.config[collection].has(id) ? draft.config : draft.base;
     return `${labelOf(named, { collection, id })}: ${tail}`;
   }
-  if (place === "") return tail;
-  return problem.path === "" ? `${place}: ${tail}` : `${place}.${tail}`;
+  if (path === "") return tail;
+  return problem.path === "" ? `${path}: ${tail}` : `${path}.${tail}`;
 }

@@ -31,9 +31,9 @@ export function deleteWithOwned(draft: Draft, object: Reference, cascade: boolea
     for (const other of [...referrers.filter(isObject), ...ownedBy(config, reference)])
       found.set(other.id, other);
   }
-  const gone = [...found.values()];
-  const labels = gone.slice(1).map((reference) => labelOf(config, reference));
-  for (const { collection, id } of gone) draft.remove(collection, id);
+  const deleted = [...found.values()];
+  const labels = deleted.slice(1).map((reference) => labelOf(config, reference));
+  for (const { collection, id } of deleted) draft.remove(collection, id);
   return labels;
 }
 

@@ -54,5 +54,5 @@ export function requireConditions(conditions: Conditions, content: unknown): voi
   if (match === null) return;
   if (content === null) throw new ApiError(412, "does not exist, so no version of it matches");
   if (match !== "any" && !match.includes(tagOf(content)))
-    throw new ApiError(412, "was changed by another request since it was read");
+    throw new ApiError(412, "was changed since it was read; read it again and retry");
 }

@@ -44,7 +44,7 @@ export interface ResourceKind<K extends CollectionName, V> {
   readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
   /** The writable document of a stored object, the base of patches; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
-  /** Member of the document that `finish` is about: a patch that does not name it does not finish. */
+  /** Member of the document that `finish` writes: a patch without it does not call `finish`. */
   readonly finished?: string;
   /** A superset of the matches from an index; null: all objects. */
   readonly narrow?: (
@@ -210,7 +210,7 @@ export class Resource<K extends CollectionName, V> {
     // Writing the stored value again must not disturb the workers.
     const object = Bun.deepEquals(same, old) ? old : { ...same, updated_at: draft.stamp() };
     if (object !== old) this.#put(draft, object, "update");
-    draft.place(id, "");
+    draft.setPath(id, "");
     draft.summary = `update ${labelOf(draft.config, { collection: this.#kind.collection, id })}`;
     if (finishes) finish?.(object, draft);
     return { id, shownOnce };
@@ -219,7 +219,7 @@ export class Resource<K extends CollectionName, V> {
   #put(draft: Draft, object: ResourceOf[K], verb: string): void {
     const { collection } = this.#kind;
     draft.put(collection, object);
-    draft.place(object.id, "");
+    draft.setPath(object.id, "");
     draft.summary = `${verb} ${labelOf(draft.config, { collection, id: object.id })}`;
   }
 

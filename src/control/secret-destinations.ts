@@ -57,14 +57,14 @@ export function requireAdminForDestinations(
 export const withConfig = (record: TObject, config: TSchema): TObject =>
   t.Object({ ...record.properties, config });
 
-interface Place<C = CollectionName | SingletonName> {
+interface ObjectRef<C = CollectionName | SingletonName> {
   readonly collection: C;
   readonly id: string;
 }
 
 function usesOf(
   state: GatewayConfig,
-  { collection, id }: Place<Sending>,
+  { collection, id }: ObjectRef<Sending>,
   catalogue: PluginCatalogue,
 ): SecretUse[] {
   if (collection === "acme_accounts")
@@ -81,7 +81,7 @@ function usesOf(
 
 function configuredOf(
   state: GatewayConfig,
-  { collection, id }: Place<Exclude<Sending, "acme_accounts">>,
+  { collection, id }: ObjectRef<Exclude<Sending, "acme_accounts">>,
   catalogue: PluginCatalogue,
 ) {
   switch (collection) {
@@ -142,12 +142,12 @@ function changedFields(old: SecretUse | undefined, use: SecretUse): string[] {
   return own.length > 0 ? own : named;
 }
 
-function refusal({ use, fields }: Refused, place: Place, draft: Draft): ApiError {
+function refusal({ use, fields }: Refused, place: ObjectRef, draft: Draft): ApiError {
   const where = fields.join(", ");
   const message =
     use.name === null
       ? `must be sent again, because its destination changes (${where}); only an admin may omit it`
-      : `only an admin may send the secret "${use.name}" to this destination (${where}); set the value itself instead`;
+      : `only an admin may send the secret "${use.name}" to this destination (${where}); send the value itself instead`;
   const problem = { ...place, path: use.path, message, status: 400 } as const;
   return new ApiError(403, describeProblem(problem, draft));
 }

@@ -48,6 +48,6 @@ function refuseRename(old: Secret, { config }: Draft): void {
   const labels = referrers.map((referrer) => labelOf(config, referrer)).join(", ");
   throw new ApiError(
     409,
-    `name: secret "${old.name}" is used by ${labels}, which would not find it`,
+    `name: secret "${old.name}" is used by ${labels}, which refer to it by name`,
   );
 }

@@ -91,15 +91,15 @@ export function reconcileTargets(
   const left = new Map<string, Target>();
   for (const target of draft.config.targets.values())
     if (target.service_id === serviceId) left.set(target.id, target);
-  const byPlace = new Map([...left.values()].map((target) => [placeKey(target), target]));
+  const byAddress = new Map([...left.values()].map((target) => [placeKey(target), target]));
   const named = wanted.map(({ id }) => (id === null ? undefined : left.get(id)));
   for (const target of named) if (target !== undefined) left.delete(target.id);
   for (const [index, { fields }] of wanted.entries()) {
-    const samePlace = byPlace.get(placeKey(fields));
-    const old = named[index] ?? (samePlace && left.get(samePlace.id));
+    const sameAddress = byAddress.get(placeKey(fields));
+    const old = named[index] ?? (sameAddress && left.get(sameAddress.id));
     if (old !== undefined) left.delete(old.id);
     const id = putTarget(draft, old, fields);
-    draft.place(id, `targets[${index}]`);
+    draft.setPath(id, `targets[${index}]`);
   }
   for (const id of left.keys()) draft.remove("targets", id);
   return left.size;

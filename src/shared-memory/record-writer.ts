@@ -38,29 +38,29 @@ interface Memory {
 }
 
 /**
- * The one writer of a table. A change is `begin`, `retire` and `add`, then `keep` or `undo`; readers of earlier versions
- * notice nothing of it. Memory of retired records is freed once they are more than those that are left: what is left moves to
- * another buffer then, as it does when there is no room.
+ * The one writer of a table. A change is `begin`, `retire` and `add`, then `commit` or `rollback`; readers of earlier versions
+ * do not see it. Memory of retired records is freed once they are more than the live ones: the live ones move to another buffer
+ * then, as they do when the buffer is full.
  */
 export class RecordWriter {
   #memory = createMemory({ words: MIN_HEAP_WORDS, links: 0 });
   #epoch = 1;
-  /** The last version that was begun, and the last one that was kept. */
+  /** The last version that was begun, and the committed one. */
   #version = 0;
-  #kept = 0;
-  /** The first word of the heap is left free: position 0 is nowhere. */
+  #committed = 0;
+  /** The first word of the heap stays free: position 0 means none. */
   #used = 1;
   #links = 0;
   #retiredWords = 0;
   #added: number[] = [];
   #retired: number[] = [];
 
-  /** The version that was kept last. */
+  /** The committed version. */
   get table(): RecordTable {
-    return { epoch: this.#epoch, version: this.#kept, buffer: this.#memory.buffer };
+    return { epoch: this.#epoch, version: this.#committed, buffer: this.#memory.buffer };
   }
 
-  /** The version in the making. */
+  /** The version being written. */
   get next(): RecordTable {
     return { ...this.table, version: this.#version };
   }
@@ -69,9 +69,9 @@ export class RecordWriter {
     return this.#memory.reader;
   }
 
-  /** Begins a version; one that was neither kept nor undone is undone. How many records will come, about, and of how many bytes. */
+  /** Begins a version; rolls back one that was not committed. Takes the approximate number of additions and their size. */
   begin(additions: number, bytes = BYTES_OF_A_RECORD): void {
-    this.undo();
+    this.rollback();
     if (this.#retiredWords > Math.max(this.#used / 2, MIN_HEAP_WORDS)) this.#compact();
     this.#ensure({
       words: Math.ceil((additions * bytes) / 4),
@@ -80,13 +80,13 @@ export class RecordWriter {
     this.#version++;
   }
 
-  /** The record is there no longer, from the version in the making on. */
+  /** Removes the record from the version being written on. */
   retire(found: number): void {
     Atomics.store(this.#memory.words, this.#memory.heap + found + record.until, this.#version);
     this.#retired.push(found);
   }
 
-  /** The record is there from the version in the making on, under these keys. Returns where it is. */
+  /** Adds a record under these keys, from the version being written on. Returns its position. */
   add(keys: readonly RecordKey[], text: string): number {
     const header = record.length + keys.length * link.length;
     const most = header + Math.ceil((text.length * MAX_BYTES_OF_UNIT) / 4);
@@ -111,25 +111,25 @@ export class RecordWriter {
     return found;
   }
 
-  /** Where the records of the version are that was kept last, in the order in which they were added. */
+  /** Positions of the records of the committed version, in the order in which they were added. */
   *positions(): Generator<number> {
     for (const found of this.#records(this.#memory))
-      if (this.reader.isThere(found, this.#kept)) yield found;
+      if (this.reader.isThere(found, this.#committed)) yield found;
   }
 
-  /** What was made is what the next change starts from. */
-  keep(): void {
+  /** The next change starts from the written version. */
+  commit(): void {
     for (const found of this.#retired) this.#retiredWords += lengthOf(this.#memory, found);
-    this.#kept = this.#version;
+    this.#committed = this.#version;
     this.#forget();
   }
 
-  /** Takes back what was retired and added since `begin`. */
-  undo(): void {
+  /** Reverts all since `begin`. */
+  rollback(): void {
     const { words, heap } = this.#memory;
     for (const found of this.#retired) Atomics.store(words, heap + found + record.until, 0);
     for (const found of this.#added) {
-      // From its beginning on: there in no version.
+      // Until its first version: it exists in none.
       Atomics.store(words, heap + found + record.until, words[heap + found + record.from] ?? 0);
       this.#retiredWords += lengthOf(this.#memory, found);
     }

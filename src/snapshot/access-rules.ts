@@ -1,4 +1,4 @@
-// Rules about management access: an admin always remains, addresses and names are unique, references lead somewhere.
+// Rules about management access: an admin always remains, addresses and names are unique, references exist.
 import { UUID_PATTERN } from "../model/fields.ts";
 import { referencesOf, secretHolders } from "../model/secret-reference.ts";
 import { emailKey, type User } from "../model/user.ts";
@@ -28,7 +28,7 @@ function checkUsers({ config, previous, difference }: Candidate, list: ProblemLi
   if ([...config.users.values()].some(isActiveAdmin)) return;
   const [first] = upserts;
   if ((previous?.users.size ?? 0) === 0 && first !== undefined)
-    // Without this the first user would lock everybody out, the user included.
+    // Otherwise the first user would lock out all clients, including that user.
     list.of("users", first.id)("role", "must be admin for the first user", 400);
   else
     list.of("users", first?.id ?? removals[0] ?? "")(

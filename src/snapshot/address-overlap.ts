@@ -1,4 +1,4 @@
-// Whether two listening addresses, or a target and a listening address, are one place; knows no socket and no name service.
+// Whether two listening addresses, or a target and a listening address, overlap; knows no socket and no name resolution.
 
 /** An address and port that the gateway itself listens on. */
 export interface ListenAddress {
@@ -10,7 +10,7 @@ const isAny = (address: string) => address === "0.0.0.0" || address === "::";
 const isIpv6 = (address: string) => address.includes(":");
 const isLoopback = (address: string) => address.startsWith("127.") || address === "::1";
 
-/** Whether two sockets could not both be bound. `::` takes IPv4 connections too. */
+/** Whether two sockets could not both be bound. `::` accepts IPv4 connections too. */
 export function overlaps(a: ListenAddress, b: ListenAddress): boolean {
   if (a.port !== b.port) return false;
   if (a.address === b.address || a.address === "::" || b.address === "::") return true;
@@ -30,8 +30,8 @@ function canonical(host: string): string {
 }
 
 /**
- * Whether a connection to `host` would reach a socket bound to `bound`, as far as the name itself tells: proxied traffic
- * must not become a way around the management listener's own restrictions.
+ * Whether a connection to `host` would reach a socket bound to `bound`, judged by the name alone: proxied traffic must not
+ * bypass the restrictions of the management listener.
  */
 export function reaches(host: string, port: number | null, bound: ListenAddress): boolean {
   if (port !== bound.port) return false;

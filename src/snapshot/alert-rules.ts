@@ -1,10 +1,10 @@
-// Rules about alerts: what they are limited to exists; knows nothing of how messages are sent.
+// Rules about alerts: the services and routes that they name exist; knows nothing of how messages are sent.
 import type { Alert } from "../model/alert.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Candidate } from "./cross-rules.ts";
 import type { ProblemList } from "./problem.ts";
 
-/** Alerts that did not change themselves may still refer to what is gone. */
+/** Unchanged alerts may refer to deleted objects. */
 export function checkAlerts({ config, difference }: Candidate, list: ProblemList): void {
   const { services, routes, alerts } = difference;
   const isAnyGone = services.removals.length + routes.removals.length > 0;

@@ -1,4 +1,4 @@
-// Rules about applications: a name belongs to one of them, and the certificate that one names exists.
+// Rules about applications: a domain belongs to one of them, and their certificates exist.
 import type { Application } from "../model/application.ts";
 import type { Candidate } from "./cross-rules.ts";
 import type { ProblemList } from "./problem.ts";

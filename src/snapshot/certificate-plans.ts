@@ -1,9 +1,9 @@
-// Which certificate is presented for which name; knows no handshake.
+// Chooses the certificate for each name; knows no handshake.
 import { type Certificate, type IssuedCertificate, isIssued } from "../model/certificate.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { CertificatePlan, Snapshot } from "./snapshot.ts";
 
-/** What a certificate is presented with; null while there is none, or it has not been issued. */
+/** PEM chain and key; null when there is no certificate, or it has not been issued. */
 export function pairOf(
   certificate: Certificate | undefined,
   openSealed: (sealed: string) => string,
@@ -18,8 +18,8 @@ interface Before {
 }
 
 /**
- * Every name belongs to one certificate: of several that have it, the one that lasts longest. One that has not been issued
- * yet has none. Unchanged plans stay the same object.
+ * Every name belongs to one issued certificate: of several that cover it, the one that expires last. Unchanged plans stay the
+ * same object.
  */
 export function planCertificates(
   config: GatewayConfig,
@@ -29,15 +29,15 @@ export function planCertificates(
   if (previous?.config.certificates === config.certificates) return previous.snapshot.certificates;
   const plans = new Map<string, CertificatePlan>();
   const old = previous?.snapshot.certificates;
-  let kept = 0;
+  let unchanged = 0;
   for (const [certificate, names] of namesByOwner(config)) {
     const before = old?.get(certificate.id);
-    const isKept =
+    const isUnchanged =
       before !== undefined &&
       previous?.config.certificates.get(certificate.id) === certificate &&
       Bun.deepEquals(before.names, names);
-    if (isKept) kept++;
-    const plan = isKept
+    if (isUnchanged) unchanged++;
+    const plan = isUnchanged
       ? before
       : {
           id: certificate.id,
@@ -47,7 +47,7 @@ export function planCertificates(
         };
     plans.set(certificate.id, plan);
   }
-  return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
+  return old !== undefined && unchanged === plans.size && unchanged === old.size ? old : plans;
 }
 
 function namesByOwner({ certificates }: GatewayConfig): Map<IssuedCertificate, string[]> {

@@ -1,4 +1,4 @@
-// Turns the desired state into a snapshot, or says what contradicts what; pure, and its cost follows the size of the change.
+// Compiles the configuration into a snapshot, or lists its problems; pure, and its cost follows the size of the change.
 import { finish, type Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
@@ -17,18 +17,18 @@ import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./sna
 
 export interface CompileContext {
   readonly revision: number;
-  /** What https listeners present when no certificate covers the name. Pass the same object while it is the same. */
+  /** Default certificate of https listeners. Pass the same object while it is unchanged. */
   readonly tls: { readonly cert: string; readonly key: string };
-  /** Where the management API listens: no target and no listener may be there. */
+  /** Where the management API listens: targets and listeners must not use these addresses. */
   readonly managementAddresses: readonly ListenAddress[];
   readonly checks: FieldChecks;
   /** All plugins that the gateway has. */
   readonly plugins: PluginCatalogue;
-  /** Decrypts a value that was stored sealed. */
+  /** Decrypts a stored value. */
   readonly openSealed: (sealed: string) => string;
 }
 
-/** A configuration that holds together, with what serves it. Hand it back as `previous` for the next one. */
+/** A valid configuration with its snapshot. Pass it as `previous` to compile the next one. */
 export interface Compiled {
   readonly config: GatewayConfig;
   readonly snapshot: Snapshot;
@@ -38,8 +38,8 @@ export interface Compiled {
 export type CompileResult = Compiled | { readonly issues: readonly Problem[] };
 
 /**
- * Compiles `config`. What is the same object as in `previous` is not checked again and keeps its plan; with null
- * everything is checked. Either the whole configuration holds together or the issues say what does not.
+ * Compiles `config`. An object that is the same as in `previous` is not checked again and reuses its plan; with null
+ * everything is checked. The result is a valid configuration or the list of its problems.
  */
 export const compile = (
   config: GatewayConfig,
@@ -75,8 +75,8 @@ export function* compileSteps(
 }
 
 /**
- * One sentence for each thing that is allowed but hardly meant, by the id of the object that it is about; only about those
- * that are asked for, because there can be thousands.
+ * One sentence per likely mistake that is valid, by the id of its object; only for the objects that `isAskedFor` selects,
+ * because there can be thousands.
  */
 export function warningsOf(
   { config, shadows }: Compiled,
@@ -88,14 +88,14 @@ export function warningsOf(
     if (!isAskedFor(hidden)) continue;
     warnings.set(
       hidden,
-      `${label(hidden)} takes no request: ${label(by)} has a higher priority and takes everything for its hosts and paths`,
+      `${label(hidden)} matches no request: ${label(by)} has a higher priority and matches all requests for its hosts and paths`,
     );
   }
   for (const [hidden, by] of shadows.hiddenBy) {
     if (!isAskedFor(hidden)) continue;
     warnings.set(
       hidden,
-      `${label(hidden)} takes no request: ${label(by)} has the same hosts and paths and is tried first`,
+      `${label(hidden)} matches no request: ${label(by)} has the same hosts and paths and is tried first`,
     );
   }
   return warnings;
@@ -131,7 +131,7 @@ function planServices(
   for (const id of affected) {
     const service = config.services.get(id);
     if (service === undefined) continue;
-    // No target may take traffic of a service that is switched off.
+    // Without targets a disabled service gets no traffic.
     const own = config.certificates.get(service.tls.client_certificate_id ?? "");
     plans.set(id, {
       id,
@@ -150,14 +150,14 @@ function planListeners(
 ): Snapshot["listeners"] {
   const old = previous?.snapshot.listeners;
   const plans = new Map<string, ListenerPlan>();
-  let kept = 0;
+  let unchanged = 0;
   for (const listener of config.listeners.values()) {
     if (!listener.enabled) continue;
     const plan = planListener(listener, old?.get(listener.id), context.tls);
-    if (plan === old?.get(listener.id)) kept++;
+    if (plan === old?.get(listener.id)) unchanged++;
     plans.set(listener.id, plan);
   }
-  return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
+  return old !== undefined && unchanged === plans.size && unchanged === old.size ? old : plans;
 }
 
 function planStreamRoutes(
@@ -167,19 +167,19 @@ function planStreamRoutes(
 ): Snapshot["streamRoutes"] {
   const old = previous?.snapshot.streamRoutes;
   const plans = new Map<string, StreamRoutePlan>();
-  let kept = 0;
+  let unchanged = 0;
   for (const route of config.stream_routes.values()) {
     if (!route.enabled) continue;
     const own = config.certificates.get(route.certificate_id ?? "");
     const before = old?.get(route.id);
-    const isKept =
+    const isUnchanged =
       before?.route === route &&
       own === previous?.config.certificates.get(route.certificate_id ?? "");
-    if (isKept) kept++;
+    if (isUnchanged) unchanged++;
     const chosen = pairOf(own, openSealed) ?? tls;
     plans.set(
       route.id,
-      isKept
+      isUnchanged
         ? before
         : {
             id: route.id,
@@ -189,7 +189,7 @@ function planStreamRoutes(
           },
     );
   }
-  return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
+  return old !== undefined && unchanged === plans.size && unchanged === old.size ? old : plans;
 }
 
 function planListener(

@@ -1,4 +1,4 @@
-// What workers need of consumers and credentials; plans are made one by one while they are handed on, and not kept.
+// Plans of consumers and credentials for workers; created one by one while they are written, and not stored.
 import type { Consumer } from "../model/consumer.ts";
 import type { Credential } from "../model/credential.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -38,9 +38,9 @@ export function consumerSource(
   };
 }
 
-/** What is to be written, and the ids of what is gone or switched off. */
+/** Plans to write, and the ids of deleted or disabled objects. */
 export interface PlanChange<T> {
-  /** At most this many come. */
+  /** Upper bound of the upserts. */
   readonly size: number;
   readonly upserts: Iterable<T>;
   readonly removals: readonly string[];
@@ -51,7 +51,7 @@ export interface ConsumerChange {
   readonly credentials: PlanChange<CredentialPlan>;
 }
 
-/** What turns the consumers of `previous` into those of `next`; its cost follows the size of the change. */
+/** The change from the consumers of `previous` to those of `next`; its cost follows the size of the change. */
 export function consumerChange(previous: Snapshot | null, next: Snapshot): ConsumerChange {
   const before = previous?.consumers;
   const { consumers, credentials, openSealed, change } = next.consumers;

@@ -1,9 +1,9 @@
-// How consumers and credentials are written into memory that workers share, and under which keys; knows no memory.
+// Encodes consumers and credentials for memory that workers share, and their keys; knows no memory.
 import { type CredentialType, credentialTypes } from "../model/credential.ts";
 import type { RecordKey } from "../shared-memory/record-reader.ts";
 import type { ConsumerPlan, CredentialPlan } from "./snapshot.ts";
 
-/** Kinds of keys; those of types of credentials follow. */
+/** Kinds of keys; one per type of credentials follows `lookup`. */
 const kinds = { consumer: 1, username: 2, customId: 3, credential: 4, lookup: 5 } as const;
 const lookups = Object.fromEntries(
   credentialTypes.map((type, index) => [type, kinds.lookup + index]),
@@ -15,7 +15,7 @@ export const keyOf = {
   username: (username: string): RecordKey => [kinds.username, username],
   customId: (customId: string): RecordKey => [kinds.customId, customId],
   credential: (id: string): RecordKey => [kinds.credential, id],
-  /** `shown`: of a key its SHA-256, of others the identifier. */
+  /** `shown`: what a client presents: of a key its SHA-256, of others the identifier. */
   lookup: (type: CredentialType, shown: string): RecordKey => [lookups[type], shown],
 } as const;
 
@@ -30,7 +30,7 @@ export const keysOfCredential = (plan: CredentialPlan): RecordKey[] => [
   ...shownFor(plan).map((shown) => keyOf.lookup(plan.type, shown)),
 ];
 
-/** By what a credential is found. A key is found by its hash, and by the one that it was rotated from. */
+/** Lookup values of a credential: of a key its hash and the one before its rotation, of others the identifier. */
 export function shownFor({
   type,
   identifier,
@@ -41,7 +41,7 @@ export function shownFor({
   return [hash, previous?.hash ?? null].filter((each) => each !== null);
 }
 
-/** Whether a credential is found by this. */
+/** Whether a credential has this lookup value. */
 export const isShownFor = (
   plan: Pick<CredentialPlan, "type" | "identifier" | "hash" | "previous">,
   shown: string,
@@ -51,9 +51,9 @@ export const isShownFor = (
     : (plan.identifier ?? "") === shown;
 
 /**
- * Most records are short: parts of known length, then parts that end with the end of a line. Cutting them out is several times
- * cheaper than parsing, and with as many clients as there may be, nearly each request meets a record for the first time.
- * What does not fit is JSON, which begins with a bracket.
+ * Most records are short: parts of known length, then parts that end with a newline. Slicing them is several times cheaper than
+ * parsing JSON, and with very many clients nearly each request reads a record for the first time. Other records are JSON, which
+ * begins with a bracket.
  */
 const SHORT = "~";
 const JSON_MARK = "[";
@@ -61,7 +61,7 @@ const ID_LENGTH = 36;
 const END_OF_ID = SHORT.length + ID_LENGTH;
 const END_OF_OWNER = END_OF_ID + ID_LENGTH;
 
-/** The id of what a record holds. */
+/** The id in a record. */
 export const idOf = (text: string): unknown =>
   text.startsWith(JSON_MARK)
     ? (JSON.parse(text) as unknown[])[0]
@@ -69,7 +69,7 @@ export const idOf = (text: string): unknown =>
 
 type ConsumerFields = readonly [string, string, string | null, readonly string[]];
 
-/** What parts must not hold, so that where they end is certain. */
+/** Whether a part does not contain its own terminator. */
 const fits = (text: string, end: string): boolean => text !== "" && !text.includes(end);
 
 export function encodeConsumer({ id, username, customId, groups }: ConsumerPlan): string {
@@ -100,7 +100,7 @@ export function decodeConsumer(text: string): ConsumerPlan {
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 
-/** What most credentials have comes first: the rest is left out. */
+/** The most common fields first: trailing nulls are omitted. */
 const credentialFields = [
   "id",
   "consumerId",
@@ -114,10 +114,10 @@ const credentialFields = [
   "publicKey",
   "previous",
 ] as const satisfies readonly (keyof CredentialPlan)[];
-/** Those that a short record has. */
+/** Number of fields in a short record. */
 const SHORT_FIELDS = 4;
 
-/** A key with nothing but its hash is short. */
+/** A key with only its hash is short. */
 export function encodeCredential(plan: CredentialPlan): string {
   const { id, consumerId, type, hash } = plan;
   const isShort =

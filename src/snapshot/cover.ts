@@ -1,4 +1,4 @@
-// Finds routes that one of a higher priority hides because it takes everything for their hosts and paths; errs on the side of silence.
+// Finds routes that a route of a higher priority hides because it matches all requests for their hosts and paths; may miss some.
 import type { Steps } from "../pace.ts";
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
@@ -14,26 +14,26 @@ import {
   wideOf,
 } from "./covering.ts";
 
-/** So many routes of a higher priority are held against each route; the rest is left unsaid. */
+/** Routes of a higher priority that each route is compared with at most. */
 const MAX_TRIES = 20;
 
-/** The place of routes that take any host; no host is written like this. */
+/** Key of routes that match any host; not a valid host. */
 const ANY_HOST = " ";
 
 /** The routes of one host or pattern. */
-interface Place {
+interface HostRoutes {
   /** Open routes that name it, higher priorities first. */
   readonly wides: readonly Wide[];
   /** Ids of the routes that name it first. */
   readonly routes: readonly string[];
 }
 
-/** Routes that hide others, and what is needed to find them again after a change without looking at every route. */
+/** Hidden routes, with the index that updates them after a change without comparing every route. */
 export interface Cover {
   /** Hidden route -> the route that hides it. */
   readonly coveredBy: ReadonlyMap<string, string>;
   /** By host or pattern; null while all routes have one priority, because then none is hidden. */
-  readonly places: ReadonlyMap<string, Place> | null;
+  readonly byHost: ReadonlyMap<string, HostRoutes> | null;
   /** That priority; null while there is no route. */
   readonly priority: number | null;
 }
@@ -52,20 +52,20 @@ export function* coverSteps(
   change: CollectionChange<Route>,
   routes: ReadonlyMap<string, Route>,
 ): Steps<Cover> {
-  if (previous !== null && previous.cover.places !== null)
-    return yield* update({ ...previous, places: previous.cover.places }, change, routes);
+  if (previous !== null && previous.cover.byHost !== null)
+    return yield* update({ ...previous, byHost: previous.cover.byHost }, change, routes);
   const priorities = new Set<number>();
   if (previous !== null && previous.cover.priority !== null)
     priorities.add(previous.cover.priority);
   for (const { enabled, priority } of change.upserts) if (enabled) priorities.add(priority);
   const [priority = null] = priorities;
-  if (priorities.size < 2) return { coveredBy: new Map(), places: null, priority };
-  const cover = { coveredBy: new Map(), places: null, priority };
+  if (priorities.size < 2) return { coveredBy: new Map(), byHost: null, priority };
+  const cover = { coveredBy: new Map(), byHost: null, priority };
   const all = { upserts: [...routes.values()], removals: [] };
-  return yield* update({ cover, routes: new Map(), places: new Map() }, all, routes);
+  return yield* update({ cover, routes: new Map(), byHost: new Map() }, all, routes);
 }
 
-/** What a change does to a place. */
+/** What a change does to the routes of a host. */
 interface Edit {
   readonly gone: Set<string>;
   readonly wides: Wide[];
@@ -80,23 +80,23 @@ class Edits extends Map<string, Edit> {
   }
 
   leave(route: Route): void {
-    for (const host of placesOf(route)) this.at(host).gone.add(route.id);
+    for (const host of hostsOf(route)) this.at(host).gone.add(route.id);
   }
 
   enter(route: Route): void {
-    const [first = ANY_HOST] = placesOf(route);
+    const [first = ANY_HOST] = hostsOf(route);
     this.at(first).routes.push(route.id);
     if (!isOpen(route)) return;
     const wide = wideOf(route);
-    for (const host of placesOf(route)) this.at(host).wides.push(wide);
+    for (const host of hostsOf(route)) this.at(host).wides.push(wide);
   }
 }
 
-const placesOf = ({ hosts }: Route): ReadonlySet<string> =>
+const hostsOf = ({ hosts }: Route): ReadonlySet<string> =>
   new Set(hosts.length === 0 ? [ANY_HOST] : hosts.map(normalHost));
 
 function* update(
-  { cover, places: old, routes: oldRoutes }: Before & { places: ReadonlyMap<string, Place> },
+  { cover, byHost: old, routes: oldRoutes }: Before & { byHost: ReadonlyMap<string, HostRoutes> },
   change: CollectionChange<Route>,
   routes: ReadonlyMap<string, Route>,
 ): Steps<Cover> {
@@ -118,45 +118,45 @@ function* update(
     again.add(route.id);
     yield;
   }
-  const { places, seen } = yield* applyEdits(old, edits);
-  // When all is new, all of it is looked at anyway.
+  const { byHost, seen } = yield* applyEdits(old, edits);
+  // When all is new, all routes are compared anyway.
   if (old.size > 0)
-    for (const [id, below] of routesBelow(seen, places)) {
+    for (const [id, below] of routesBelow(seen, byHost)) {
       if ((routes.get(id)?.priority ?? below) < below) again.add(id);
       yield;
     }
   for (const id of again) {
     const route = routes.get(id);
-    const by = route === undefined ? null : covering(route, places);
+    const by = route === undefined ? null : covering(route, byHost);
     if (by === null) coveredBy.delete(id);
     else coveredBy.set(id, by.id);
     yield;
   }
-  return { coveredBy, places, priority: cover.priority };
+  return { coveredBy, byHost, priority: cover.priority };
 }
 
-/** `seen`: hosts where a change can be seen, with the priority below which routes see it. */
+/** `seen`: hosts that a change affects, with the priority below which it affects routes. */
 function* applyEdits(
-  old: ReadonlyMap<string, Place>,
+  old: ReadonlyMap<string, HostRoutes>,
   edits: Edits,
-): Steps<{ readonly places: Map<string, Place>; readonly seen: Map<string, number> }> {
-  const places = new Map(old);
+): Steps<{ readonly byHost: Map<string, HostRoutes>; readonly seen: Map<string, number> }> {
+  const byHost = new Map(old);
   const seen = new Map<string, number>();
   for (const [host, { gone, wides: added, routes }] of edits) {
-    const place = old.get(host) ?? { wides: [], routes: [] };
+    const entry = old.get(host) ?? { wides: [], routes: [] };
     const wides = merge(
-      place.wides.filter(({ id }) => !gone.has(id)),
+      entry.wides.filter(({ id }) => !gone.has(id)),
       added.sort(byRank),
     );
-    const stay = place.routes.filter((id) => !gone.has(id));
+    const stay = entry.routes.filter((id) => !gone.has(id));
     const next = { wides, routes: [...stay, ...routes] };
-    if (next.wides.length + next.routes.length === 0) places.delete(host);
-    else places.set(host, next);
-    const below = firstDifference(place.wides, wides);
+    if (next.wides.length + next.routes.length === 0) byHost.delete(host);
+    else byHost.set(host, next);
+    const below = firstDifference(entry.wides, wides);
     if (below !== null) seen.set(host, below);
     yield;
   }
-  return { places, seen };
+  return { byHost, seen };
 }
 
 function merge(a: readonly Wide[], b: readonly Wide[]): Wide[] {
@@ -170,7 +170,7 @@ function merge(a: readonly Wide[], b: readonly Wide[]): Wide[] {
   return merged.concat(b.slice(next));
 }
 
-/** The highest priority of what differs among those that a route is held against; null when nothing does. */
+/** The highest priority among the differing routes that a route is compared with; null when none differs. */
 function firstDifference(before: readonly Wide[], after: readonly Wide[]): number | null {
   for (let index = 0; index < MAX_TRIES; index++) {
     const [a, b] = [before[index], after[index]];
@@ -183,31 +183,31 @@ function firstDifference(before: readonly Wide[], after: readonly Wide[]): numbe
   return null;
 }
 
-/** Routes that are held against a host of `seen`, each with the priority below which it sees the change. */
+/** Routes that are compared with a host of `seen`, each with the priority below which the change affects it. */
 function* routesBelow(
   seen: ReadonlyMap<string, number>,
-  places: ReadonlyMap<string, Place>,
+  byHost: ReadonlyMap<string, HostRoutes>,
 ): Iterable<[string, number]> {
   const isSeenFromOthers = [...seen.keys()].some(
     (host) => host === ANY_HOST || host.startsWith("*."),
   );
-  for (const host of isSeenFromOthers ? places.keys() : seen.keys()) {
+  for (const host of isSeenFromOthers ? byHost.keys() : seen.keys()) {
     const priorities = listsFor(host).flatMap((pattern) => seen.get(pattern) ?? []);
     if (priorities.length === 0) continue;
     const below = Math.max(...priorities);
-    for (const id of places.get(host)?.routes ?? []) yield [id, below];
+    for (const id of byHost.get(host)?.routes ?? []) yield [id, below];
   }
 }
 
-/** Where to look for what may hide a route whose first host it is, in this order. */
+/** Keys of routes that may hide a route whose first host this is, in this order. */
 const listsFor = (host: string): readonly string[] =>
   host === ANY_HOST ? [ANY_HOST] : [ANY_HOST, ...patternsFor(host)];
 
-function covering(route: Route, places: ReadonlyMap<string, Place>): Wide | null {
+function covering(route: Route, byHost: ReadonlyMap<string, HostRoutes>): Wide | null {
   const narrow = narrowOf(route);
   let tries = 0;
   for (const pattern of [ANY_HOST, ...(narrow.hosts[0] ?? [])]) {
-    for (const wide of places.get(pattern)?.wides ?? []) {
+    for (const wide of byHost.get(pattern)?.wides ?? []) {
       if (wide.priority <= route.priority) break;
       if (++tries > MAX_TRIES) return null;
       if (covers(wide, narrow)) return wide;

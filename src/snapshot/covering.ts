@@ -1,7 +1,7 @@
-// Judges whether a route takes everything for the hosts and paths of another one; compares two at a time and knows no others.
+// Decides whether a route matches all requests for the hosts and paths of another one; compares two at a time and knows no others.
 import type { Route } from "../model/route.ts";
 
-/** An open route, prepared to be held against many others. */
+/** An open route, prepared for comparison with many others. */
 export interface Wide {
   readonly id: string;
   readonly priority: number;
@@ -9,21 +9,21 @@ export interface Wide {
   readonly protocols: Route["protocols"];
   /** Empty: any. */
   readonly hosts: ReadonlySet<string>;
-  /** With a slash at the end, and only those that are compared as they are written. */
+  /** With a trailing slash, and only those that need no normalization. */
   readonly prefixes: readonly string[];
   readonly anyPath: boolean;
 }
 
-/** A route, prepared to be held against wide ones. */
+/** A route, prepared for comparison with wide ones. */
 export interface Narrow {
   readonly protocols: Route["protocols"];
-  /** For each of its hosts the patterns that match it; empty: it takes any. */
+  /** For each of its hosts the patterns that match it; empty: it matches any host. */
   readonly hosts: readonly (readonly string[])[];
-  /** With a slash at the end; null: there is none, or one that cannot be compared as it is written. */
+  /** With a trailing slash; null: no path, or one that cannot be compared as text. */
   readonly paths: readonly string[] | null;
 }
 
-/** No condition beside host, path and protocol. */
+/** No condition other than host, path and protocol. */
 export const isOpen = (route: Route): boolean =>
   route.enabled &&
   route.methods.length === 0 &&
@@ -57,7 +57,7 @@ export function narrowOf({ hosts, paths, protocols }: Route): Narrow {
   };
 }
 
-/** Whether both take the same requests and stand at the same place among the others. */
+/** Whether both match the same requests and have the same rank. */
 export const isSameMatch = (a: Route, b: Route): boolean =>
   a.enabled === b.enabled &&
   a.priority === b.priority &&
@@ -72,7 +72,7 @@ export function byRank(a: Wide, b: Wide): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** Whether the wide route takes all that the other one could, apart from priorities. */
+/** Whether the wide route matches all requests that the other one could match, regardless of priorities. */
 export const covers = (wide: Wide, narrow: Narrow): boolean =>
   coversPaths(wide, narrow) && coversHosts(wide, narrow) && coversProtocols(wide, narrow);
 
@@ -89,10 +89,10 @@ const coversPaths = ({ anyPath, prefixes }: Wide, { paths }: Narrow) =>
     prefixes.length > 0 &&
     paths.every((path) => prefixes.some((prefix) => path.startsWith(prefix))));
 
-/** A path is below a prefix when it begins with it, both written like this. */
+/** A path is below a prefix when it begins with it, both with a trailing slash. */
 const withSlash = (path: string) => `${path}/`;
 
-/** Paths that are compared as they are written. */
+/** Paths that need no normalization. */
 const isPlain = (path: string) => /^[\w\-.~/]*$/.test(path) && !path.includes("//");
 
 export const normalHost = (host: string) => host.toLowerCase().replace(/\.$/, "");

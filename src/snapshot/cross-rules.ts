@@ -1,4 +1,4 @@
-// Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
+// Rules between objects: references exist, unique fields are unique, sockets do not clash; checks what changed.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Identity } from "../model/fields.ts";
 import { findBy, LayeredMap } from "../model/layered-map.ts";
@@ -40,7 +40,7 @@ import type { CollectionChange, LargeChange } from "./snapshot.ts";
 import { checkSharing } from "./shared-listeners.ts";
 import { checkTargets } from "./target-rules.ts";
 
-/** What differs between two configurations, by identity. */
+/** The difference of two configurations, by identity. */
 export interface ConfigDifference {
   readonly services: CollectionChange<Service>;
   readonly targets: CollectionChange<Target>;
@@ -85,7 +85,7 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
   };
 }
 
-/** A candidate, what it came from, and what differs. */
+/** A candidate, the previous configuration and the difference. */
 export interface Candidate {
   readonly config: GatewayConfig;
   readonly previous: GatewayConfig | null;
@@ -99,7 +99,7 @@ export interface RuleContext {
   readonly openSealed: (sealed: string) => string;
 }
 
-/** Everything that is wrong with what changed; empty when the candidate holds together. */
+/** All problems of the changed objects; empty when the candidate is valid. */
 export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<readonly Problem[]> {
   const list = new ProblemList();
   yield* checkServices(candidate, context, list);
@@ -136,7 +136,7 @@ function* checkServices(
   }
   checkNames("services", candidate, list);
   if (removals.length === 0 && !upserts.some(isStream)) return;
-  // Objects that did not change themselves may still refer to a service that is gone or speaks no HTTP any more.
+  // Unchanged objects may refer to a service that was deleted or no longer speaks HTTP.
   const gone = new Set(previous === null ? [] : removals);
   const streams = new Set(upserts.filter(isStream).map(({ id }) => id));
   for (const target of config.targets.values())

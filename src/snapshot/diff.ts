@@ -1,4 +1,4 @@
-// What differs between two snapshots, by identity; knows no thread that it is sent to.
+// The difference of two snapshots, by identity; knows no thread.
 import type { Identity } from "../model/fields.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 import type { Route } from "../model/route.ts";
@@ -10,14 +10,14 @@ import type {
   StoredRoutes,
 } from "./snapshot.ts";
 
-/** Where of a change that is written into memory which all workers read is what. */
+/** Parts of a change in memory that all workers read. */
 export interface StoredParts {
   readonly routes: StoredRoutes;
-  /** Null when they are those of the version before. */
+  /** Null when unchanged. */
   readonly consumers: SnapshotChange["consumers"];
 }
 
-/** What turns `previous` into `next`; from null it is the whole of `next`. */
+/** The change from `previous` to `next`; from null it is the whole of `next`. */
 export function diff(
   previous: Snapshot | null,
   next: Snapshot,
@@ -38,7 +38,7 @@ export function diff(
   };
 }
 
-/** Elements that are new or another object than before, and the ids that are gone. Equal maps cost nothing. */
+/** Elements that are new or a different object, and the removed ids. Identical maps cost nothing. */
 export function diffMaps<T>(
   before: ReadonlyMap<string, T> | undefined,
   after: ReadonlyMap<string, T>,
@@ -52,7 +52,7 @@ export function diffMaps<T>(
   return change;
 }
 
-/** The same of routes as workers see them: one that is switched off is not there. */
+/** The same for routes as workers see them: without disabled ones. */
 export function diffRoutes(
   before: ReadonlyMap<string, Route> | undefined,
   after: ReadonlyMap<string, Route>,
@@ -66,7 +66,7 @@ export function diffRoutes(
   };
 }
 
-/** What a map knows of its own changes; null: it was made from another one. */
+/** The changes that the map itself recorded; null: it was not derived from `before`. */
 function written<T>(
   before: ReadonlyMap<string, T>,
   after: ReadonlyMap<string, T>,
@@ -77,15 +77,15 @@ function written<T>(
   );
 }
 
-/** What was found last of each map: several parts ask for the same of a change. */
+/** Cache of the last difference of each map: several parts need the same one. */
 const differences = new WeakMap<
   object,
   { readonly before: WeakRef<object>; readonly change: CollectionChange<unknown> }
 >();
 
 /**
- * Both maps side by side, which looks up only what differs: a change among 100,000 elements is found without 100,000 lookups.
- * Null when what both have is not in one order.
+ * Walks both maps side by side and looks up only what differs: a change among 100,000 elements needs no 100,000 lookups. Null
+ * when common elements are not in the same order.
  */
 function inStep<T>(
   before: ReadonlyMap<string, T>,
@@ -121,7 +121,7 @@ function byLookup<T>(
   };
 }
 
-/** The same of very many objects, which are not all made at once and of which equal ones need not be the same. */
+/** The same for very many objects, which are created one by one, and where equal ones need not be identical. */
 export function diffLarge<T extends Identity>(
   before: ReadonlyMap<string, T> | undefined,
   after: ReadonlyMap<string, T>,

@@ -1,6 +1,6 @@
-// What a worker is asked about one request and what it says would become of it; plain data.
+// The request of "explain" and how a worker would handle it; plain data.
 
-/** A request that is not made. */
+/** A hypothetical request. */
 export interface ExplainedRequest {
   readonly method: string;
   /** Absolute, http or https. */
@@ -10,51 +10,51 @@ export interface ExplainedRequest {
   readonly clientIp: string;
 }
 
-/** What the gateway would do. `refused`: answered before any route is looked for, or for what the request itself is. */
+/** What the gateway would do. `refused`: it responds before matching routes, or rejects the request itself. */
 export type ExplainedOutcome =
   "proxy" | "websocket" | "redirect" | "maintenance" | "default_site" | "unavailable" | "refused";
 
 export interface ExplainedTarget {
   readonly targetId: string;
-  /** Where the request would go. */
+  /** URL of the request to the target. */
   readonly url: string;
-  /** The Host that it would have. */
+  /** The Host header field. */
   readonly host: string;
 }
 
 export interface ExplainedCandidate {
   readonly routeId: string;
-  /** Place in the order in which routes are tried, from 1. */
+  /** Position in the order in which routes are tried, from 1. */
   readonly position: number;
-  /** The first condition that the request does not meet, in words; null: it meets all. */
+  /** The first condition that the request does not meet, as text; null: it meets all. */
   readonly reason: string | null;
 }
 
-/** An instance of a plugin that is there for the request. */
+/** A plugin instance that applies to the request. */
 export interface ExplainedPlugin {
   readonly id: string;
   /** In the order in which it runs. */
   readonly phases: readonly string[];
-  /** Whether its condition holds; null: that depends on who the client is. */
+  /** Whether its condition holds; null: that depends on the identity of the client. */
   readonly applies: boolean | null;
 }
 
 export interface Explanation {
-  /** Through which the request would come; null: none speaks its scheme. */
+  /** The listener of the request; null: none has its scheme. */
   readonly listenerId: string | null;
   readonly routeId: string | null;
   readonly serviceId: string | null;
   readonly outcome: ExplainedOutcome;
-  /** Of an answer that the gateway gives itself; 0 for a request that is passed on. */
+  /** Of a local response; 0 for a proxied request. */
   readonly status: number;
-  /** Why it is refused or cannot be served, or where it is redirected to. */
+  /** Reason of a refusal or failure, or the redirect location. */
   readonly detail: string | null;
-  /** Empty unless the request is passed on. */
+  /** Empty unless the request is proxied. */
   readonly targets: readonly ExplainedTarget[];
-  /** Those that came closest, in the order in which they are tried. */
+  /** The closest candidates, in the order in which they are tried. */
   readonly candidates: readonly ExplainedCandidate[];
   /** In the order in which they run. */
   readonly plugins: readonly ExplainedPlugin[];
-  /** How many routes there are. */
+  /** Total number of routes. */
   readonly routes: number;
 }

@@ -1,4 +1,4 @@
-// Rules about one object by itself that a schema cannot say; knows no other object.
+// Rules about a single object that a schema cannot express; knows no other object.
 import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
@@ -8,16 +8,16 @@ import { checkHealth } from "./health-rules.ts";
 import { checkConnectionRules } from "./listener-rules.ts";
 import type { Report } from "./problem.ts";
 
-/** What is wrong with a text, worded to follow a field's name; null when nothing is. */
+/** The problem of a text, worded to follow a field's name; null: none. */
 export type TextCheck = (text: string) => string | null;
 
-/** Knowledge that belongs to other rooms and is handed in. */
+/** Checks that other rooms provide. */
 export interface FieldChecks {
   /** A network or address. */
   readonly cidr: TextCheck;
-  /** Where a target is. */
+  /** Host of a target. */
   readonly targetHost: TextCheck;
-  /** The Host sent upstream, other than the two key words. */
+  /** The Host sent upstream, other than the two keywords. */
   readonly hostHeader: TextCheck;
   /** The name that a target's certificate must be for. */
   readonly serverName: TextCheck;
@@ -31,7 +31,7 @@ export interface FieldChecks {
   ) => readonly { readonly path: string; readonly message: string }[];
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
-  /** Hosts, paths and conditions of a route, its regular expressions among them. */
+  /** Hosts, paths and conditions of a route, including its regular expressions. */
   readonly route: (route: Route) => readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -46,7 +46,7 @@ function checkList(
   }
 }
 
-/** A name that looks like an id could never be told from one in a path. */
+/** A name in the form of an id would be ambiguous in a path. */
 export function checkName(object: { readonly name: string | null }, report: Report): void {
   if (object.name !== null && UUID_PATTERN.test(object.name))
     report("name", "must not look like an id");

@@ -1,14 +1,14 @@
-// Rules about the health checks of one service that a schema cannot say; knows no target.
+// Rules about the health checks of one service that a schema cannot express; knows no target.
 import type { Service } from "../model/service.ts";
 import type { Report } from "./problem.ts";
 
-/** RFC 9110 sections 5.1 and 5.5; values are sent one byte a character. */
+/** RFC 9110 sections 5.1 and 5.5; values are sent as one byte per character. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const FIELD_VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
-/** A path that goes into a request line as it is. */
+/** A path that is valid in a request line without encoding. */
 const PATH = /^[\x21-\x22\x24-\x7e]+$/;
 
-/** Fields that say where the request ends: those of a check are written by the gateway. */
+/** Header fields that frame the request: the gateway writes those of a check itself. */
 const FRAMING = ["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
 export function checkHealth({ health: { active } }: Service, report: Report): void {

@@ -1,4 +1,4 @@
-// Rules about what one listener asks of its connections; knows no other object.
+// Rules about the connection settings of one listener; knows no other object.
 import type { Listener } from "../model/listener.ts";
 import type { FieldChecks } from "./field-rules.ts";
 import type { Report } from "./problem.ts";
@@ -12,13 +12,16 @@ export function checkConnectionRules(
   if (listener.strict_sni && listener.protocol !== "https")
     report("strict_sni", 'needs protocol "https"');
   if (listener.proxy_protocol && listener.trusted_proxies.length === 0)
-    report("trusted_proxies", "is required with proxy_protocol: nobody would be believed");
+    report(
+      "trusted_proxies",
+      "is required with proxy_protocol: list the proxies whose PROXY header the gateway trusts",
+    );
   const barred = frontFields.find((field) => isAsked(listener[field]));
   if (listener.http3 && barred !== undefined)
     report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
 }
 
-/** What is asked of TCP connections; clients would get around it over UDP. */
+/** Restrictions of TCP connections, which clients would bypass over UDP. */
 const frontFields = [
   "client_auth",
   "strict_sni",
@@ -37,7 +40,7 @@ function checkClientAuth(listener: Listener, checks: FieldChecks, report: Report
   const wrongList = revoked === null ? null : checks.revocations(revoked);
   if (wrongList !== null) report("client_crl", wrongList);
   if (mode === "none") return;
-  // Every one of these would let clients in that nobody has looked at.
+  // Each of these would allow clients without a certificate check.
   if (listener.protocol !== "https") report("client_auth", 'needs protocol "https"');
   if (authorities === null) report("client_ca", "is required with client_auth");
   if (listener.http2)

@@ -1,4 +1,4 @@
-// The messages between the supervisor and one data-plane worker; plain data, no behaviour.
+// The messages between the supervisor and one data-plane worker; plain data, no behavior.
 import type { Issue } from "../model/error.ts";
 import type { Purge } from "../pdk/definition.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
@@ -6,16 +6,16 @@ import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange, SnapshotPiece } from "./snapshot.ts";
 
-/** First message to a worker: who it is and what it shares. */
+/** First message to a worker: its identity and the shared memory. */
 export interface StartCommand {
   readonly kind: "start";
   readonly worker: number;
   readonly workers: number;
-  /** Names this gateway in CDN-Loop, so that two gateways in a row are not taken for a loop. */
+  /** Names this gateway in CDN-Loop (RFC 8586), so that two gateways in a row are not a loop. */
   readonly instanceId: string;
   /** Hashes of the sessions of the management API, whose cookies must not reach a target. */
   readonly sessions: readonly string[];
-  /** Signs the cookies that keep clients on a target. */
+  /** Signs the cookies of sticky sessions. */
   readonly stickyKey: string;
   /** Keys of plugin instances are derived from it. */
   readonly pluginKey: string;
@@ -31,89 +31,89 @@ export interface StartCommand {
     readonly traffic: TrafficMemory;
     /** The same for targets. */
     readonly targetTraffic: TrafficMemory;
-    /** Null: requests are not written down. */
+    /** Ring for completed requests; null: none. */
     readonly requests: SharedArrayBuffer | null;
   };
   /** Absent: none are open. */
   readonly challenges?: Challenges;
 }
 
-/** What certificate authorities are shown while they check that names are ours. */
+/** Responses to ACME challenges while CAs validate names. */
 export interface Challenges {
-  /** Answers to requests, by token (RFC 8555 section 8.3). */
+  /** Key authorizations by token (RFC 8555 section 8.3). */
   readonly http: readonly { readonly token: string; readonly answer: string }[];
   /** Certificates for handshakes, PEM, by lower-case name (RFC 8737). */
   readonly tls: readonly { readonly name: string; readonly cert: string; readonly key: string }[];
-  /** Lower-case names and patterns: handshakes for them are reported when no certificate is there. Absent: none. */
+  /** Lower-case names and patterns: workers report handshakes for them without a certificate. Absent: none. */
   readonly wanted?: readonly string[];
 }
 
-/** What a worker is asked beside its versions. */
+/** Questions and commands to a worker that do not concern versions. */
 export type WorkerQuestion =
-  /** Which connections does a stream route have? */
+  /** List the connections of a stream route. */
   | { readonly kind: "connections"; readonly streamRouteId: string }
-  /** Cut this connection; the answer says whether it was there. */
+  /** Close this connection; the answer: whether it existed. */
   | { readonly kind: "kill"; readonly connectionId: string }
-  /** Forget stored answers, of one instance of a plugin or of all; the answer is how many there were. */
+  /** Purge cached responses, of one plugin instance or of all; the answer: their number. */
   | { readonly kind: "purge"; readonly pluginId: string | null; readonly which: Purge }
-  /** Write down all requests that have ended, so that they can be read; the answer is true. */
+  /** Write all completed requests to the ring; the answer is true. */
   | { readonly kind: "flush" }
-  /** Show authorities this from now on, and nothing else; the answer is true. */
+  /** Replace the challenge responses; the answer is true. */
   | { readonly kind: "challenges"; readonly challenges: Challenges }
-  /** What would become of this request? Any one worker can tell. */
+  /** Explain how the gateway would handle this request; any worker can answer. */
   | { readonly kind: "explain"; readonly request: ExplainedRequest };
 
-/** A connection of a stream route as people see it. */
+/** A connection of a stream route, as the API shows it. */
 export interface StreamConnectionView {
   readonly id: string;
   readonly stream_route_id: string;
   /** `address:port`. */
   readonly client: string;
   readonly target_id: string | null;
-  /** Bytes from the client and to it. */
+  /** Bytes from the client and to the client. */
   readonly bytes_in: number;
   readonly bytes_out: number;
   /** RFC 3339. */
   readonly started_at: string;
 }
 
-/** A list for `connections`, a truth for `kill`, a number for `purge`; null for `explain` while nothing is served. */
+/** A list for `connections`, a boolean for `kill`, a number for `purge`; null for `explain` while nothing is served. */
 export type WorkerAnswer = readonly StreamConnectionView[] | boolean | number | Explanation | null;
 
 /** How a worker ends. */
 export interface Drain {
-  /** For what is under way to end. */
+  /** For requests in flight to end. */
   readonly timeoutMs: number;
   /**
-   * For how long another process that listens at the same ports gets all the time it wants: answers send clients there, and
-   * WebSockets go on until the end. 0: there is no other process.
+   * Time in which another process that listens on the same ports takes over: responses close connections so that clients
+   * reconnect there, and WebSockets stay open until the end. 0: there is no other process.
    */
   readonly lingerMs: number;
 }
 
 export type WorkerCommand =
   | StartCommand
-  /** Take this into the next version. */
+  /** Add this to the next version. */
   | { readonly kind: "take"; readonly revision: number; readonly piece: SnapshotPiece }
-  /** Build the next version beside the live one, of the pieces that were taken and this, and bind its new listeners. */
+  /** Build the next version from the pieces and this, beside the live one, and bind its new listeners. */
   | { readonly kind: "prepare"; readonly change: SnapshotChange }
   /** Serve the prepared version. */
   | { readonly kind: "activate"; readonly revision: number }
-  /** Forget the prepared version. */
+  /** Drop the prepared version. */
   | { readonly kind: "discard"; readonly revision: number }
-  /** Write requests down in this memory from here on; null: nowhere. */
+  /** Write completed requests to this ring; null: none. */
   | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
   /** A session of the management API has begun or ended. */
   | { readonly kind: "session"; readonly hash: string; readonly isLive: boolean }
-  /** Say something about the present, or do something to it; `ticket` comes back with the answer. */
+  /** Answer the question; the answer has the same `ticket`. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
-  /** Stop accepting, let what is under way end, then say `stopped`. */
+  /** Stop accepting, wait for requests in flight, then send `stopped`. */
   | ({ readonly kind: "drain" } & Drain);
 
 export type WorkerEvent =
   /** Answer to `take`. */
   | { readonly kind: "taken"; readonly revision: number }
-  /** Long work is making progress: extends the time within which the response must come. */
+  /** Long work makes progress: extends the timeout of the answer. */
   | { readonly kind: "progress" }
   /** Answer to `prepare`. */
   | { readonly kind: "prepared"; readonly revision: number }
@@ -124,9 +124,9 @@ export type WorkerEvent =
   | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */
   | { readonly kind: "stopped"; readonly aborted: number }
-  /** A client has asked for a name that a certificate could be ordered for. */
+  /** A client sent a server name without a certificate that could be requested on demand. */
   | { readonly kind: "wanted"; readonly name: string }
-  /** Credentials were used since the last time. */
+  /** Credentials used since the last event. */
   | { readonly kind: "used"; readonly credentialIds: readonly string[] }
   | {
       readonly kind: "log";

@@ -1,4 +1,4 @@
-// Cuts a change into pieces that a worker can take without keeping its clients waiting; knows no worker.
+// Cuts a change into pieces that a worker can apply without blocking its clients; knows no worker.
 import type { CollectionChange, PlanOf, SnapshotChange, SnapshotPiece } from "./snapshot.ts";
 
 /** Objects and ids in one piece, at most. */
@@ -25,14 +25,14 @@ const emptyPiece: SnapshotPiece = {
   routeTable: null,
 };
 
-/** How many objects and ids a piece holds. */
+/** Number of objects and ids in a piece. */
 export const sizeOf = (piece: SnapshotPiece): number =>
   collections.reduce(
     (size, name) => size + piece[name].upserts.length + piece[name].removals.length,
     0,
   );
 
-/** The pieces that come before `last`, which holds the rest and everything that is no collection. A small change has none. */
+/** The pieces before `last`, which has the rest and everything that is not a collection. A small change has none. */
 export function cut(change: SnapshotChange): {
   readonly pieces: Iterable<SnapshotPiece>;
   readonly last: SnapshotChange;
@@ -42,8 +42,8 @@ export function cut(change: SnapshotChange): {
 }
 
 /**
- * Each is made when it is asked for: together they are as large as the change. Only the first one says where the routes are: to
- * take over memory that is shared costs a thread milliseconds.
+ * Each is created on demand: together they are as large as the change. Only the first one has the route table: opening shared
+ * memory costs a thread milliseconds.
  */
 function* piecesOf(change: SnapshotPiece): Generator<SnapshotPiece> {
   let { routeTable } = change;

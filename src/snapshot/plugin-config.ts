@@ -1,26 +1,26 @@
-// The configuration of a plugin instance as its handlers get it: secrets opened, defaults filled in; knows no store.
+// The configuration of a plugin instance as its handlers get it: secrets decrypted, defaults filled in; knows no store.
 import { decode } from "../model/decode.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { type KindedText, mapTexts, secret } from "../pdk/fields.ts";
 
-/** A field for a secret, for what is configured as plugins are. */
+/** A field for a secret, for objects that are configured like plugins. */
 export const secretText = secret;
 
-/** What has a schema for a free `config`: plugins, and what is configured in their manner. */
+/** An object with a schema for its `config`: plugins, and objects that are configured like them. */
 export type Configurable = Pick<AnyPlugin, "config">;
 
 /** All plugins that the gateway has, by name. */
 export type PluginCatalogue = ReadonlyMap<string, AnyPlugin>;
 
-/** Of a configuration, what secrets in it are opened with. */
+/** Decrypts secrets and resolves references to them. */
 export interface SecretContext {
   readonly secrets: GatewayConfig["secrets"];
   readonly openSealed: (sealed: string) => string;
 }
 
-/** Throws the 400 of the first thing that does not fit the schema; a secret that is not there is the empty text. */
+/** Throws a 400 for the first value that does not match the schema; a missing secret is the empty string. */
 export function openConfig(
   plugin: Pick<Plugin, "config">,
   definition: Configurable,
@@ -32,7 +32,7 @@ export function openConfig(
   return decode(definition.config, opened);
 }
 
-/** A copy in which every text that the plugin gives a meaning is what `replace` gives for it, see `mapTexts`. */
+/** A copy in which `replace` maps every text with a kind, see `mapTexts`. */
 export const mapConfig = (
   definition: Configurable,
   config: unknown,
@@ -45,6 +45,6 @@ function openSecret(value: unknown, { secrets, openSealed }: SecretContext): unk
   if (typeof stored.sealed === "string") return openSealed(stored.sealed);
   for (const secret of secrets.values())
     if (secret.name === stored.$secret) return openSealed(secret.sealed_value);
-  // A rule of its own says which one is missing.
+  // A separate rule reports the missing one.
   return typeof stored.$secret === "string" ? "-" : value;
 }

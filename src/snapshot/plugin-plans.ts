@@ -1,4 +1,4 @@
-// Plans of plugins: what workers need of them; the cost follows the size of the change.
+// Plans of plugin instances for workers; the cost follows the size of the change.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { findReferences } from "../model/secret-reference.ts";
 import { type Plugin, scopeOf } from "../model/plugin.ts";

@@ -1,4 +1,4 @@
-// Rules about plugins, consumers and credentials: they exist, apply somewhere, are configured soundly and do not clash.
+// Rules about plugins, consumers and credentials: references, scopes, configurations and unique fields.
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Steps } from "../pace.ts";
@@ -35,13 +35,13 @@ export function* checkPlugins(
   checkGone(candidate, context, list);
 }
 
-interface Scene {
+interface CheckScope {
   readonly config: GatewayConfig;
   readonly context: RuleContext;
 }
 
-function checkPlugin(plugin: Plugin, scene: Scene, report: Report): void {
-  const { config, context } = scene;
+function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void {
+  const { config, context } = checked;
   if (plugin.label !== null && UUID_PATTERN.test(plugin.label))
     report("label", "must not look like an id");
   const definition = context.plugins.get(plugin.name);
@@ -53,10 +53,10 @@ function checkPlugin(plugin: Plugin, scene: Scene, report: Report): void {
   else if (!definition.scopes.includes(scope))
     report(
       "",
-      `${plugin.name} cannot be put ${inWords[scope]}, only ${definition.scopes.map((each) => inWords[each]).join(", ")}`,
+      `${plugin.name} cannot be applied ${inWords[scope]}, only ${definition.scopes.map((each) => inWords[each]).join(", ")}`,
     );
   if (plugin.when !== null) checkWhen(plugin.when, scope === "stream_route", report);
-  checkOwnConfig(plugin, { ...scene, definition }, report);
+  checkOwnConfig(plugin, { ...checked, definition }, report);
 }
 
 function checkWhen(when: Condition, isOfStream: boolean, report: Report): void {
@@ -68,7 +68,7 @@ function checkWhen(when: Condition, isOfStream: boolean, report: Report): void {
     if (!STREAM_MEMBERS.has(name.replace("not.", "")))
       report(
         `when.${name}`,
-        "is not known of a stream connection: only cidr, country, asn and time are",
+        "does not apply to stream connections: only cidr, country, asn and time do",
       );
 }
 
@@ -76,13 +76,13 @@ const SCOPE_RULE =
   "service_id, route_id, consumer_id, stream_route_id: give none, one, or consumer_id with route_id or service_id";
 
 const inWords: Readonly<Record<ScopeName, string>> = {
-  global: "on everything",
-  service: "on a service",
-  route: "on a route",
-  consumer: "on a consumer",
-  consumer_route: "on a consumer with a route",
-  consumer_service: "on a consumer with a service",
-  stream_route: "on a stream route",
+  global: "globally",
+  service: "to a service",
+  route: "to a route",
+  consumer: "to a consumer",
+  consumer_route: "to a consumer with a route",
+  consumer_service: "to a consumer with a service",
+  stream_route: "to a stream route",
 };
 
 const referencesOf = (plugin: Plugin, config: GatewayConfig) =>
@@ -95,7 +95,7 @@ const referencesOf = (plugin: Plugin, config: GatewayConfig) =>
 
 function checkOwnConfig(
   plugin: Plugin,
-  { config, context, definition }: Scene & { readonly definition: AnyPlugin },
+  { config, context, definition }: CheckScope & { readonly definition: AnyPlugin },
   report: Report,
 ): void {
   const { secrets } = config;
@@ -122,7 +122,7 @@ function checkOwnConfig(
   }
 }
 
-function textProblem({ kind, value }: KindedText, { config, context }: Scene): string | null {
+function textProblem({ kind, value }: KindedText, { config, context }: CheckScope): string | null {
   if (typeof value !== "string") return null;
   switch (kind) {
     case "regex":
@@ -138,7 +138,7 @@ function textProblem({ kind, value }: KindedText, { config, context }: Scene): s
     case "header_name":
       return isToken(value) ? null : "must be the name of a header field";
     case "header_value":
-      return isFieldValue(value) ? null : "must be what a header field can hold";
+      return isFieldValue(value) ? null : "must be a valid header value";
     case "service":
       return config.services.has(value) ? null : `service "${value}" does not exist`;
     case "consumer":
@@ -157,11 +157,11 @@ function urlProblem(text: string): string | null {
     return "must be an http:// or https:// address";
   return url.username === "" && url.password === ""
     ? null
-    : "must not hold a user name or password";
+    : "must not contain a user name or password";
 }
 
-/** Where an instance applies, as text: two with one text clash. */
-const placeOf = (plugin: Plugin): string =>
+/** Plugin and scope of an instance as a key: two with the same key clash. */
+const scopeKeyOf = (plugin: Plugin): string =>
   [
     plugin.name,
     plugin.service_id,
@@ -178,28 +178,28 @@ function checkClashes(
   const { upserts } = difference.plugins;
   if (upserts.length === 0) return;
   const labels = new Map<string, string>();
-  const places = new Map<string, string>();
+  const byScope = new Map<string, string>();
   for (const plugin of upserts) {
     if (plugin.label !== null && previous?.plugins.get(plugin.id)?.label !== plugin.label)
       labels.set(plugin.label, plugin.id);
     if (plugin.enabled && plugins.get(plugin.name)?.allowsMultiple !== true)
-      places.set(placeOf(plugin), plugin.id);
+      byScope.set(scopeKeyOf(plugin), plugin.id);
   }
   for (const plugin of config.plugins.values()) {
     const sameLabel = plugin.label === null ? undefined : labels.get(plugin.label);
     if (sameLabel !== undefined && sameLabel !== plugin.id)
       list.of("plugins", sameLabel)("label", `plugin "${plugin.label}" exists already`, 409);
-    const samePlace = plugin.enabled ? places.get(placeOf(plugin)) : undefined;
-    if (samePlace !== undefined && samePlace !== plugin.id)
-      list.of("plugins", samePlace)(
+    const sameScope = plugin.enabled ? byScope.get(scopeKeyOf(plugin)) : undefined;
+    if (sameScope !== undefined && sameScope !== plugin.id)
+      list.of("plugins", sameScope)(
         "name",
-        `${plugin.name} is there already: plugin "${plugin.label ?? plugin.id}"`,
+        `${plugin.name} exists already in this scope: plugin "${plugin.label ?? plugin.id}"`,
         409,
       );
   }
 }
 
-/** Instances that did not change may still refer to what is gone. */
+/** Unchanged instances may refer to deleted objects. */
 function checkGone({ config, difference }: Candidate, context: RuleContext, list: ProblemList) {
   const gone = [
     difference.services,
@@ -248,10 +248,10 @@ function* checkConsumers(
   for (const report of clashes.values()) report();
 }
 
-/** What to say of a value that several objects have: it is said of the last one that claims it. */
+/** Problems by duplicate value: reported for the last object that has it. */
 type Clashes = Map<string, () => void>;
 
-/** Whether another object has it. */
+/** Whether another object has the value. */
 const isTaken = <T extends Identity>(
   objects: ReadonlyMap<string, T>,
   indexOf: IndexOf<T>,
@@ -275,7 +275,7 @@ function* checkCredentials(
     if (before !== undefined && lookupOf(before) === value) continue;
     if (!isTaken(credentials, lookupOf, { value, id })) continue;
     clashes.set(value, () => {
-      // Whose key it is, is nobody's business.
+      // The message must not reveal the owner of the key.
       if (type === "key") report("secret", "is in use already", 409);
       else report("identifier", "belongs to another credential already", 409);
     });
@@ -295,7 +295,7 @@ function checkCredential(credential: Credential, report: Report): void {
   else {
     const isOfHmac = algorithm === "hmac-sha256" || algorithm === "ed25519";
     if (isOfHmac !== (type === "hmac"))
-      report("algorithm", `${algorithm} is none of the type ${type}`);
+      report("algorithm", `${algorithm} is not an algorithm of the type ${type}`);
     const holds = isSymmetric(algorithm) ? credential.sealed_secret : credential.public_key;
     if (holds === null)
       report(isSymmetric(algorithm) ? "secret" : "public_key", `is required for ${algorithm}`);

@@ -1,18 +1,18 @@
-// What is wrong with one object of a configuration and where the object is; knows no rule.
+// A problem of one object of a configuration, with its path; knows no rule.
 import type { Issue } from "../model/error.ts";
 import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
 
-/** An issue whose path starts inside the object that it is about. */
+/** An issue whose path is relative to its object. */
 export interface Problem extends Issue {
   readonly collection: CollectionName | SingletonName;
-  /** Empty for what exists only once. */
+  /** Empty for singletons. */
   readonly id: string;
 }
 
-/** Takes down problems of one object at a time. */
+/** Reports a problem of one object. */
 export type Report = (path: string, message: string, status?: 400 | 409) => void;
 
-/** A list of problems and the function that adds to it for one object. */
+/** A list of problems, with a reporter for each object. */
 export class ProblemList {
   readonly problems: Problem[] = [];
 

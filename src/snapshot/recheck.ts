@@ -1,4 +1,4 @@
-// Loads the judge of regular expressions, which is large, when it is first needed; knows nothing of verdicts.
+// Loads the checker of regular expressions, which is large, on first use; knows nothing of verdicts.
 import type { checkSync } from "recheck";
 
 export interface Recheck {
@@ -8,15 +8,15 @@ export interface Recheck {
 const loaded: { recheck: Recheck | null } = { recheck: null };
 
 /**
- * The pure build: the package's main entry may start Java or a native program. It is 2.9 MB, a third of that as the executable
- * holds it, and takes about 100 ms to load, so only a process that checks an expression does that.
+ * The pure JavaScript build: the package's main entry may start Java or a native program. It is 2.9 MB, a third of that packed in
+ * the executable, and takes about 100 ms to load, so that only a process that checks an expression loads it.
  */
 export function findRecheck(): Recheck {
   loaded.recheck ??= load();
   return loaded.recheck;
 }
 
-/** Not written as one literal where it is required, or the bundler would put the large form into the executable as well. */
+/** Not a literal in `require`, or the bundler would add the unpacked file to the executable as well. */
 const BROWSER_BUILD = "recheck/lib/browser.js";
 
 function load(): Recheck {
@@ -28,7 +28,7 @@ function load(): Recheck {
   return module.exports;
 }
 
-/** Null in a checkout in which nothing was built; the executable always has it. */
+/** Null in a checkout without a build; the executable always has it. */
 function findPacked(): string | null {
   try {
     return require("../../dist/packed/recheck.js").packed;

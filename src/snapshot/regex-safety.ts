@@ -1,12 +1,12 @@
-// Whether a regular expression may run on what clients send; knows nothing of where it is used.
+// Decides whether a regular expression may run on client input; knows nothing of its use.
 import type { Diagnostics } from "recheck";
 import { findRecheck } from "./recheck.ts";
 
 const MAX_LENGTH = 1024;
 const TIMEOUT_MS = 2000;
-/** On a busy machine the same work takes many times as long: it must not refuse there what is safe. */
+/** On a busy machine the same work takes many times as long: a safe expression must pass there as well. */
 const LONGEST_TIMEOUT_MS = 10_000;
-/** Of processor time; a check needs a tenth of it. */
+/** Processor time; a check needs a tenth of it. */
 const ENOUGH_MS = 1000;
 const MAX_CACHED = 4096;
 
@@ -14,9 +14,9 @@ const MAX_CACHED = 4096;
 const verdicts = new Map<string, string | null>();
 
 /**
- * Null when the expression is valid and cannot be made to backtrack for long; otherwise what is wrong, worded to follow a
- * field name, with the attack string. An expression that could not be judged in two seconds, or ten on a busy machine, is refused too. Runs when a
- * resource is written, never while traffic is served.
+ * Null when the expression is valid and cannot backtrack for long; otherwise the problem with the attack string, worded to
+ * follow a field name. Rejects an expression that cannot be checked in 2 s, or 10 s on a busy machine. Runs when a resource is
+ * written, never while traffic is served.
  */
 export function regexProblem(source: string): string | null {
   const known = verdicts.get(source);
@@ -30,8 +30,8 @@ export function regexProblem(source: string): string | null {
 }
 
 /**
- * The parts of a check have limits of work. Their time-outs are taken away: on a busy machine, one that comes in the middle lets
- * the judge take a safe expression for a slow one.
+ * The parts of a check have limits of work. Their timeouts are disabled: on a busy machine, an early timeout reports a safe
+ * expression as slow.
  */
 const PARTS = { seedingTimeout: null, incubationTimeout: null, attackTimeout: null } as const;
 
@@ -45,7 +45,7 @@ function judged(source: string): Diagnostics {
   return checkSync(source, "", { ...PARTS, timeout: LONGEST_TIMEOUT_MS });
 }
 
-/** Not final: the verdict depends on how busy the machine was, so it is not remembered. */
+/** Not final: the verdict depends on the load of the machine and is not cached. */
 function check(source: string): { readonly problem: string | null; readonly isFinal: boolean } {
   if (source.length > MAX_LENGTH) {
     return { problem: `must not be longer than ${MAX_LENGTH} characters`, isFinal: false };
@@ -64,7 +64,7 @@ function check(source: string): { readonly problem: string | null; readonly isFi
     return { problem, isFinal: true };
   }
   return {
-    problem: `could not be judged safe against long matching times (${result.error.kind})`,
+    problem: `could not be proven to match in linear time (${result.error.kind}): simplify it`,
     isFinal: result.error.kind !== "timeout",
   };
 }

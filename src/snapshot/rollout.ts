@@ -1,17 +1,17 @@
-// What brings versions into service, and what watches it; knows no worker and no change.
+// The rollout of versions and its observers; knows no worker and no change.
 import type { Issue } from "../model/error.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-/** Brings versions to the workers. */
+/** Rolls versions out to the workers. */
 export interface Rollout {
   /**
-   * Every worker builds `next` beside what it serves. The issues say why it cannot be served; an ApiError says that a
-   * worker ended or kept silent. In both cases every worker has dropped `next`.
+   * Every worker builds `next` beside the live version. The issues give the reasons why it cannot be served; an ApiError means
+   * that a worker ended or did not answer. In both cases every worker has dropped `next`.
    */
   prepare(next: Snapshot): Promise<readonly Issue[]>;
   /**
-   * Every worker serves the prepared version when this resolves; one that could not was replaced. From the call on, a
-   * worker that ends is started again with this version.
+   * Every worker serves the prepared version when this resolves; one that could not was replaced. From the call on, a worker
+   * that ends restarts with this version.
    */
   activate(revision: number): Promise<void>;
   /** Every worker drops the prepared version. */
@@ -21,7 +21,7 @@ export interface Rollout {
 
 export interface RolloutStatus {
   readonly workers: number;
-  /** How many serve the current revision. */
+  /** Number of workers that serve the current revision. */
   readonly ready: number;
   readonly revision: number;
 }
@@ -32,7 +32,7 @@ export interface VersionStep {
   readonly after: Snapshot;
 }
 
-/** Holds something outside the workers that follows the version in service. None of the calls may reject later. */
+/** Follows the served version outside the workers. None of the calls may reject later. */
 export interface RolloutObserver {
   /** Throws an ApiError when `after` cannot be served; stores nothing of it, because the version may still be discarded. */
   check?(step: VersionStep): void;
@@ -42,14 +42,14 @@ export interface RolloutObserver {
   afterActivation(step: VersionStep): void;
 }
 
-/** Tells observers of every version on its way to the workers, in the order of the list. */
+/** Notifies observers of every rollout, in the order of the list. */
 export class ObservedRollout implements Rollout {
   readonly #rollout: Rollout;
   readonly #observers: readonly RolloutObserver[];
   #served: Snapshot;
   #next: Snapshot | null = null;
 
-  /** `served`: what the workers serve first. */
+  /** `served`: the first version that the workers serve. */
   constructor(rollout: Rollout, observers: readonly RolloutObserver[], served: Snapshot) {
     this.#rollout = rollout;
     this.#observers = observers;

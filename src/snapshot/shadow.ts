@@ -1,4 +1,4 @@
-// Finds routes that another one always shadows, in the cases that are certain at a glance; knows nothing of matching itself.
+// Finds routes that another route always shadows, in the cases that are certain; knows nothing of matching itself.
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
 import type { Steps } from "../pace.ts";
@@ -6,17 +6,17 @@ import { type Edit, ShardedMap } from "../pdk/sharded-map.ts";
 import { type Cover, coverSteps } from "./cover.ts";
 import { isOpen } from "./covering.ts";
 
-/** Routes by what they look at first, and the id of the route that hides each hidden one. */
+/** Routes by hosts and paths, and the route that hides each hidden one. */
 export interface Shadows {
   /** Ids of enabled routes with the same hosts and paths. */
   readonly groups: ShardedMap<readonly string[]>;
-  /** Hidden route -> the route with the same hosts and paths that takes all its requests. */
+  /** Hidden route -> the route with the same hosts and paths that matches all its requests. */
   readonly hiddenBy: ReadonlyMap<string, string>;
-  /** Those that one of a higher priority hides, whose hosts and paths include their own. */
+  /** Routes that a route of a higher priority with wider hosts and paths hides. */
   readonly cover: Cover;
 }
 
-/** Brings `previous` up to date with a change of the routes; only groups that the change touches are looked at. */
+/** Updates `previous` with a change of the routes; checks only the groups that the change affects. */
 export function* shadowSteps(
   previous: { readonly shadows: Shadows; readonly routes: ReadonlyMap<string, Route> } | null,
   change: CollectionChange<Route>,
@@ -68,7 +68,7 @@ export function* shadowSteps(
   return { groups, hiddenBy, cover: yield* coverSteps(before, change, routes) };
 }
 
-/** Notes which routes of one group are hidden, and by which. */
+/** Finds the hidden routes of one group. */
 function hide(members: readonly Route[], hiddenBy: Map<string, string>): void {
   // In the order of matching, so that the first one that fits ends the search.
   const open = members.filter(isOpen).sort((a, b) => b.priority - a.priority || byAge(a, b));

@@ -1,9 +1,9 @@
-// Rules about listeners at one address and port, which share a socket and are told apart by host names; knows no other object.
+// Rules about listeners on one address and port, which share a socket and differ by host names; knows no other object.
 import type { Listener } from "../model/listener.ts";
 import { overlaps } from "./address-overlap.ts";
 import type { Report } from "./problem.ts";
 
-/** What a socket, or the server behind it, is given: all listeners that share one have these in common. */
+/** Settings of the socket and the server behind it: equal for all listeners that share it. */
 const SOCKET_FIELDS = [
   "protocol",
   "http2",
@@ -19,7 +19,7 @@ const SOCKET_FIELDS = [
   "idle_timeout",
 ] as const satisfies readonly (keyof Listener)[];
 
-/** Reports what keeps two listeners that are enabled from listening beside each other. */
+/** Reports why two enabled listeners cannot share an address and port. */
 export function checkSharing(listener: Listener, other: Listener, report: Report): void {
   if (!overlaps(other, listener)) return;
   const where = `${listener.address} port ${listener.port}`;
@@ -30,7 +30,7 @@ export function checkSharing(listener: Listener, other: Listener, report: Report
   for (const [index, host] of listener.hosts.entries())
     if (taken.has(hostKey(host)))
       report(`hosts[${index}]`, `${host} on ${where} belongs to listener "${other.name}"`, 409);
-  // The networks whose PROXY header is believed belong to the socket too.
+  // The networks whose PROXY header the gateway trusts belong to the socket too.
   const fields = listener.proxy_protocol
     ? ([...SOCKET_FIELDS, "trusted_proxies"] as const)
     : SOCKET_FIELDS;

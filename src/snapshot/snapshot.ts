@@ -1,4 +1,4 @@
-// What the data plane is given to serve: the compiled configuration, immutable and versioned; knows no database and no socket.
+// The compiled configuration that the data plane serves, immutable and versioned; knows no database and no socket.
 import type { Condition } from "../model/condition.ts";
 import type { Consumer } from "../model/consumer.ts";
 import type { Credential, CredentialAlgorithm, CredentialType } from "../model/credential.ts";
@@ -12,16 +12,16 @@ import type { Target } from "../model/target.ts";
 import type { RecordTable } from "../shared-memory/record-reader.ts";
 import type { RouteTable } from "./route-records.ts";
 
-/** A service with the targets that may take its traffic, oldest first; disabled targets are left out. */
+/** A service with its enabled targets, oldest first. */
 export interface ServicePlan {
   readonly id: string;
   readonly service: Service;
-  /** PEM chain and key to show to targets that speak TLS; null: none. */
+  /** PEM chain and key of the client certificate for targets; null: none. */
   readonly clientCertificate: { readonly cert: string; readonly key: string } | null;
   readonly targets: readonly Target[];
 }
 
-/** A certificate with the names that it is presented for; no other one is presented for them. */
+/** A certificate with the names for which the gateway presents it, and no other. */
 export interface CertificatePlan {
   readonly id: string;
   /** Host names, `*.` for one label. */
@@ -36,7 +36,7 @@ export interface StreamRoutePlan {
   readonly id: string;
   readonly route: StreamRoute;
   readonly ports: readonly number[];
-  /** For names that no certificate is there for, or for all of them; null unless TLS ends here. */
+  /** Certificate for names without one of their own, or for all; null unless the gateway terminates TLS. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
@@ -51,13 +51,13 @@ export interface PluginPlan {
   readonly routeId: string | null;
   readonly consumerId: string | null;
   readonly streamRouteId: string | null;
-  /** Secrets in the clear, every field there. */
+  /** Secrets in the clear, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** Null: the plugin's own place in the order. */
+  /** Null: the plugin's own order. */
   readonly priority: number | null;
   readonly when: Condition | null;
   readonly onError: "open" | "closed" | null;
-  /** RFC 3339; of two with one place in the order the older one comes first. */
+  /** RFC 3339; of two with the same order the older one runs first. */
   readonly createdAt: string;
 }
 
@@ -90,15 +90,15 @@ export interface CredentialPlan {
 }
 
 /**
- * Consumers and their credentials as they are configured: there may be so many that neither a second form of them is kept
- * nor a copy in each worker.
+ * Consumers and their credentials as they are configured: there may be too many for a second form in memory, or for a copy in
+ * each worker.
  */
 export interface ConsumerSource {
   readonly consumers: ReadonlyMap<string, Consumer>;
   readonly credentials: ReadonlyMap<string, Credential>;
   /** Decrypts a shared secret. */
   readonly openSealed: (sealed: string) => string;
-  /** What is new since the snapshot of the revision `base`; null: everything. */
+  /** Changes since the snapshot of the revision `base`; null: everything. */
   readonly change: {
     readonly base: number;
     readonly consumers: LargeChange<Consumer>;
@@ -110,7 +110,7 @@ export interface ConsumerSource {
 export interface ListenerPlan {
   readonly id: string;
   readonly listener: Listener;
-  /** PEM chain and key for names that no certificate is there for; null for plain listeners. */
+  /** PEM chain and key of the default certificate; null for plain listeners. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
@@ -121,7 +121,7 @@ export interface ListenerPlan {
 export interface Snapshot {
   readonly revision: number;
   readonly services: ReadonlyMap<string, ServicePlan>;
-  /** As they are configured, those that are switched off among them: there may be too many for a second form. */
+  /** As they are configured, including disabled ones: there may be too many for a second form. */
   readonly routes: ReadonlyMap<string, Route>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
@@ -131,27 +131,27 @@ export interface Snapshot {
   readonly settings: Settings;
 }
 
-/** What differs between two versions of one collection. */
+/** The difference of two versions of one collection. */
 export interface CollectionChange<T> {
   readonly upserts: readonly T[];
   readonly removals: readonly string[];
 }
 
-/** The same of a collection that may be very large. */
+/** The same for a collection that may be very large. */
 export interface LargeChange<T> {
-  /** Nothing was there before: objects are made one by one while they are walked over. */
+  /** The collection was empty before; iterating creates the objects one by one. */
   readonly isWhole: boolean;
   readonly upserts: Iterable<T> & { readonly length: number };
   readonly removals: readonly string[];
 }
 
-/** A change of routes as it is written into memory that all workers read. */
+/** A change of routes in memory that all workers read. */
 export interface StoredRoutes extends CollectionChange<number> {
-  /** Where the records are; null when no route changed. `upserts` are positions in it. */
+  /** The records; null when no route changed. `upserts` are positions in it. */
   readonly table: RouteTable | null;
 }
 
-/** What of each collection crosses to a worker. Of a route, that is where its record is. */
+/** What a worker gets of each collection. Of a route, that is the position of its record. */
 export interface PlanOf {
   readonly services: ServicePlan;
   readonly routes: number;
@@ -161,17 +161,17 @@ export interface PlanOf {
   readonly plugins: PluginPlan;
 }
 
-/** As much of a change as a worker is given at a time; plain data that can be posted to a thread. */
+/** A part of a change that fits one message; plain data that can be posted to a thread. */
 export type SnapshotPiece = { readonly [K in keyof PlanOf]: CollectionChange<PlanOf[K]> } & {
-  /** Where the records of the routes are; null when no route changes. */
+  /** The records of the routes; null when no route changes. */
   readonly routeTable: RouteTable | null;
 };
 
-/** What turns one snapshot into the next. From nothing (`base` null) it is the whole. */
+/** The change from one snapshot to the next; with `base` null the whole snapshot. */
 export type SnapshotChange = SnapshotPiece & {
   readonly base: number | null;
   readonly revision: number;
-  /** All of them, in memory that is shared; null when neither they nor their credentials changed. */
+  /** All consumers, in shared memory; null when neither they nor their credentials changed. */
   readonly consumers: RecordTable | null;
   /** Absent when unchanged. */
   readonly settings: Settings | null;

@@ -1,4 +1,4 @@
-// Rules about stream routes and about who listens where: one owner for each port, or several that TLS names keep apart.
+// Rules about stream routes and ports: one owner per port, or several that differ by TLS server names.
 import type { Listener } from "../model/listener.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf, type StreamRoute } from "../model/stream-route.ts";
@@ -43,7 +43,7 @@ function checkFields(route: StreamRoute, { checks }: RuleContext, report: Report
   if (route.proxy_protocol_in && route.proxy_protocol_trusted.length === 0)
     report(
       "proxy_protocol_trusted",
-      "is required with proxy_protocol_in: nobody would be believed",
+      "is required with proxy_protocol_in: list the proxies whose PROXY header the gateway trusts",
     );
   if (route.sni.length > 0 && route.tls_mode === "none")
     report("sni", 'needs tls_mode "passthrough" or "terminate": other traffic has no name');
@@ -110,7 +110,7 @@ function checkPorts(
   }
 }
 
-/** Two stream routes share a port only at the very same address, by passing on TLS for names that differ. */
+/** Two stream routes share a port only on the same address, with TLS passthrough for different names. */
 function clashes(route: StreamRoute, other: StreamRoute, port: number): boolean {
   if (route.protocol !== other.protocol || !portsOf(other).includes(port)) return false;
   const at = (owner: StreamRoute) => ({ address: owner.listen_address, port });
@@ -120,7 +120,7 @@ function clashes(route: StreamRoute, other: StreamRoute, port: number): boolean 
   return !share(route) || !share(other) || route.sni.some((name) => other.sni.includes(name));
 }
 
-/** A TCP stream route may take some names away from an https listener at the very same address; HTTP/3 is UDP. */
+/** A TCP stream route may own some names of an https listener on the same address; HTTP/3 is UDP. */
 function clashesWithListener(route: StreamRoute, listener: Listener, port: number): boolean {
   if (listener.port !== port) return false;
   if (route.protocol === "udp" && !(listener.http3 && listener.protocol === "https")) return false;
@@ -134,18 +134,19 @@ function clashesWithListener(route: StreamRoute, listener: Listener, port: numbe
   return !mayShare;
 }
 
-/** Who share a port must agree on what is known before the name is read; null when they do, or do not share it. */
+/** Owners of a shared port must agree on settings that apply before the server name is known; null when they do, or do not share. */
 function sharingProblem(route: StreamRoute, listener: Listener, port: number): string | null {
   const isShared = listener.port === port && listener.address === route.listen_address;
   if (!isShared || route.protocol !== "tcp") return null;
-  if (listener.http3) return "which must not offer HTTP/3: its names could not be told apart";
+  if (listener.http3)
+    return "which must not offer HTTP/3: the gateway cannot route it by server name";
   if (listener.proxy_protocol === route.proxy_protocol_in) return null;
   return listener.proxy_protocol
     ? "which expects the PROXY protocol: proxy_protocol_in must be true"
     : "which does not expect the PROXY protocol: proxy_protocol_in must be false";
 }
 
-/** Stream routes that did not change themselves may refer to what is gone or speaks another protocol. */
+/** Unchanged stream routes may refer to deleted services, or to services with another protocol. */
 function checkGone({ config, previous, difference }: Candidate, list: ProblemList): void {
   const { services, certificates, stream_routes: changed } = difference;
   if (previous === null) return;

@@ -1,4 +1,4 @@
-// Rules about targets: where they are, what their service makes of that, and that no two are one place; resolves nothing.
+// Rules about targets: valid addresses that fit their service, without duplicates; resolves nothing.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Service } from "../model/service.ts";
 import type { Steps } from "../pace.ts";
@@ -50,7 +50,7 @@ function checkPlace(
   else checkPort(target, service, report);
 }
 
-/** Targets that did not change themselves, of a service that looks names up in another way now. */
+/** Unchanged targets of a service whose name resolution changed. */
 function checkPortsOfServices({ config, previous, difference }: Candidate, list: ProblemList) {
   const changed = difference.services.upserts.filter(({ id, resolve }) => {
     const before = previous?.services.get(id);
@@ -78,5 +78,5 @@ function checkPort(
   } else if (port === null) report("port", "is required");
 }
 
-/** Of what is a name or an address. */
+/** Whether a host is a name and not an address. */
 const isName = (host: string) => !host.includes(":") && !/^[\d.]+$/.test(host);

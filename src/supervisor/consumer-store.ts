@@ -1,4 +1,4 @@
-// Keeps consumers and credentials in memory that all workers read, one version after the other; knows no thread.
+// Writes consumers and credentials to memory that all workers read, one version after the other; knows no thread.
 import type { RecordKey, RecordTable } from "../shared-memory/record-reader.ts";
 import { consumerChange, type ConsumerChange } from "../snapshot/consumer-plans.ts";
 import {
@@ -18,20 +18,20 @@ const MANY = 20_000;
 export class ConsumerStore {
   readonly #records = new RecordStore();
 
-  /** The version that was kept last. */
+  /** The committed version. */
   get table(): RecordTable {
     return this.#records.table;
   }
 
-  /** Writes the consumers of `next` beside those of `previous`, the version that was kept; null when they are the same. */
+  /** Writes the consumers of `next` beside those of `previous`, the committed version; null when they are the same. */
   write(previous: Snapshot | null, next: Snapshot): RecordTable | null {
     if (previous?.consumers === next.consumers) return null;
     return this.change(consumerChange(previous, next));
   }
 
-  /** Writes a change of what was kept; null when there is none. */
+  /** Writes a change of the committed version; null when it is empty. */
   change({ consumers, credentials }: ConsumerChange): RecordTable | null {
-    this.undo();
+    this.rollback();
     const additions = consumers.size + credentials.size;
     if (additions + consumers.removals.length + credentials.removals.length === 0) return null;
     const records = this.#records;
@@ -46,19 +46,19 @@ export class ConsumerStore {
       this.#retire(keyOf.credential(plan.id), plan.id);
       records.add(keysOfCredential(plan), encodeCredential(plan));
     }
-    // What was made on the way would stay in memory until as much again is made, which here may take days.
+    // Bun would collect the temporary objects only after as many again are allocated, which here may take days.
     if (additions >= MANY) Bun.gc(true);
     return records.next;
   }
 
-  /** What was written is what the next change starts from. */
-  keep(): void {
-    this.#records.keep();
+  /** The next change starts from the written version. */
+  commit(): void {
+    this.#records.commit();
   }
 
-  /** Takes back what was written. */
-  undo(): void {
-    this.#records.undo();
+  /** Discards the written version. */
+  rollback(): void {
+    this.#records.rollback();
   }
 
   #retire(key: RecordKey, id: string): void {

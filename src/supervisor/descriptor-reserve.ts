@@ -1,24 +1,24 @@
-// Files kept open for nothing, so that some are left when clients have taken all others; knows no listener.
+// A reserve of open file descriptors, to be released when clients have used up all others; knows no listener.
 import { closeSync, openSync, readdirSync } from "node:fs";
 
-/** What the watch needs of the system. */
+/** What the pressure watch needs of the system. */
 export interface Descriptors {
-  /** Opens something that costs nothing; throws when nothing more can be opened. */
+  /** Opens a file that costs nothing; throws at the limit of open files. */
   open(): number;
   close(descriptor: number): void;
-  /** How many are open; throws like `open`. */
+  /** Number of open descriptors; throws like `open`. */
   count(): number;
 }
 
 export const systemDescriptors: Descriptors = {
   open: () => openSync("/dev/null", "r"),
   close: closeSync,
-  // One of them is the folder that is being read.
+  // One of them is the directory being read.
   count: () => readdirSync("/proc/self/fd").length - 1,
 };
 
 const [FEWEST, MOST] = [8, 32] as const;
-/** Part of the limit below which there are enough again. */
+/** Fraction of the limit below which the shortage is over. */
 const ENOUGH = 0.8;
 
 /** Holds a few descriptors until `release`. */
@@ -39,7 +39,7 @@ export class DescriptorReserve {
     return this.#held.length > 0;
   }
 
-  /** Opens what is missing of the reserve; false, and nothing is held, when that is not possible. */
+  /** Fills the reserve; false, and the reserve is empty, when that is not possible. */
   take(): boolean {
     try {
       while (this.#held.length < this.size) this.#held.push(this.#system.open());
@@ -50,15 +50,15 @@ export class DescriptorReserve {
     }
   }
 
-  /** Others may open as many. */
+  /** Frees the reserve for other files and sockets. */
   release(): void {
     for (const descriptor of this.#held) this.#system.close(descriptor);
     this.#held = [];
   }
 
   /**
-   * Whether hardly any is left. The system gives the lowest number that is free, so that one number tells enough: counting
-   * takes milliseconds when there are thousands.
+   * Whether the limit is almost reached. The system returns the lowest free number (POSIX), so that one open is enough:
+   * counting thousands takes milliseconds.
    */
   isShort(): boolean {
     try {
@@ -70,7 +70,7 @@ export class DescriptorReserve {
     }
   }
 
-  /** Whether there are many again. */
+  /** Whether the shortage is over. */
   isEnough(): boolean {
     try {
       return this.#system.count() < this.limit * ENOUGH - this.size;

@@ -1,8 +1,8 @@
-// What the machine and the control group of this process allow it; reads, decides nothing.
+// Limits that the machine and the cgroup set for this process; reads, decides nothing.
 import { openSync, readFileSync, readSync } from "node:fs";
 import { totalmem } from "node:os";
 
-/** Reads a text file; null where there is none. */
+/** Reads a text file; null when it does not exist. */
 export type ReadText = (path: string) => string | null;
 
 export function readText(path: string): string | null {
@@ -13,18 +13,18 @@ export function readText(path: string): string | null {
   }
 }
 
-/** Files and sockets that the process may have open; null where the system does not tell. */
+/** Files and sockets that the process may have open; null where the system does not report it. */
 export function descriptorLimit(read: ReadText = readText): number | null {
   const [, limit] = /^Max open files\s+(\d+)/m.exec(read("/proc/self/limits") ?? "") ?? [];
   return limit === undefined ? null : Number(limit);
 }
 
-/** Bytes of memory that the process may have: those of the machine, or fewer where a control group says so. */
+/** Bytes of memory that the process may use: those of the machine, or the lower limit of a cgroup. */
 export function allowedMemory(read: ReadText = readText, machine = totalmem()): number {
   return Math.min(machine, ...groupFiles(read).map((path) => bytesOf(read(path))));
 }
 
-/** Bytes of memory that the process has in use; opens its file once, because there may be nothing left to open it with later. */
+/** Bytes of resident memory; opens the file once, because no descriptor may be free later. */
 export function residentMemory(): () => number {
   let descriptor: number;
   try {
@@ -40,7 +40,7 @@ export function residentMemory(): () => number {
   };
 }
 
-/** A group is held by the limits of those that it is in as well. */
+/** The limits of all parent cgroups apply as well. */
 function groupFiles(read: ReadText): readonly string[] {
   const files: string[] = [];
   for (const line of (read("/proc/self/cgroup") ?? "").split("\n")) {
@@ -57,7 +57,7 @@ function groupFiles(read: ReadText): readonly string[] {
   return files;
 }
 
-/** `max`, or nothing: any number. */
+/** `max`, or an empty file: no limit. */
 function bytesOf(text: string | null): number {
   const bytes = Number.parseInt(text ?? "", 10);
   return Number.isNaN(bytes) || bytes <= 0 ? Number.POSITIVE_INFINITY : bytes;

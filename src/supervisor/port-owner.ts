@@ -1,4 +1,4 @@
-// Tells which program listens on a TCP or UDP port, as far as Linux lets this process see; knows nothing of listeners.
+// Finds the program that listens on a TCP or UDP port, as far as Linux lets this process see; knows nothing of listeners.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export interface PortOwner {
@@ -7,7 +7,7 @@ export interface PortOwner {
   readonly name: string;
 }
 
-/** Null when it cannot be told: another system, or another user's program. */
+/** Null when it is unknown: not Linux, or a program of another user. */
 export function ownerOfPort(port: number, transport: "tcp" | "udp"): PortOwner | null {
   const tables = [`/proc/net/${transport}`, `/proc/net/${transport}6`];
   const inodes = new Set(tables.flatMap((table) => inodesIn(table, port, OPEN[transport])));

@@ -1,4 +1,4 @@
-// Asks the system whether the ports of new listeners are free, before workers bind them; knows nothing of HTTP.
+// Checks that the ports of new listeners are free before workers bind them; knows nothing of HTTP.
 import type { Issue } from "../model/error.ts";
 import { type ListenAddress, overlaps } from "../snapshot/address-overlap.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
@@ -11,8 +11,8 @@ const REASONS: Readonly<Record<string, readonly [reason: string, status: 400 | 4
 };
 
 /**
- * Binds each port once that `next` listens on and `previous` does not. Workers share ports, and the system lets two
- * programs of one user share one as well: without this probe each would get half of the connections.
+ * Binds once each port that `next` listens on and `previous` does not. Workers share ports (SO_REUSEPORT), and the system lets
+ * two programs of one user share one as well: without this probe each would get half of the connections.
  */
 export async function probeNewPorts(
   previous: Snapshot | null,
@@ -21,7 +21,7 @@ export async function probeNewPorts(
   const bound = previous === null ? [] : portsIn(previous);
   const issues: Issue[] = [];
   for (const wanted of portsIn(next)) {
-    // Our own workers hold the port: it could not be bound, and nobody else can have it.
+    // Our own workers hold the port: binding would fail, and no other program can have it.
     if (bound.some((own) => own.transport === wanted.transport && overlaps(own, wanted))) continue;
     const issue = await probe(wanted);
     if (issue !== null) issues.push(issue);
@@ -65,7 +65,7 @@ async function probe({ owner, address, port, transport }: WantedPort): Promise<I
     const { code, message } = error as { readonly code?: string; readonly message: string };
     const [reason, status] = REASONS[code ?? ""] ?? [message, 400 as const];
     const holder = code === "EADDRINUSE" ? ownerOfPort(port, transport) : null;
-    // A port of a route that was just deleted stays with its last sessions for some seconds: the workers take it over.
+    // The last sessions of a deleted route hold its port for some seconds: the workers take it over.
     if (transport === "udp" && holder?.pid === process.pid) return null;
     const by = holder === null ? "" : ` by ${holder.name}`;
     const what = transport === "udp" ? `UDP port ${port}` : `port ${port}`;

@@ -1,26 +1,26 @@
-// Leads new connections at ports that two processes of a gateway share to one of them, on Linux; knows nothing of what is served there.
+// Steers new connections to one of two gateway processes that share a port, on Linux; knows nothing of what is served there.
 import { FFIType, ptr } from "bun:ffi";
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { openLibc } from "./libc.ts";
 
 /**
- * The system hands each new connection at a shared port to one of the sockets that listen there, and resets what still waits at a
- * socket when that is closed. A socket filter chooses the sockets of the other process instead, so that nothing waits at ours. It
- * needs no privilege. Where it is not to be had, everything goes on as the system does it by itself.
+ * The system hands each new connection at a shared port (SO_REUSEPORT) to one of the listening sockets, and resets the backlog of
+ * a socket when that is closed. A socket filter (classic BPF) chooses the sockets of the other process instead, so that the
+ * backlog of ours stays empty. It needs no privilege. Without it the system distributes connections itself.
  */
 export interface Steering {
-  /** Whether no other process listens at our ports. */
+  /** Whether no other process listens on our ports. */
   isAlone(): boolean;
-  /** New connections go to our sockets, whoever else begins to listen there. Whether that can be relied on, as below. */
+  /** New connections go to our sockets, also when another process starts to listen. Returns whether that holds, as below. */
   keep(): boolean;
-  /** New connections go to the sockets that were bound after ours, all of them in turn. */
+  /** New connections go to the sockets that were bound after ours, at random. */
   away(): boolean;
   /**
-   * The same, to the first of them: while ours are closed one by one the others move up, and only that place always holds one
-   * that stays. To be called after one of the others, at whose sockets it is done.
+   * The same, to the first of them: while ours are closed one by one the others move up, and only that index always has a socket
+   * that stays. Call it after one of the others: it uses the sockets that they found.
    */
   toOne(): boolean;
-  /** Lets the system choose again, at all ports of this process. */
+  /** Removes the filter from all ports of this process. */
   forget(): void;
 }
 
@@ -34,12 +34,12 @@ const MODULO = 0x94;
 const ADD = 0x04;
 const RETURN_CONSTANT = 0x06;
 const RETURN_ACCUMULATOR = 0x16;
-/** Where a load finds a random number. */
+/** SKF_AD_OFF + SKF_AD_RANDOM: a load from here gives a random number. */
 const RANDOM = 0xfffff000 + 56;
 
 type Instruction = readonly [code: number, value: number];
 
-/** Null where it is not to be had. */
+/** Null where setsockopt cannot be called. */
 export function createSteering(): Steering | null {
   const setOption = loadSetOption();
   if (setOption === null) return null;
@@ -51,9 +51,9 @@ export function createSteering(): Steering | null {
     known = ports;
     const done = ports.map((port) => {
       const program = assemble(choose(port));
-      // Sockets that cannot share their port take no filter and need none.
-      const isTaken = setOption(port.descriptors[0], SO_ATTACH_REUSEPORT_CBPF, program.header);
-      return isTaken || port.others === 0;
+      // Sockets without SO_REUSEPORT reject the filter and need none.
+      const isAttached = setOption(port.descriptors[0], SO_ATTACH_REUSEPORT_CBPF, program.header);
+      return isAttached || port.others === 0;
     });
     return ports.length > 0 && done.every((isDone) => isDone);
   };
@@ -68,7 +68,7 @@ export function createSteering(): Steering | null {
     away: () =>
       attach(({ descriptors, others }) => [
         [LOAD_WORD, RANDOM],
-        // There is nobody at ports that are not shared; nothing can be divided by 0.
+        // Ports that are not shared have no others; a division by 0 is not allowed.
         [MODULO, Math.max(others, 1)],
         [ADD, descriptors.length],
         [RETURN_ACCUMULATOR, 0],
@@ -93,7 +93,7 @@ function loadSetOption(): SetOption | null {
     libc.setsockopt(descriptor, SOL_SOCKET, option, ptr(value), value.length) === 0;
 }
 
-/** As the system takes it: a number of instructions, and where they are. */
+/** `struct sock_fprog`: the number of instructions and their address. */
 function assemble(instructions: readonly Instruction[]) {
   const body = new Uint8Array(instructions.length * 8);
   const view = new DataView(body.buffer);
@@ -105,18 +105,18 @@ function assemble(instructions: readonly Instruction[]) {
   const head = new DataView(header.buffer);
   head.setUint16(0, instructions.length, true);
   head.setBigUint64(8, BigInt(ptr(body)), true);
-  // The instructions must be there for as long as somebody has their address.
+  // A reference to the instructions, because the header has only their address.
   return { header, body };
 }
 
 interface SharedPort {
-  /** Of our own sockets that listen there. */
+  /** Our own listening sockets. */
   readonly descriptors: readonly [number, ...number[]];
-  /** How many sockets of other processes listen there. */
+  /** Number of listening sockets of other processes. */
   readonly others: number;
 }
 
-/** The TCP ports at which this process listens. */
+/** The TCP ports on which this process listens. */
 function sharedPorts(): readonly SharedPort[] {
   let before = "";
   for (let reads = 0; reads < MOST_READS; reads++) {
@@ -128,14 +128,14 @@ function sharedPorts(): readonly SharedPort[] {
   return [];
 }
 
-/** Most often that the tables are read to be read twice alike: others change them while they are read. */
+/** Attempts to read the same tables twice in a row: they change while they are read. */
 const MOST_READS = 20;
 
 function readPorts(): SharedPort[] {
   const listening = [...listeningSockets("tcp"), ...listeningSockets("tcp6")];
   const own = descriptorsOf(new Set(listening.map(({ inode }) => inode)));
-  const places = Map.groupBy(listening, ({ place }) => place);
-  return [...places.values()].flatMap((sockets) => {
+  const endpoints = Map.groupBy(listening, ({ endpoint }) => endpoint);
+  return [...endpoints.values()].flatMap((sockets) => {
     const [first, ...rest] = sockets.flatMap(({ inode }) => own.get(inode) ?? []);
     if (first === undefined) return [];
     return { descriptors: [first, ...rest] as const, others: sockets.length - rest.length - 1 };
@@ -145,13 +145,13 @@ function readPorts(): SharedPort[] {
 interface ListeningSocket {
   readonly inode: string;
   /** Address and port. */
-  readonly place: string;
+  readonly endpoint: string;
 }
 
 const LISTENING = "0A";
 const CHUNK_BYTES = 65_536;
 
-/** The system names sockets that listen before all others, of which there may be very many. */
+/** The table lists listening sockets first; the others, of which there may be very many, are not read. */
 function listeningSockets(table: "tcp" | "tcp6"): ListeningSocket[] {
   const file = openTable(table);
   if (file === null) return [];
@@ -166,10 +166,10 @@ function listeningSockets(table: "tcp" | "tcp6"): ListeningSocket[] {
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const fields = line.trim().split(/\s+/);
-        const [number = "", place = "", , state] = fields;
+        const [number = "", endpoint = "", , state] = fields;
         if (!number.endsWith(":")) continue;
         if (state !== LISTENING) return found;
-        found.push({ place: `${table} ${place}`, inode: fields[9] ?? "" });
+        found.push({ endpoint: `${table} ${endpoint}`, inode: fields[9] ?? "" });
       }
     }
   } finally {
@@ -185,7 +185,7 @@ function openTable(table: string): number | null {
   }
 }
 
-/** Of those among our own descriptors that are one of the sockets. */
+/** Our own descriptors of these sockets, by inode. */
 function descriptorsOf(inodes: ReadonlySet<string>): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const name of readdirSync("/proc/self/fd")) {

@@ -1,11 +1,11 @@
-// Looks a few times a second whether the process runs out of memory or of files, and has the workers take nothing more meanwhile; knows no request.
+// Checks four times a second whether memory or file descriptors run out, and makes the workers shed load meanwhile; knows no request.
 import type { Log } from "../log.ts";
 import { type PressureKind, pressures, type WorkerBoard } from "../shared-memory/worker-board.ts";
 import { DescriptorReserve } from "./descriptor-reserve.ts";
 import { allowedMemory, descriptorLimit, residentMemory } from "./host-limits.ts";
 
-/** The process has begun to be short of something, or has enough again. */
-export interface PressureHappening {
+/** A shortage of memory or descriptors began or is over. */
+export interface PressureEvent {
   readonly what: PressureKind;
   readonly state: "begun" | "over";
   /** Bytes, or descriptors. */
@@ -15,34 +15,34 @@ export interface PressureHappening {
 export interface PressureWatchOptions {
   readonly board: WorkerBoard;
   readonly log: Log;
-  /** `max_memory_bytes` as it is now; 0: a part of what is allowed. */
+  /** The current `max_memory_bytes`; 0: a fraction of the allowed memory. */
   readonly maxMemoryBytes: () => number;
-  readonly happened: (happening: PressureHappening) => void;
+  readonly onEvent: (event: PressureEvent) => void;
   /** Bytes of memory in use. Default: the resident memory of this process. */
   readonly memoryInUse?: () => number;
-  /** Default: what the machine and the control group allow. */
+  /** Default: what the machine and the cgroup allow. */
   readonly memoryAllowed?: number;
-  /** Null: descriptors are not watched. Default: a reserve of the system's. */
+  /** Null: descriptors are not watched. Default: a reserve of system descriptors. */
   readonly reserve?: DescriptorReserve | null;
   readonly now?: () => number;
   readonly collectGarbage?: () => void;
 }
 
 const WATCH_MS = 250;
-/** Part of what is allowed from which on nothing new is taken. */
+/** Fraction of the allowed memory from which the gateway refuses new requests. */
 const DEFAULT_MARK = 0.8;
-/** Part of the mark below which things are well again: without a gap it would go on and off with each request. */
-const WELL = 0.9;
-/** With nothing in flight: garbage was collected meanwhile, and what is left is not given back. */
+/** Fraction of the mark below which the shortage is over: without hysteresis it would toggle with each request. */
+const RECOVERED = 0.9;
+/** Without requests in flight: garbage was collected meanwhile, and the rest of the memory is not freed. */
 const IN_VAIN_MS = 6000;
-/** Of what is needed at rest; and of what is allowed, where no mark may be above. */
+/** Factor above the memory in use without traffic, and the highest mark as a fraction of the allowed memory. */
 const HEADROOM = 1.25;
 const HIGHEST_MARK = 0.95;
-/** Workers look at the board every 250 ms, and what they close then must be closed before others may open files. */
+/** Workers check the board every 250 ms, and must close their connections before other parts may open files. */
 const PAUSED_MS = 600;
-/** Not to accept and refuse in turn several times a second. */
+/** Shortest time without accepting: the gateway must not toggle several times a second. */
 const SHORTEST_MS = 1000;
-/** The log says the same thing once in this time. */
+/** The same line is logged at most once in this time. */
 const QUIET_MS = 60_000;
 const LOW_LIMIT = 1024;
 
@@ -50,7 +50,7 @@ interface Shortage {
   isLasting: boolean;
   since: number;
   loggedAt: number;
-  /** How often it began since it was last logged. */
+  /** How often it began since the last log line. */
   unlogged: number;
 }
 
@@ -72,9 +72,9 @@ export class PressureWatch {
     descriptors: noShortage(),
   };
   #timer: Timer | null = null;
-  /** Since when memory is short with nothing in flight. */
-  #quietSince: number | null = null;
-  /** What the gateway was found to need without any request, for the mark that was set then. */
+  /** Since when memory is short without requests in flight. */
+  #idleSince: number | null = null;
+  /** Memory that the gateway needs without requests, measured under this mark. */
   #needed = { bytes: 0, mark: 0 };
 
   constructor(options: PressureWatchOptions) {
@@ -85,7 +85,7 @@ export class PressureWatch {
     this.#reserve = options.reserve === undefined ? systemReserve() : options.reserve;
   }
 
-  /** Bytes from which on nothing new is taken. */
+  /** Bytes from which the gateway refuses new requests. */
   get memoryMark(): number {
     const mark = this.#options.maxMemoryBytes() || Math.floor(this.#allowed * DEFAULT_MARK);
     if (this.#needed.mark !== mark) this.#needed = { bytes: 0, mark };
@@ -108,7 +108,7 @@ export class PressureWatch {
     this.#reserve?.release();
   }
 
-  /** Looks once. */
+  /** Checks once. */
   tick(): void {
     this.#watchMemory();
     if (this.#reserve !== null) this.#watchDescriptors(this.#reserve);
@@ -120,23 +120,23 @@ export class PressureWatch {
     if (!isLasting && inUse >= mark) {
       this.#begin("memory", mark, { bytes: inUse });
       (this.#options.collectGarbage ?? (() => Bun.gc(true)))();
-    } else if (isLasting && (inUse < mark * WELL || this.#isInVain(inUse, mark)))
+    } else if (isLasting && (inUse < mark * RECOVERED || this.#isInVain(inUse, mark)))
       this.#end("memory", this.memoryMark);
-    if (!this.#shortages.memory.isLasting) this.#quietSince = null;
+    if (!this.#shortages.memory.isLasting) this.#idleSince = null;
   }
 
-  /** Whether nothing has been in flight for a while, so that refusing more would give nothing back: the mark is raised. */
+  /** Whether no request has been in flight for a while, so that shedding load frees no memory: raises the mark. */
   #isInVain(inUse: number, mark: number): boolean {
     const { board, log } = this.#options;
-    if (board.sum("active_requests") > 0) this.#quietSince = null;
-    else this.#quietSince ??= this.#now();
-    if (this.#quietSince === null || this.#now() - this.#quietSince < IN_VAIN_MS) return false;
-    this.#quietSince = this.#now();
+    if (board.sum("active_requests") > 0) this.#idleSince = null;
+    else this.#idleSince ??= this.#now();
+    if (this.#idleSince === null || this.#now() - this.#idleSince < IN_VAIN_MS) return false;
+    this.#idleSince = this.#now();
     this.#needed = { ...this.#needed, bytes: inUse };
     const raised = this.memoryMark;
     if (raised <= inUse) return false;
     if (raised > mark)
-      log.warn("the gateway needs this memory with nothing in flight: the mark is raised", {
+      log.warn("the gateway needs this memory without requests in flight: the mark is raised", {
         ...{ bytes: inUse, mark, raised },
       });
     return true;
@@ -150,7 +150,7 @@ export class PressureWatch {
     }
     const lasted = this.#now() - since;
     if (lasted >= PAUSED_MS && reserve.isHeld) {
-      // The workers accept no more: what is free from here on is for the management API and for files.
+      // The workers have stopped accepting: descriptors freed from here on are for the management API and for files.
       reserve.release();
       return;
     }
@@ -159,7 +159,7 @@ export class PressureWatch {
   }
 
   #begin(what: PressureKind, limit: number, fields: object): void {
-    const { board, log, happened } = this.#options;
+    const { board, log, onEvent } = this.#options;
     const shortage = this.#shortages[what];
     board.pressure |= pressures[what];
     shortage.isLasting = true;
@@ -170,27 +170,27 @@ export class PressureWatch {
       shortage.loggedAt = shortage.since;
       shortage.unlogged = 0;
     }
-    happened({ what, state: "begun", limit });
+    onEvent({ what, state: "begun", limit });
   }
 
   #end(what: PressureKind, limit: number): void {
-    const { board, log, happened } = this.#options;
+    const { board, log, onEvent } = this.#options;
     const shortage = this.#shortages[what];
     board.pressure &= ~pressures[what];
     shortage.isLasting = false;
     if (shortage.unlogged === 0) log.info(words[what].over, { limit });
-    happened({ what, state: "over", limit });
+    onEvent({ what, state: "over", limit });
   }
 }
 
 const words = {
   memory: {
-    begun: "memory is short: new requests are answered with 503",
-    over: "there is enough memory again",
+    begun: "memory is short: the gateway responds to new requests with 503",
+    over: "memory is sufficient again: the gateway serves new requests",
   },
   descriptors: {
-    begun: "too many files and sockets are open: no new connections are accepted",
-    over: "connections are accepted again",
+    begun: "too many files and sockets are open: the gateway accepts no new connections",
+    over: "the gateway accepts connections again",
   },
 } as const;
 

@@ -1,29 +1,28 @@
-// Gives pages of the program back that only its start needed, on Linux; knows nothing of what the program does.
+// Returns the pages of program code that only the start needed to the system, on Linux; knows nothing of what the program does.
 import { FFIType } from "bun:ffi";
 import { readFileSync, readlinkSync } from "node:fs";
 import { openLibc } from "./libc.ts";
 
-/** When the start and what follows it at once are over. */
+/** By then the start is over. */
 const AFTER_MS = 1_000;
 
 const MADV_DONTNEED = 4;
 
-/** A mapping of code in a file, as proc_pid_smaps(5) begins its entry. */
+/** First line of an executable file mapping in proc_pid_smaps(5). */
 const CODE = /^([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ \d+ +(.+)$/;
-/** Pages of it that are no longer those of the file: a debugger has written there. */
+/** Private pages, which the file cannot restore: a debugger has written to them. */
 const CHANGED = /^Anonymous: +([1-9]\d*) kB$/m;
 const BEGINS = /^(?=[0-9a-f]+-[0-9a-f]+ )/m;
 
-/** Does so a moment from now; the process may end before. */
+/** Does not delay the end of the process. */
 export function giveBackProgramLater(): void {
   setTimeout(giveBackProgram, AFTER_MS).unref();
 }
 
 /**
- * Half of what a gateway without traffic has resident is code of the program that ran once, at its start: 20 to 30 MB. The
- * system would keep it until memory is short, and count it as the gateway's all the time. What is needed again comes back
- * from the file, which the system still has in its cache: a few milliseconds in all. Returns the bytes of the mapping;
- * 0: nothing was done, which is no failure.
+ * Half of the resident memory of a gateway without traffic is code that ran once, at the start: 20 to 30 MB. The system would
+ * hold it until memory is short, and count it as the gateway's. Pages that are needed again are read from the page cache: a few
+ * milliseconds in all. Returns the bytes of the mapping; 0: nothing was done, which is no failure.
  */
 export function giveBackProgram(): number {
   try {
@@ -34,12 +33,12 @@ export function giveBackProgram(): number {
     const { start, bytes } = found;
     return libc?.madvise(start, bytes, MADV_DONTNEED) === 0 ? Number(bytes) : 0;
   } catch {
-    // No /proc, or another form of it.
+    // No /proc, or an unknown format.
     return 0;
   }
 }
 
-/** Where the code of the executable is; null: it was not found, or is not that of the file. */
+/** The mapping of the executable's code; null: not found, or modified in memory. */
 function codeOfProgram(): { readonly start: bigint; readonly bytes: bigint } | null {
   if (process.platform !== "linux") return null;
   const program = readlinkSync("/proc/self/exe");

@@ -1,42 +1,42 @@
-// Keeps records in memory that all workers read, one version after the other; knows no record and no thread.
+// Writes records to memory that all workers read, one version after the other; knows no record and no thread.
 import type { RecordKey, RecordTable } from "../shared-memory/record-reader.ts";
 import { RecordWriter } from "../shared-memory/record-writer.ts";
 
 /** How much is about to be written. */
 export interface Writing {
   readonly additions: number;
-  /** Bytes of one record, about. */
+  /** Approximate bytes of one record. */
   readonly bytes?: number;
 }
 
-/** A written version is either kept or undone before the next one is written. */
+/** A written version is committed or rolled back before the next one is written. */
 export class RecordStore {
   readonly #writer = new RecordWriter();
   #isWritten = false;
 
-  /** The version that was kept last. */
+  /** The committed version. */
   get table(): RecordTable {
     return this.#writer.table;
   }
 
-  /** The version in the making. */
+  /** The version being written. */
   get next(): RecordTable {
     return this.#writer.next;
   }
 
-  /** Begins a version beside the one that was kept; what was written and not kept is undone. */
+  /** Begins a version beside the committed one; rolls back a version that was not committed. */
   begin({ additions, bytes }: Writing): void {
-    this.undo();
+    this.rollback();
     this.#writer.begin(additions, bytes);
     this.#isWritten = true;
   }
 
-  /** Adds a record and returns where it is. */
+  /** Adds a record and returns its position. */
   add(keys: readonly RecordKey[], text: string): number {
     return this.#writer.add(keys, text);
   }
 
-  /** Takes out the record under the key of which `matches` says that it is the one, if it is there. */
+  /** Removes the record under the key that `matches` accepts, if there is one. */
   retire(key: RecordKey, matches: (text: string) => boolean): void {
     const writer = this.#writer;
     const { reader, table } = writer;
@@ -45,22 +45,22 @@ export class RecordStore {
     if (old !== 0) writer.retire(old);
   }
 
-  /** Where all records of the version are that was kept last, in the order in which they were added. */
+  /** Positions of all records of the committed version, in the order in which they were added. */
   positions(): number[] {
     return [...this.#writer.positions()];
   }
 
-  /** What was written is what the next change starts from. */
-  keep(): void {
+  /** The next change starts from the written version. */
+  commit(): void {
     if (!this.#isWritten) return;
     this.#isWritten = false;
-    this.#writer.keep();
+    this.#writer.commit();
   }
 
-  /** Takes back what was written. */
-  undo(): void {
+  /** Discards the written version. */
+  rollback(): void {
     if (!this.#isWritten) return;
     this.#isWritten = false;
-    this.#writer.undo();
+    this.#writer.rollback();
   }
 }

@@ -1,4 +1,4 @@
-// Brings a version to all workers in two steps, prepare and activate, or not at all; knows no database and no meaning of a version.
+// Rolls a version out to all workers in two steps, prepare and activate, or to none; knows no database and no content of a version.
 import { ApiError, type Issue } from "../model/error.ts";
 import { diff, diffRoutes } from "../snapshot/diff.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
@@ -23,7 +23,7 @@ class PoolRollout implements Rollout {
   async prepare(next: Snapshot): Promise<readonly Issue[]> {
     const taken = await probeNewPorts(this.#pool.active, next);
     if (taken.length > 0) return taken;
-    // A slot without a thread starts with the active version, whichever that is by then.
+    // A slot without a thread starts with the version that is active by then.
     const slots = this.#pool.slots.filter((slot) => slot.isLive);
     if (slots.length === 0)
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
@@ -40,7 +40,7 @@ class PoolRollout implements Rollout {
     );
     if (failure === -1 && issues.length === 0) return [];
     await this.discard(next.revision);
-    // Workers mostly refuse for the same reason: one list is enough.
+    // Workers mostly reject a version for the same reason: one list is enough.
     if (issues[0] !== undefined) return issues[0];
     throw prepareError(slots[failure], answers[failure], next.revision);
   }
@@ -49,8 +49,8 @@ class PoolRollout implements Rollout {
     const next = this.#next;
     if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
     this.#pool.active = next;
-    this.#pool.consumers.keep();
-    this.#pool.routes.keep();
+    this.#pool.consumers.commit();
+    this.#pool.routes.commit();
     this.#next = null;
     const served = await Promise.all(
       this.#pool.slots.map((slot) => this.#activateSlot(slot, revision)),
@@ -61,8 +61,8 @@ class PoolRollout implements Rollout {
 
   discard(revision: number): Promise<void> {
     this.#next = null;
-    this.#pool.consumers.undo();
-    this.#pool.routes.undo();
+    this.#pool.consumers.rollback();
+    this.#pool.routes.rollback();
     for (const slot of this.#pool.slots) slot.discard(revision);
     return Promise.resolve();
   }
@@ -89,7 +89,7 @@ class PoolRollout implements Rollout {
   }
 }
 
-/** With thousands of certificates a worker needs a tenth of a second, in which it serves nobody: the others go on meanwhile. */
+/** With thousands of certificates a worker needs 100 ms, in which it serves no request: one after the other, the others go on. */
 async function prepareAll(
   slots: readonly WorkerSlot[],
   change: SnapshotChange,

@@ -1,4 +1,4 @@
-// Keeps routes in memory that all workers read: what a worker indexes is where they are; knows no thread.
+// Writes routes to memory that all workers read, who index only their positions; knows no thread.
 import type { Defaults } from "../model/compact.ts";
 import { defaultsOf } from "../model/decode.ts";
 import { type Route, routeInput } from "../model/route.ts";
@@ -7,28 +7,28 @@ import { encodeRoute, isRecordOf, routeKey, type RouteTable } from "../snapshot/
 import type { CollectionChange, StoredRoutes } from "../snapshot/snapshot.ts";
 import { RecordStore } from "./record-store.ts";
 
-/** Bytes of the record of a usual route. */
-const USUAL_BYTES = 320;
+/** Bytes of the record of a typical route. */
+const TYPICAL_BYTES = 320;
 
 export class RouteStore {
   readonly #records = new RecordStore();
   readonly #defaults: Defaults = defaultsOf(routeInput);
 
-  /** All routes of the version that was kept last. */
+  /** All routes of the committed version. */
   whole(): StoredRoutes {
     const table = { records: this.#records.table, defaults: this.#defaults };
     return { table, upserts: this.#records.positions(), removals: [] };
   }
 
-  /** Writes what differs from the version that was kept last, in slices. */
+  /** Writes the difference to the committed version, in slices. */
   async write(
     { upserts, removals }: CollectionChange<Route>,
     pace = new Pace(),
   ): Promise<StoredRoutes> {
     const records = this.#records;
-    records.undo();
+    records.rollback();
     if (upserts.length + removals.length === 0) return { table: null, upserts: [], removals: [] };
-    records.begin({ additions: upserts.length, bytes: USUAL_BYTES });
+    records.begin({ additions: upserts.length, bytes: TYPICAL_BYTES });
     for (const id of removals) {
       this.#retire(id);
       if (pace.isDue()) await pace.rest();
@@ -43,14 +43,14 @@ export class RouteStore {
     return { table, upserts: positions, removals };
   }
 
-  /** What was written is what the next change starts from. */
-  keep(): void {
-    this.#records.keep();
+  /** The next change starts from the written version. */
+  commit(): void {
+    this.#records.commit();
   }
 
-  /** Takes back what was written. */
-  undo(): void {
-    this.#records.undo();
+  /** Discards the written version. */
+  rollback(): void {
+    this.#records.rollback();
   }
 
   #retire(id: string): void {

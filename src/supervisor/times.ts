@@ -1,4 +1,4 @@
-// How long the supervisor waits for what; knows nothing of why.
+// Timeouts of the supervisor; knows nothing of their use.
 
 /** All in milliseconds. */
 export interface SupervisorTimes {
@@ -10,12 +10,12 @@ export interface SupervisorTimes {
   readonly activateMs: number;
   /** For a worker that was replaced during `activate` to listen. */
   readonly replaceMs: number;
-  /** A ready worker that is silent for longer is taken for stuck. */
+  /** The supervisor replaces a ready worker without a heartbeat for longer. */
   readonly silentMs: number;
-  /** First and longest pause before a worker that ended is started again. */
+  /** First and longest pause before a stopped worker restarts. */
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
-  /** A worker that served for this long starts again after the first pause. */
+  /** A worker that served for this long restarts after the first pause. */
   readonly healthyMs: number;
 }
 

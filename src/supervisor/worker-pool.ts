@@ -1,4 +1,4 @@
-// All data-plane workers together: started, watched, drained; knows nothing of how versions are decided.
+// Starts, watches and drains all data-plane workers; knows nothing of how versions are decided.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
@@ -17,15 +17,15 @@ import type { Snapshot } from "../snapshot/snapshot.ts";
 import { ConsumerStore } from "./consumer-store.ts";
 import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
-import { type WorkerHappening, WorkerSlot } from "./worker-slot.ts";
+import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
-  /** Entry file of a worker; the caller forms it, because only there it is right in a compiled executable. */
+  /** Entry file of a worker; from the caller, because only main.ts resolves it in a compiled executable. */
   readonly url: URL;
   readonly workers: number;
   /** Names this gateway in CDN-Loop. */
   readonly instanceId: string;
-  /** Signs the cookies that keep clients on a target. */
+  /** Signs the cookies of sticky sessions. */
   readonly stickyKey: string;
   /** Keys of plugin instances are derived from it; default: the empty text. */
   readonly pluginKey?: string;
@@ -35,22 +35,22 @@ export interface WorkerPoolOptions {
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
-  /** Numbers of plugins. Default: a small table. */
+  /** Counters of plugins. Default: a small table. */
   readonly counters?: CounterTable;
-  /** Credentials were used. Default: nobody wants to know. */
-  readonly used?: (credentialIds: readonly string[]) => void;
-  /** A client has asked for a name that a certificate could be ordered for. Default: nobody wants to know. */
-  readonly wanted?: (name: string) => void;
-  /** What workers count of the traffic. Default: counts that nobody reads. */
+  /** Clients used these credentials. Default: ignored. */
+  readonly onCredentialsUsed?: (credentialIds: readonly string[]) => void;
+  /** A client sent a server name without a certificate that could be requested on demand. Default: ignored. */
+  readonly onUnknownName?: (name: string) => void;
+  /** Traffic metrics of the workers. Default: of its own. */
   readonly traffic?: TrafficMetrics;
-  /** The same by target. */
+  /** The same per target. */
   readonly targetTraffic?: TrafficMetrics;
-  /** Where workers write requests down at first. Default: nowhere. */
+  /** Ring to which workers first write completed requests. Default: none. */
   readonly requests?: RequestRing | null;
-  /** Something happened to a worker. Default: nobody wants to know. */
-  readonly happened?: (happening: WorkerHappening) => void;
+  /** A worker started, became ready or died. Default: ignored. */
+  readonly onWorkerEvent?: (event: WorkerLifecycleEvent) => void;
   readonly log: Log;
-  /** What the workers serve first. */
+  /** The first version that the workers serve. */
   readonly snapshot: Snapshot;
   readonly times?: Partial<SupervisorTimes>;
 }
@@ -58,7 +58,7 @@ export interface WorkerPoolOptions {
 export class WorkerPool {
   readonly slots: readonly WorkerSlot[];
   readonly times: SupervisorTimes;
-  /** Those of the active version, and of the one that is being prepared. */
+  /** Those of the active version and of the one being prepared. */
   readonly consumers = new ConsumerStore();
   readonly routes = new RouteStore();
   readonly #watch: Timer;
@@ -72,7 +72,7 @@ export class WorkerPool {
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
     this.consumers.write(null, options.snapshot);
-    this.consumers.keep();
+    this.consumers.commit();
     this.#requests = options.requests ?? null;
     const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
     const targetTraffic =
@@ -91,9 +91,9 @@ export class WorkerPool {
           counters,
           pluginKey: options.pluginKey ?? "",
           logDirectories: options.logDirectories ?? null,
-          used: options.used ?? (() => {}),
-          wanted: options.wanted ?? (() => {}),
-          happened: options.happened ?? (() => {}),
+          onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),
+          onUnknownName: options.onUnknownName ?? (() => {}),
+          onWorkerEvent: options.onWorkerEvent ?? (() => {}),
           times: this.times,
           active: () => this.#active,
           consumers: this.consumers,
@@ -106,7 +106,7 @@ export class WorkerPool {
     this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
   }
 
-  /** The version that every worker serves, or is started with. */
+  /** The version that every worker serves or starts with. */
   get active(): Snapshot {
     return this.#active;
   }
@@ -115,7 +115,7 @@ export class WorkerPool {
     this.#active = snapshot;
   }
 
-  /** Of each worker: whether it serves the active version, and how often it was started again. */
+  /** Of each worker: whether it serves the active version, and the number of its restarts. */
   states(): { readonly isReady: boolean; readonly restarts: number }[] {
     return this.slots.map(({ servedRevision, restarts }) => ({
       isReady: servedRevision === this.#active.revision,
@@ -123,7 +123,7 @@ export class WorkerPool {
     }));
   }
 
-  /** Has all workers write requests down in another place, or nowhere. */
+  /** Makes all workers write completed requests to another ring, or to none. */
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
     for (const slot of this.slots) slot.useRequests(ring);
@@ -137,33 +137,33 @@ export class WorkerPool {
   }
 
   /**
-   * Has all workers show certificate authorities this from now on. Resolves when every one that runs does; throws when one
-   * does not say so. One that is started later shows it from its beginning.
+   * Makes all workers present these challenge responses to CAs. Resolves when every running worker does; throws when one does
+   * not confirm. A worker that starts later presents them from its start.
    */
   async showChallenges(challenges: Challenges): Promise<void> {
     this.#challenges = challenges;
-    await this.tell({ kind: "challenges", challenges });
+    await this.broadcast({ kind: "challenges", challenges });
   }
 
-  /** Has all workers do this and gives their answers; throws when one that runs does not answer in time. */
-  async tell(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
+  /** Sends a command to all workers and returns their answers; throws when a running worker does not answer in time. */
+  async broadcast(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
     const answers = await Promise.all(
-      this.slots.map((slot) => slot.tell(question, () => ++this.#tickets)),
+      this.slots.map((slot) => slot.send(question, () => ++this.#tickets)),
     );
     return answers.filter((answer) => answer !== null);
   }
 
-  /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */
+  /** Starts all workers; resolves when they listen. The issues give the reason why one cannot; throws when one ended. */
   async start(): Promise<readonly Issue[]> {
     await this.routes.write(diffRoutes(undefined, this.#active.routes));
-    this.routes.keep();
+    this.routes.commit();
     const issues = await Promise.all(this.slots.map((slot) => slot.start()));
     return issues.find((found) => found.length > 0) ?? [];
   }
 
   /**
-   * Stops accepting, lets requests end within the time, then ends all workers; returns how many requests were cut. `lingerMs`:
-   * as in `Drain`; default 0.
+   * Stops accepting, waits for requests within the time, then ends all workers; returns the number of aborted requests.
+   * `lingerMs`: as in `Drain`; default 0.
    */
   async drain(timeoutMs: number, { lingerMs = 0 } = {}): Promise<number> {
     clearInterval(this.#watch);
@@ -173,14 +173,14 @@ export class WorkerPool {
     return aborted.reduce((sum, count) => sum + count, 0);
   }
 
-  /** The answers of all workers that serve, in no order. */
+  /** The answers of all serving workers, in no order. */
   async ask(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
     const ticket = ++this.#tickets;
     const answers = await Promise.all(this.slots.map((slot) => slot.ask(question, ticket)));
     return answers.filter((answer) => answer !== null);
   }
 
-  /** The answer of the first worker that has one; null: none has. */
+  /** The first answer of a worker; null: no worker answers. */
   async askOne(question: WorkerQuestion): Promise<WorkerAnswer> {
     for (const slot of this.slots) {
       const answer = await slot.ask(question, ++this.#tickets);
@@ -193,7 +193,7 @@ export class WorkerPool {
     const now = Date.now();
     const sinceLast = now - this.#lastWatch;
     this.#lastWatch = now;
-    // The whole process was suspended: the workers could not show life either.
+    // The whole process was suspended: the workers could not write heartbeats either.
     if (sinceLast > this.times.silentMs / 2) return;
     for (const slot of this.slots) slot.checkHeartbeat(now);
   }

@@ -1,4 +1,4 @@
-// One place in the pool: keeps a thread running in it, on the active version; knows nothing of the other places.
+// One slot of the pool: runs a thread on the active version and restarts it; knows nothing of the other slots.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
@@ -22,17 +22,17 @@ import type { RouteStore } from "./route-store.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
 
-/** What happens to the thread of a place. */
-export interface WorkerHappening {
-  /** `started`: the first thread begins; `restarted`: another one does, in the place of one that ended; `ready`: it serves. */
+/** A change in the life of a slot's thread. */
+export interface WorkerLifecycleEvent {
+  /** `started`: the first thread starts; `restarted`: another one starts after one that ended; `ready`: it serves. */
   readonly event: "started" | "restarted" | "ready" | "died";
   /** From 1. */
   readonly worker: number;
-  /** The version that it serves, or is to serve. */
+  /** The version that it serves or will serve. */
   readonly revision: number;
-  /** How often a thread was started in the place of another one. */
+  /** Number of restarts of this slot. */
   readonly restarts: number;
-  /** Why it ended; null: it did not. */
+  /** Why it ended; null: it runs. */
   readonly why: string | null;
 }
 
@@ -42,7 +42,7 @@ export interface WorkerSlotOptions {
   readonly workers: number;
   readonly url: URL;
   readonly instanceId: string;
-  /** Hashes of the sessions of the management API at the moment. */
+  /** Hashes of the live sessions of the management API. */
   readonly sessions: () => Iterable<string>;
   readonly stickyKey: string;
   readonly pluginKey: string;
@@ -52,38 +52,38 @@ export interface WorkerSlotOptions {
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
-  /** Numbers of plugins. */
+  /** Counters of plugins. */
   readonly counters: CounterTable;
-  /** Credentials were used in the worker. */
-  readonly used: (credentialIds: readonly string[]) => void;
-  /** A client of the worker has asked for a name that a certificate could be ordered for. */
-  readonly wanted: (name: string) => void;
+  /** Clients of the worker used these credentials. */
+  readonly onCredentialsUsed: (credentialIds: readonly string[]) => void;
+  /** A client of the worker sent a server name without a certificate that could be requested on demand. */
+  readonly onUnknownName: (name: string) => void;
   readonly traffic: TrafficMetrics;
   readonly targetTraffic: TrafficMetrics;
-  /** Where requests are written down at the moment. */
+  /** The ring for completed requests. */
   readonly requests: () => RequestRing | null;
-  /** What certificate authorities are shown at the moment. */
+  /** The challenge responses for CAs. */
   readonly challenges: () => Challenges;
-  readonly happened: (happening: WorkerHappening) => void;
+  readonly onWorkerEvent: (event: WorkerLifecycleEvent) => void;
   readonly log: Log;
   readonly times: SupervisorTimes;
-  /** The version that a thread started now has to serve. */
+  /** The version that a new thread has to serve. */
   readonly active: () => Snapshot;
-  /** Where the consumers of that version are. */
+  /** The consumers of that version. */
   readonly consumers: ConsumerStore;
   /** And its routes. */
   readonly routes: RouteStore;
 }
 
-/** What a thread is doing at the moment. */
+/** The state of a thread. */
 interface Run {
   readonly thread: WorkerThread;
-  /** Version that it serves or is to serve. */
+  /** Version that it serves or will serve. */
   revision: number;
   prepared: number | null;
   /** When it began to serve; null while it starts. */
   readyAt: number | null;
-  /** Whether it serves its first version; rejects with NoAnswer when it ended before. */
+  /** Whether it serves its first version; rejects with NoAnswer when it ends before. */
   started: Promise<boolean>;
 }
 
@@ -104,23 +104,23 @@ export class WorkerSlot {
     return this.#options.index;
   }
 
-  /** How often a thread was started in the place of one that ended. */
+  /** How often a thread was started after another one ended. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Whether there is a thread that takes commands, be it still starting. */
+  /** Whether there is a thread, running or starting, that accepts commands. */
   get isLive(): boolean {
     return this.#run?.thread.isAlive ?? false;
   }
 
-  /** The version that is being served; null while nothing is. */
+  /** The version that the thread serves; null while it serves none. */
   get servedRevision(): number | null {
     const run = this.#run;
     return run === null || run.readyAt === null ? null : run.revision;
   }
 
-  /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
+  /** Starts a thread on the active version. The issues give the reason why it cannot serve it; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
     const { index, board, targets, counters, active } = this.#options;
     const snapshot = active();
@@ -130,7 +130,7 @@ export class WorkerSlot {
     const requests = this.#options.requests();
     if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
-    this.#tell(this.#restarts === 0 ? "started" : "restarted", run.revision);
+    this.#emit(this.#restarts === 0 ? "started" : "restarted", run.revision);
     run.thread.post(this.#startCommand(requests));
     const started = this.#serveFirst(run, snapshot);
     run.started = started.then((issues) => issues.length === 0);
@@ -185,12 +185,12 @@ export class WorkerSlot {
       throw error;
     }
     run.readyAt = Date.now();
-    this.#tell("ready", run.revision);
+    this.#emit("ready", run.revision);
     for (const waiter of this.#readyWaiters) waiter();
     return [];
   }
 
-  /** Has the thread build the next version once it has started; the issues say why it cannot. Throws NoAnswer. */
+  /** Makes the thread build the next version once it has started; the issues give the reason why it cannot. Throws NoAnswer. */
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     const run = this.#run;
     if (run === null) throw new NoAnswer("stopped");
@@ -205,7 +205,7 @@ export class WorkerSlot {
     }
   }
 
-  /** Has the thread serve what it prepared; throws NoAnswer. */
+  /** Makes the thread serve the prepared version; throws NoAnswer. */
   async activate(revision: number): Promise<void> {
     const run = this.#run;
     if (run === null || run.prepared !== revision) throw new NoAnswer("stopped");
@@ -218,7 +218,7 @@ export class WorkerSlot {
     run.prepared = null;
   }
 
-  /** Asks the thread about the present; null when there is none that serves, or it does not answer in time. */
+  /** Asks the thread about its current state; null when none serves, or it does not answer in time. */
   async ask(question: WorkerQuestion, ticket: number): Promise<WorkerAnswer | null> {
     const run = this.#run;
     if (run === null || run.readyAt === null) return null;
@@ -231,10 +231,10 @@ export class WorkerSlot {
   }
 
   /**
-   * Has the thread do this, be it still starting; null when there is none, and what it would have remembered is gone with it.
-   * Throws when the thread does not answer in time.
+   * Sends a command to the thread, running or starting; null when there is none: its state ended with it. Throws when the thread
+   * does not answer in time.
    */
-  async tell(question: WorkerQuestion, nextTicket: () => number): Promise<WorkerAnswer> {
+  async send(question: WorkerQuestion, nextTicket: () => number): Promise<WorkerAnswer> {
     const run = this.#run;
     if (run === null) return null;
     const command = { kind: "ask", ticket: nextTicket(), question } as const;
@@ -246,7 +246,7 @@ export class WorkerSlot {
     }
   }
 
-  /** Has the thread write requests down in another place, or nowhere. */
+  /** Makes the thread write completed requests to another ring, or to none. */
   useRequests(ring: RequestRing | null): void {
     this.#run?.thread.post({ kind: "requests", buffer: ring?.buffer ?? null });
   }
@@ -262,11 +262,11 @@ export class WorkerSlot {
     this.#run.thread.post({ kind: "discard", revision });
   }
 
-  /** Ends the thread and starts another one at once, on the version that is active now. */
+  /** Ends the thread and starts another one at once, on the active version. */
   replace(why: string): void {
     const { log, index } = this.#options;
     log.warn("worker is replaced", { worker: index + 1, why });
-    if (this.#run !== null) this.#tell("died", this.#run.revision, why);
+    if (this.#run !== null) this.#emit("died", this.#run.revision, why);
     this.#close();
     this.#startAgain();
   }
@@ -285,7 +285,7 @@ export class WorkerSlot {
     return ready;
   }
 
-  /** Ends a thread that serves but has shown neither life nor progress for too long: it hangs in a loop. */
+  /** Ends a serving thread without heartbeat and progress for too long: it hangs in a loop. */
   checkHeartbeat(now: number): void {
     const run = this.#run;
     if (run === null || run.readyAt === null) return;
@@ -295,13 +295,13 @@ export class WorkerSlot {
       this.#fail(run, "shows no sign of life");
   }
 
-  /** Lets requests end, then the thread; returns how many requests were cut. It is not started again. */
+  /** Waits for requests, then ends the thread for good; returns the number of aborted requests. */
   async drain(drain: Drain): Promise<number> {
     this.#stopping = true;
     const run = this.#run;
     if (run === null) return 0;
     try {
-      // A little longer than the worker itself takes, so that its own count arrives.
+      // A little longer than the worker itself waits, so that its own count arrives.
       const answer = await run.thread.ask(
         { kind: "drain", ...drain },
         ["stopped"],
@@ -338,8 +338,8 @@ export class WorkerSlot {
   }
 
   #onEvent(event: WorkerEvent): void {
-    if (event.kind === "used") this.#options.used(event.credentialIds);
-    if (event.kind === "wanted") this.#options.wanted(event.name);
+    if (event.kind === "used") this.#options.onCredentialsUsed(event.credentialIds);
+    if (event.kind === "wanted") this.#options.onUnknownName(event.name);
     if (event.kind !== "log") return;
     this.#options.log.write(event.level, event.message, {
       worker: this.index + 1,
@@ -352,7 +352,7 @@ export class WorkerSlot {
     this.#fail(run, error === "" ? "ended" : error);
   }
 
-  /** The thread is of no use any more: it is ended and, after a pause, started again. */
+  /** Ends a failed thread and, after a pause, starts another one. */
   #fail(run: Run, why: string): void {
     if (run !== this.#run) return;
     this.#close();
@@ -362,14 +362,14 @@ export class WorkerSlot {
     if (servedMs >= times.healthyMs) this.#failures = 0;
     const pauseMs = Math.min(times.firstPauseMs * 2 ** this.#failures, times.longestPauseMs);
     this.#failures++;
-    log.error("worker stopped and will be started again", { worker: index + 1, why, pauseMs });
-    this.#tell("died", run.revision, why);
+    log.error("worker stopped and will restart", { worker: index + 1, why, pauseMs });
+    this.#emit("died", run.revision, why);
     this.#pause = setTimeout(() => this.#startAgain(), pauseMs);
   }
 
-  #tell(event: WorkerHappening["event"], revision: number, why: string | null = null): void {
-    const { happened, index } = this.#options;
-    happened({ event, worker: index + 1, revision, restarts: this.#restarts, why });
+  #emit(event: WorkerLifecycleEvent["event"], revision: number, why: string | null = null): void {
+    const { onWorkerEvent, index } = this.#options;
+    onWorkerEvent({ event, worker: index + 1, revision, restarts: this.#restarts, why });
   }
 
   #startAgain(): void {
@@ -381,13 +381,13 @@ export class WorkerSlot {
         if (issues.length === 0)
           log.info("worker serves again", { worker: index + 1, revision: this.servedRevision });
       },
-      // It was logged where the thread ended, and another start is on its way.
+      // The end of the thread was logged, and another start is scheduled.
       () => undefined,
     );
   }
 }
 
-/** Gives a thread the next version, one piece after the other; the issues say why it cannot be served. Throws NoAnswer. */
+/** Sends a thread the next version, one piece after the other; the issues give the reason why it cannot serve it. Throws NoAnswer. */
 async function deliver(
   thread: WorkerThread,
   change: SnapshotChange,

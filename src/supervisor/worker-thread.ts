@@ -1,7 +1,7 @@
-// One data-plane thread from its start to its end: commands go in, answers come out; knows nothing of restarts or versions.
+// One data-plane thread from its start to its end: sends commands, receives answers; knows nothing of restarts or versions.
 import type { WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
 
-/** Why a question to a thread has no answer. */
+/** The thread has stopped, or did not answer in time. */
 export class NoAnswer extends Error {
   readonly reason: "stopped" | "silent";
 
@@ -14,20 +14,20 @@ export class NoAnswer extends Error {
 
 export interface WorkerThreadOptions {
   readonly url: URL;
-  /** Every event, also those that answer a question. */
+  /** Every event, also the answers. */
   readonly onEvent: (event: WorkerEvent) => void;
-  /** Called once, when the thread has ended or was terminated. Empty when it ended without an error. */
+  /** Called once, when the thread has ended or was terminated; the empty string when it ended without an error. */
   readonly onEnd: (error: string) => void;
 }
 
-/** While this thread itself was held up, messages of the other one waited: they arrive only after the timer. */
+/** While this thread is blocked, messages of the other one wait and arrive only after the timer: it checks twice. */
 const SECOND_LOOK_MS = 50;
 
 type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly kind: K }>;
 
 interface Question {
   readonly kinds: readonly string[];
-  /** The version or question that the command is about; null when it is about none. */
+  /** The revision or ticket of the command; null when it has none. */
   readonly subject: number | null;
   readonly answer: (event: WorkerEvent) => void;
   readonly fail: (error: NoAnswer) => void;
@@ -38,7 +38,7 @@ export class WorkerThread {
   readonly #options: WorkerThreadOptions;
   readonly #questions = new Set<Question>();
   #ended = false;
-  /** When the thread last said that something comes along. */
+  /** When the thread last reported progress. */
   #progressAt = Number.NEGATIVE_INFINITY;
   #error = "";
 
@@ -63,14 +63,14 @@ export class WorkerThread {
     if (!this.#ended) this.#worker.postMessage(command);
   }
 
-  /** Whether the thread has said within this time that what it is asked to do comes along. */
+  /** Whether the thread reported progress within this time. */
   hasProgressed(withinMs: number): boolean {
     return performance.now() - this.#progressAt < withinMs;
   }
 
   /**
-   * Sends a command and waits for the first event of the given kinds; rejects with NoAnswer when the thread has ended, or has
-   * neither answered nor made progress for `timeoutMs`.
+   * Sends a command and waits for the first event of the given kinds; rejects with NoAnswer when the thread ends, or neither
+   * answers nor reports progress for `timeoutMs`.
    */
   ask<K extends WorkerEvent["kind"]>(
     command: WorkerCommand,
@@ -102,7 +102,7 @@ export class WorkerThread {
     });
   }
 
-  /** Ends the thread even in the middle of an endless loop. */
+  /** Ends the thread, also in an endless loop. */
   terminate(): void {
     this.#worker.terminate();
     this.#end();
@@ -130,14 +130,14 @@ function subjectOf(command: WorkerCommand): number | null {
   return "change" in command ? command.change.revision : command.revision;
 }
 
-/** Two questions may be open at once: a worker can refuse to start while the next version waits behind that. */
+/** Two questions may be open at once: a worker can reject its first version while the next one waits behind it. */
 function isAnswer(event: WorkerEvent, { kinds, subject }: Question): boolean {
   if (!kinds.includes(event.kind)) return false;
   if ("ticket" in event) return event.ticket === subject;
   return !("revision" in event) || event.revision === subject;
 }
 
-/** Bun puts lines of source text and a caret before the error itself, which a log has no use for. */
+/** Bun puts lines of source text and a caret before the error itself: not for a log. */
 function withoutSource(message: string): string {
   return message
     .split("\n")

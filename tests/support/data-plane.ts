@@ -297,8 +297,8 @@ export async function startDataPlane(
     const change = await changeOf(next, listeners);
     const issues = await prepare(change);
     if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
-    consumers.keep();
-    routes.keep();
+    consumers.commit();
+    routes.commit();
     revision = change.revision;
     await dataPlane.activate(revision);
   };
@@ -319,8 +319,8 @@ export async function startDataPlane(
       const change = await changeOf(next, listenersOf(next));
       const issues = await prepare(change);
       await meanwhile();
-      consumers.undo();
-      routes.undo();
+      consumers.rollback();
+      routes.rollback();
       dataPlane.discard(change.revision);
       return issues;
     },

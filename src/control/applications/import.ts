@@ -37,7 +37,7 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
   }
   const written = [...draft.config.applications.values()].filter(
     (application) =>
-      draft.placeOf(application.id) !== null && isToBeDone(application, document, draft),
+      draft.pathOf(application.id) !== null && isToBeDone(application, document, draft),
   );
   // Releases a name before another application adopts it.
   const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
@@ -47,7 +47,7 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { path, message } = splitMessage(error.message);
-      const place = draft.placeOf(application.id) ?? "applications";
+      const place = draft.pathOf(application.id) ?? "applications";
       throw new ApiError(error.status, `${place}${path === "" ? "" : `.${path}`}: ${message}`, {
         cause: error,
       });

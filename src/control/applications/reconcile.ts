@@ -52,7 +52,7 @@ export function reconcile(options: ReconcileOptions): ApplicationPart[] {
     const part = parts.find(({ role }) => role === one.role);
     const fields = part === undefined ? make(one, options) : update(one, part, options);
     if (fields === null) return [];
-    if (one.place !== null) draft.place(one.id, one.place);
+    if (one.place !== null) draft.setPath(one.id, one.place);
     return [createPart(one.role, one, fields)];
   });
   const isTakenOver = options.adopt && !parts.some(({ role }) => role === "service");

@@ -73,8 +73,8 @@ export class Auth {
     this.#record(principal, "delete", { fingerprint });
   }
 
-  /** Flushes buffered state and drops expired state; call it about once a minute, and with `isLast` at the stop. */
-  keepUp(isLast = false): void {
+  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
+  runMaintenance(isLast = false): void {
     this.#use.flush(isLast);
     this.#options.sessions.prune();
   }

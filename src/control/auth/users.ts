@@ -93,7 +93,7 @@ export class Users {
           throw new ApiError(409, "the password was changed by another request meanwhile");
         const user = { ...old, password_hash: hash, updated_at: draft.stamp() };
         draft.put("users", user);
-        draft.place(id, "");
+        draft.setPath(id, "");
         draft.summary = `change the password of ${labelOf(draft.config, { collection: "users", id })}`;
         return { view: this.#viewer()(user), tag: tagOf(user) };
       },

@@ -1,4 +1,4 @@
-// Puts the parts around health together and lets them look at the time; knows no HTTP.
+// Composes the use cases of health and runs their periodic checks; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
@@ -12,7 +12,7 @@ import type { TargetStates } from "./target-states.ts";
 
 export type { HealthUseCases } from "./health.ts";
 
-const LOOK_MS = 1000;
+const CHECK_MS = 1000;
 
 export interface HealthParts {
   readonly targetBoard: TargetBoard;
@@ -25,16 +25,16 @@ export interface HealthParts {
   readonly log: Log;
 }
 
-/** The use-cases; besides, rows are given up and changes of health are told from here on. */
+/** The use cases; from here on a timer releases rows and reports changes of health. */
 export function createHealth(parts: HealthParts): HealthUseCases {
   const { targetBoard: board, rows, events } = parts;
   const publish = events.publish.bind(events, "health");
   const watch = new HealthWatch({ ...parts, board, publish });
-  const look = () => {
+  const check = () => {
     rows.sweep();
-    watch.look();
+    watch.check();
   };
-  // Nothing is kept alive by looking on.
-  setInterval(look, LOOK_MS).unref();
+  // The timer must not delay the end of the process.
+  setInterval(check, CHECK_MS).unref();
   return new HealthUseCases({ ...parts, board });
 }

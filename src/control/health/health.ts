@@ -1,4 +1,4 @@
-// Health of services and targets as people ask for it, and what they order about it; no HTTP words.
+// Health of services and targets, and overrides of it; no HTTP words.
 import type { Clock } from "../../clock.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
@@ -16,7 +16,7 @@ import type { TargetStates } from "./target-states.ts";
 
 export interface ServiceHealth {
   readonly service: Pick<Service, "id" | "name">;
-  /** degraded: some of the targets are failing or unhealthy; failing: all are, and some take traffic all the same. */
+  /** degraded: some of the targets are failing or unhealthy; failing: all are, and some still receive traffic. */
   readonly state: "healthy" | "degraded" | "failing" | "unhealthy" | "unknown";
   readonly targets: readonly TargetReport[];
 }
@@ -25,7 +25,7 @@ export interface TargetReport extends Pick<Target, "id" | "host" | "port" | "wei
   readonly state: TargetHealth["state"];
   readonly since: string;
   readonly last_error: string | null;
-  /** Who decided: a person, an active check, the traffic, or nobody yet. */
+  /** What decided: an override, an active check, the traffic, or nothing yet. */
   readonly by: Health["by"];
   readonly active_requests: number;
 }
@@ -45,7 +45,7 @@ export class HealthUseCases {
     this.#options = options;
   }
 
-  /** Of the service with this id or name; throws a 404 when there is none. */
+  /** Health of the service with this id or name; throws a 404 when it does not exist. */
   ofService(key: string): ServiceHealth {
     const { config } = this.#options.changes;
     const service = findByKey(config.services, key);
@@ -65,7 +65,7 @@ export class HealthUseCases {
     return { id, host, port, ...health, by, weight, priority, active_requests };
   }
 
-  /** Says what a target is, whatever checks and traffic say. It holds for all workers when this returns, and is not stored. */
+  /** Overrides the health of a target, regardless of checks and traffic. In effect in all workers on return; not stored. */
   order(key: string, body: unknown, by: Actor): TargetView {
     const { changes, board, states, clock } = this.#options;
     const target = findByKey(changes.config.targets, key);
@@ -103,7 +103,7 @@ export class HealthUseCases {
   }
 }
 
-/** Of a service, by the states of its targets; those that take no new traffic do not count. */
+/** State of a service from the states of its targets; draining and disabled ones do not count. */
 function stateOf(states: readonly TargetHealth["state"][]): ServiceHealth["state"] {
   const used = states.filter((state) => state !== "disabled" && state !== "draining");
   const bad = used.filter((state) => state === "unhealthy" || state === "failing");

@@ -1,4 +1,4 @@
-// Gives every target and service in use its row on the board and takes it back when the last request has ended; knows no health.
+// Assigns every target and service in use a row on the board and releases it after its last request; knows no health.
 import { ApiError } from "../../model/error.ts";
 import type { Target } from "../../model/target.ts";
 import {
@@ -16,15 +16,15 @@ import type { ServicePlan, Snapshot } from "../../snapshot/snapshot.ts";
 type Plans = Snapshot["services"];
 
 /**
- * Rows are made here before workers look for them, and whether there is room for them is checked while a version is prepared:
- * a full board refuses a change instead of ending a worker.
+ * Creates rows before workers look for them, and checks for room while a version is prepared: a full board refuses a change
+ * instead of ending a worker.
  */
 export class TargetRows implements RolloutObserver {
   readonly #board: TargetBoard;
-  /** Out of use, but requests may still be in flight on them. */
+  /** Rows out of use that may still have requests in flight. */
   readonly #leaving = new Set<string>();
 
-  /** Throws an ApiError when there is no room for what is served first. */
+  /** Throws an ApiError when there is no room for the first version. */
   constructor(board: TargetBoard, served: Snapshot) {
     this.#board = board;
     this.#requireRoom(null, served);
@@ -51,7 +51,7 @@ export class TargetRows implements RolloutObserver {
     this.sweep();
   }
 
-  /** Gives up rows on which nothing is in flight any more; call it now and then. */
+  /** Releases rows without requests in flight; called periodically. */
   sweep(): void {
     for (const id of this.#leaving) if (this.#board.release(id)) this.#leaving.delete(id);
   }
@@ -68,7 +68,7 @@ export class TargetRows implements RolloutObserver {
     }
   }
 
-  /** Another server is behind the target now: what was learned about the one before says nothing about it. */
+  /** Resets the health of targets with another address: it is another server. */
   #forgetMoved({ before, after }: ChangedPlans): void {
     const old = new Map<string, Target>();
     for (const { targets } of before) for (const target of targets) old.set(target.id, target);
@@ -81,7 +81,7 @@ export class TargetRows implements RolloutObserver {
       }
   }
 
-  /** Whoever switches passive checks off wants those targets back that they have taken out. */
+  /** Disabling passive checks ends their ejections. */
   #endEjections({ before, after }: ChangedPlans): void {
     const watched = new Set<string>();
     for (const { id, service } of before) if (service.health.passive.enabled) watched.add(id);
@@ -98,7 +98,7 @@ export class TargetRows implements RolloutObserver {
   }
 }
 
-/** Plans that differ between two versions, as each of them has them. */
+/** Plans that differ between two versions, from each version. */
 interface ChangedPlans {
   readonly before: readonly ServicePlan[];
   readonly after: readonly ServicePlan[];
@@ -113,7 +113,7 @@ function changedPlans(served: Plans, next: Plans): ChangedPlans {
 
 const idsOf = ({ id, targets }: ServicePlan) => [id, ...targets.map((target) => target.id)];
 
-/** Keys of the rows that workers look for in what `next` changes; some of them are there already. */
+/** Keys of the rows that workers need for the changes of `next`; some of them exist already. */
 function* newKeys(before: Snapshot | null, next: Snapshot): Generator<string> {
   for (const plan of diffMaps(before?.services, next.services).upserts) yield* idsOf(plan);
   for (const { id } of diffMaps(before?.streamRoutes, next.streamRoutes).upserts)

@@ -1,4 +1,4 @@
-// What people see of a target at this moment: health and load, from the memory that all workers share; changes nothing.
+// Current health and load of targets, from the memory that all workers share; changes nothing.
 import type { Clock } from "../../clock.ts";
 import type { Target } from "../../model/target.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
@@ -32,7 +32,7 @@ export class TargetStates {
     };
   };
 
-  /** What checks, traffic and people say, whatever the configuration says. */
+  /** State from checks, traffic and overrides, regardless of the configuration. */
   read(target: Target): Health {
     const row = this.#board.findRow(target.id);
     return row === null ? UNKNOWN : readHealth(this.#board, row, this.#clock.now());

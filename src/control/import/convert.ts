@@ -8,7 +8,7 @@ import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
 import { Output } from "./output.ts";
 import { Report, type ReportEntry } from "./report.ts";
-import { settle } from "./settle.ts";
+import { dropInvalid } from "./drop-invalid.ts";
 
 /** Programs whose configuration can be carried over. */
 export const importSources = ["kong", "caddy", "npm"] as const;
@@ -56,6 +56,6 @@ export async function convert(
     default:
       from satisfies never;
   }
-  const document = settle(output);
+  const document = dropInvalid(output);
   return { document, report: report.finish() };
 }

@@ -1,4 +1,4 @@
-// Everything that a scrape is told: traffic, targets, certificates, the configuration, workers, the process; asks no worker. Knows no HTTP.
+// All metrics of a scrape: traffic, targets, certificates, configuration, workers, process; asks no worker. Knows no HTTP.
 import type { AcmeEngine } from "../acme/engine.ts";
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
@@ -24,11 +24,11 @@ import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./te
 import type { SeriesRows } from "./series-rows.ts";
 import { trafficMetrics } from "./traffic-samples.ts";
 
-/** What is known of one worker. */
+/** State of one worker. */
 export interface WorkerState {
   /** Whether it serves the current version. */
   readonly isReady: boolean;
-  /** How often it was started again. */
+  /** Number of restarts. */
   readonly restarts: number;
 }
 
@@ -44,17 +44,17 @@ export interface MetricsOptions {
   readonly workerStates?: (() => readonly WorkerState[]) | undefined;
   /** Plugin types with the rows of their decisions. */
   readonly pluginRows: ReadonlyMap<string, number>;
-  /** What plugins show of themselves. */
+  /** Plugins with metrics of their own. */
   readonly catalogue: PluginCatalogue;
-  /** Their numbers; absent when no workers run. */
+  /** Counters of plugins; absent when no workers run. */
   readonly counters?: CounterTable | undefined;
-  /** Who has certificates issued; absent: nobody. */
+  /** Source of ACME metrics; absent: none. */
   readonly acme?: Pick<AcmeEngine, "tally" | "stateOf"> | undefined;
   readonly clock: Clock;
   readonly version?: string;
 }
 
-/** Targets that are shown: each has four series. */
+/** Maximum number of targets in a scrape: each has four series. */
 const MOST_TARGETS = 5000;
 
 const pressureKinds = Object.keys(pressures) as PressureKind[];
@@ -83,7 +83,7 @@ export class Metrics {
     });
   }
 
-  /** The text that a scrape gets. */
+  /** The text of a scrape. */
   write(format: MetricsFormat): string {
     const { rows, changes } = this.#options;
     const { config } = changes;
@@ -149,7 +149,7 @@ export class Metrics {
     return counters === undefined ? [] : pluginSamples(config, { catalogue, counters });
   }
 
-  /** What is going on at this moment. */
+  /** Current gauges. */
   #presentMetrics({ stream_routes }: GatewayConfig): Metric[] {
     const { workerBoard, traffic, targetBoard } = this.#options;
     const sum = (column: BoardColumn) => {
@@ -223,7 +223,7 @@ export class Metrics {
         type: "counter",
         samples: ejections,
       },
-      gauge("sluice_targets_not_shown", "Targets that are left out of this list.", [
+      gauge("sluice_targets_not_shown", "Targets that are omitted from these metrics.", [
         sampleOf({}, hidden),
       ]),
     ];
@@ -286,7 +286,9 @@ function processMetrics(version: string): Metric[] {
   const figures = readProcessFigures();
   const known = (value: number | null) => (value === null ? [] : [sampleOf({}, value)]);
   return [
-    gauge("sluice_build_info", "Always 1; the label is what it tells.", [sampleOf({ version }, 1)]),
+    gauge("sluice_build_info", "Always 1; the version is in the label.", [
+      sampleOf({ version }, 1),
+    ]),
     {
       name: "sluice_process_cpu_seconds",
       help: "Processor time of the process, user and system.",

@@ -1,4 +1,4 @@
-// What plugins show of their instances beside their decisions, read from their counters; knows no plugin.
+// Metrics that plugins define beside their decisions, from their counters; knows no plugin.
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { type Plugin, scopeOf } from "../../model/plugin.ts";
 import type { NamedObject } from "../../pdk/context.ts";
@@ -12,7 +12,7 @@ interface Row {
   readonly value: number;
 }
 
-/** Metrics of all enabled instances; those of one name from all instances together. */
+/** Metrics of all enabled instances, grouped by name. */
 export function pluginSamples(
   config: GatewayConfig,
   { catalogue, counters }: { readonly catalogue: PluginCatalogue; readonly counters: CounterTable },
@@ -24,7 +24,7 @@ export function pluginSamples(
     if (shown.length === 0) continue;
     services ??= [...config.services.values()].filter(isHttp).map(namedOf);
     const instance = instanceOf(plugin, config, services);
-    // Only reads: as which worker does not matter.
+    // Only reads: the worker number does not matter.
     const own = counters.forInstance(0, plugin.id);
     for (const { name, help, type, read } of instance === null ? [] : shown) {
       const metric = metrics.get(name) ?? { name, help, type, samples: [] as Row[] };

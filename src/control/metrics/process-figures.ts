@@ -1,4 +1,4 @@
-// What the operating system says of this process; knows no metric.
+// Figures of this process from the operating system; knows no metric.
 import { readdirSync, readFileSync } from "node:fs";
 
 export interface ProcessFigures {
@@ -6,7 +6,7 @@ export interface ProcessFigures {
   readonly residentBytes: number;
   /** Milliseconds since the Unix epoch. */
   readonly startedAt: number;
-  /** Null where the system does not tell. */
+  /** Null where the system does not report it. */
   readonly openFiles: number | null;
   readonly maxFiles: number | null;
 }
@@ -24,7 +24,7 @@ export function readProcessFigures(): ProcessFigures {
 
 function openFiles(): number | null {
   try {
-    // One of them is the folder that is being read.
+    // One of them is the directory being read.
     return readdirSync("/proc/self/fd").length - 1;
   } catch {
     return null;

@@ -1,4 +1,4 @@
-// Gives everything whose traffic is counted a row, and frees it some time after its owner is gone; counts nothing.
+// Assigns counted objects rows of the traffic metrics, and frees them some time after the object is deleted; counts nothing.
 import type { Clock } from "../../clock.ts";
 import {
   listenerSeriesKey,
@@ -16,15 +16,15 @@ import { diffMaps, diffRoutes } from "../../snapshot/diff.ts";
 import type { RolloutObserver, VersionStep } from "../../snapshot/rollout.ts";
 import type { CollectionChange, Snapshot } from "../../snapshot/snapshot.ts";
 
-/** How long counts remain readable after their owner is gone: several scrapes. */
+/** How long counters of a deleted object stay readable: several scrapes. */
 const RETENTION_MS = 300_000;
 
 export type SeriesKind = "route" | "stream_route" | "listener" | "target" | "other" | "none";
 
-/** Whose counts they are. The names are the present ones, or the last ones of what is gone. */
+/** The owner of counters, with current names, or the last names of a deleted object. */
 export interface SeriesOwner {
   readonly kind: SeriesKind;
-  /** Of the route, stream route, listener or target; empty for `other` and `none`. */
+  /** Id of the route, stream route, listener or target; empty for `other` and `none`. */
   readonly id: string;
   readonly name: string;
   /** Empty when it has none. */
@@ -37,7 +37,7 @@ export interface CountedTraffic {
   readonly traffic: TrafficSnapshot;
 }
 
-/** Everything without a row of its own counts as this: there are more than there are rows for. */
+/** Owner of all objects that found no free row. */
 const OTHER: SeriesOwner = {
   kind: "other",
   id: "",
@@ -60,7 +60,7 @@ interface Counted {
   readonly id: string;
 }
 
-/** The counted objects in which two versions differ, as each of them has them. */
+/** Counted objects that differ between two versions, from each version. */
 interface ChangedObjects {
   readonly before: readonly Counted[];
   readonly after: readonly Counted[];
@@ -71,20 +71,20 @@ const NO_CHANGES: ChangedObjects = { before: [], after: [] };
 interface Row {
   readonly counted: Counted;
   readonly row: number;
-  /** When its owner went out of use, in milliseconds since the Unix epoch, and its last names; null: it is in use. */
+  /** When its owner was deleted or disabled, in milliseconds since the Unix epoch, and its last names; null: in use. */
   retired: { readonly at: number; readonly owner: SeriesOwner } | null;
 }
 
 export interface SeriesRowsOptions {
   readonly metrics: TrafficMetrics;
   readonly clock: Clock;
-  /** What is served first. */
+  /** The first served version. */
   readonly served: Snapshot;
-  /** `targets` have memory of their own, so that many of them take no row from a route. */
+  /** `targets` have separate memory, so that many of them do not use up the rows of routes. */
   readonly of: "traffic" | "targets";
 }
 
-/** Rows are claimed when a version is decided, before the workers look for them. */
+/** Claims rows after the commit of a version, before the workers look for them. */
 export class SeriesRows implements RolloutObserver {
   readonly #options: SeriesRowsOptions;
   readonly #changed: (before: Snapshot | null, after: Snapshot) => ChangedObjects;
@@ -111,7 +111,7 @@ export class SeriesRows implements RolloutObserver {
     this.#changes = NO_CHANGES;
   }
 
-  /** Everything that was counted, for a short time also of what is gone. */
+  /** All counters, for a short time also of deleted objects. */
   read(): CountedTraffic[] {
     this.#sweep();
     const { metrics, of } = this.#options;
@@ -124,7 +124,7 @@ export class SeriesRows implements RolloutObserver {
     return [...found, { owner: NONE, traffic: metrics.read(NO_ROUTE_ROW) }, others];
   }
 
-  /** Frees the rows of what has been gone for long enough. */
+  /** Frees the rows of deleted objects after the retention. */
   #sweep(): void {
     const now = this.#options.clock.now();
     for (const [key, { retired }] of this.#rows) {

@@ -9,10 +9,10 @@ export const metricsTypes: Readonly<Record<MetricsFormat, string>> = {
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** One histogram as it is shown: how many are not above each bound. */
+/** One histogram with cumulative buckets. */
 export interface HistogramSample {
   readonly labels: Labels;
-  /** Upper bounds in seconds, ascending, without infinity, and how many are not above each. */
+  /** Upper bounds in seconds, ascending, without infinity, and cumulative counts. */
   readonly buckets: readonly (readonly [number, number])[];
   readonly count: number;
   /** Seconds. */
@@ -20,12 +20,12 @@ export interface HistogramSample {
 }
 
 interface About {
-  /** Without `_total`: that is added to counters. */
+  /** Without `_total`, which the format adds to counters. */
   readonly name: string;
   readonly help: string;
 }
 
-/** A metric with everything that is known of it; without samples it is left out. */
+/** A metric with its samples; omitted without samples. */
 export type Metric = About &
   (
     | {
@@ -41,7 +41,7 @@ export function writeMetrics(metrics: Iterable<Metric>, format: MetricsFormat): 
     const samples = linesOf(metric, format);
     if (samples.length === 0) continue;
     const { type } = metric;
-    // OpenMetrics names the family, the older format the samples.
+    // HELP and TYPE name the family in OpenMetrics, the samples in the older format.
     const name =
       type === "counter" && format === "prometheus" ? `${metric.name}_total` : metric.name;
     lines.push(`# HELP ${name} ${escapeHelp(metric.help, format)}`, `# TYPE ${name} ${type}`);
@@ -96,13 +96,13 @@ function numberText(value: number): string {
   return value > 0 ? "+Inf" : "-Inf";
 }
 
-/** OpenMetrics wants a point or an exponent in every bound. */
+/** OpenMetrics requires a point or an exponent in every bound. */
 function boundText(bound: number, format: MetricsFormat): string {
   const text = String(bound);
   return format === "openmetrics" && /^\d+$/.test(text) ? `${text}.0` : text;
 }
 
-/** Values are other people's words: one of them must not become a line of its own. */
+/** Label values come from users: a newline must not start a new line. */
 function escapeLabel(value: string): string {
   return /["\\\n]/.test(value)
     ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")

@@ -1,21 +1,21 @@
-// Turns what was counted of the traffic into metrics: requests, durations, bytes, streams, handshakes; knows no memory and no format.
+// Converts traffic counters to metrics: requests, durations, bytes, streams, handshakes; knows no memory and no format.
 import { countUpTo, type Histogram, merge } from "../../shared-memory/histogram.ts";
 import type { TrafficCounter, TrafficHistogram } from "../../shared-memory/traffic-cells.ts";
 import type { TrafficSnapshot } from "../../shared-memory/traffic-metrics.ts";
 import type { HistogramSample, Labels, Metric } from "./text-format.ts";
 import type { CountedTraffic, SeriesKind } from "./series-rows.ts";
 
-/** Bounds that are shown, in microseconds; each is one of the bounds that are counted by. */
+/** Exported bucket bounds in microseconds; each is a bound of the recorded histogram. */
 const SHOWN_US = [
   500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
   5_000_000, 10_000_000, 25_000_000, 50_000_000,
 ];
-/** What the gateway itself takes is a thousand times less. */
+/** The overhead of the gateway is a thousand times smaller. */
 const SHOWN_OVERHEAD_US = [
   25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 1_000_000,
 ];
 
-/** What is counted under one set of labels. */
+/** Counters of one set of labels. */
 interface Counted {
   readonly labels: Labels;
   traffic: TrafficSnapshot;
@@ -138,8 +138,8 @@ function sampleOf(labels: Labels, counts: Histogram, shown: readonly number[]): 
 }
 
 /**
- * By labels, because two objects may have the same ones: an object that is gone and a new one of its name. A series must be
- * there once. What has had no traffic is left out.
+ * Groups by labels, because two objects may have the same ones: a deleted object and a new one with its name. A series must be
+ * unique. Omits objects without traffic.
  */
 function byLabels(
   counted: readonly CountedTraffic[],

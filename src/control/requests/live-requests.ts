@@ -3,12 +3,12 @@ import type { RequestRing, RingEntry } from "../../shared-memory/request-ring.ts
 import type { RequestFilter } from "./request-filter.ts";
 import type { RequestView } from "./request-view.ts";
 
-/** Polling interval of the ring while there are readers. */
-const LOOK_MS = 100;
-/** Requests per poll, so that readers do not slow down changes. */
-const MOST_AT_ONCE = 1000;
-/** Requests that wait for readers, for each filter. */
-const KEPT = 1000;
+/** How often the ring is polled while there are readers. */
+const POLL_MS = 100;
+/** Requests read per poll: with more, the stream would delay changes. */
+const MAX_PER_POLL = 1000;
+/** Requests buffered for readers, per filter. */
+const BUFFER_SIZE = 1000;
 
 export interface LiveRequest {
   readonly id: null;
@@ -27,7 +27,7 @@ export interface LiveReader {
 }
 
 export interface LiveRequestsOptions {
-  /** Where workers write; null: nowhere. */
+  /** The ring that workers write to; null: none. */
   readonly ring: () => RequestRing | null;
   readonly view: (entry: RingEntry) => RequestView;
 }
@@ -36,11 +36,11 @@ export interface LiveRequestsOptions {
 interface Group {
   readonly filter: RequestFilter;
   readonly wakes: Set<() => void>;
-  /** The last ones, as JSON, at their number modulo `KEPT`. */
+  /** The last requests as JSON, a ring buffer of `BUFFER_SIZE`. */
   readonly texts: string[];
-  /** Number of matches so far. */
-  told: number;
-  /** Unread requests that may have matched. */
+  /** Total number of matching requests. */
+  written: number;
+  /** Requests that were not read and may have matched. */
   missed: number;
 }
 
@@ -74,7 +74,7 @@ export class LiveRequests {
   #start(): void {
     this.#ring = this.#options.ring();
     this.#next = this.#ring?.next ?? 0;
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#timer = setInterval(() => this.#poll(), POLL_MS);
   }
 
   #stop(): void {
@@ -82,7 +82,7 @@ export class LiveRequests {
     this.#timer = null;
   }
 
-  #look(): void {
+  #poll(): void {
     const ring = this.#options.ring();
     if (ring !== this.#ring) {
       // The new ring starts with the content of the old one.
@@ -98,9 +98,11 @@ export class LiveRequests {
     let read = 0;
     for (let sequence = first; sequence < next; sequence++) {
       const status = ring.statusOf(sequence);
-      const wanting = [...this.#groups.values()].filter(({ filter }) => filter.takesStatus(status));
+      const wanting = [...this.#groups.values()].filter(({ filter }) =>
+        filter.matchesStatus(status),
+      );
       if (wanting.length === 0) continue;
-      if (++read > MOST_AT_ONCE) {
+      if (++read > MAX_PER_POLL) {
         for (const group of wanting) group.missed++;
         continue;
       }
@@ -111,12 +113,12 @@ export class LiveRequests {
         this.#next = sequence;
         break;
       }
-      this.#tell(entry, wanting);
+      this.#append(entry, wanting);
     }
     for (const { wakes } of this.#groups.values()) for (const wake of wakes) wake();
   }
 
-  #tell(entry: RingEntry | null, groups: readonly Group[]): void {
+  #append(entry: RingEntry | null, groups: readonly Group[]): void {
     if (entry === null) {
       for (const group of groups) group.missed++;
       return;
@@ -124,9 +126,9 @@ export class LiveRequests {
     const view = this.#options.view(entry);
     let text: string | null = null;
     for (const group of groups) {
-      if (!group.filter.takes(view)) continue;
+      if (!group.filter.matches(view)) continue;
       text ??= JSON.stringify(view);
-      group.texts[group.told++ % KEPT] = text;
+      group.texts[group.written++ % BUFFER_SIZE] = text;
     }
   }
 }
@@ -135,21 +137,21 @@ const newGroup = (filter: RequestFilter): Group => ({
   filter,
   wakes: new Set(),
   texts: [],
-  told: 0,
+  written: 0,
   missed: 0,
 });
 
 function readerOf(group: Group, close: () => void): LiveReader {
-  let at = group.told;
+  let at = group.written;
   let { missed } = group;
   return {
     next() {
-      const first = Math.max(at, group.told - KEPT);
+      const first = Math.max(at, group.written - BUFFER_SIZE);
       const count = first - at + group.missed - missed;
       at = first;
       missed = group.missed;
       if (count > 0) return { id: null, kind: "dropped", data: JSON.stringify({ count }) };
-      const text = at < group.told ? group.texts[at++ % KEPT] : undefined;
+      const text = at < group.written ? group.texts[at++ % BUFFER_SIZE] : undefined;
       return text === undefined ? null : { id: null, kind: "request", data: text };
     },
     // No resumption: the list of recent requests holds what was missed.

@@ -15,12 +15,12 @@ export function createRedaction(names: readonly string[]): (target: string) => s
       .toLowerCase()
       .split(/[^a-z0-9]+/)
       .filter((word) => word !== "");
-    // Words in a row as well: `session_id` among the names is `sessionId` in a query.
+    // Words in a row as well: `session_id` in `names` matches `sessionId` in a query.
     return words.some((_, from) =>
       [1, 2, 3].some((count) => secret.has(words.slice(from, from + count).join(""))),
     );
   };
-  // Behind a semicolon in the path, too: `/a;jsessionid=1`.
+  // Path parameters too: `/a;jsessionid=1`.
   return (target) =>
     target
       .split(/([?&;])/)
@@ -36,7 +36,7 @@ function redactPair(pair: string, isSecret: (name: string) => boolean): string {
   return isSecret(name) || holdsSecret(value, isSecret) ? `${name}=${MASK}` : pair;
 }
 
-/** An address inside a value may have a query of its own: `to=https%3A%2F%2Fx%2F%3Ftoken%3D1`. */
+/** A URL in a value may have a query of its own: `to=https%3A%2F%2Fx%2F%3Ftoken%3D1`. */
 function holdsSecret(value: string, isSecret: (name: string) => boolean): boolean {
   let text = value;
   // Deeper escaping is not decoded by receivers either.

@@ -22,9 +22,9 @@ export type FilterWords = Readonly<Partial<Record<FilterName, string>>>;
 export interface RequestFilter {
   /** Equal for equivalent filters. */
   readonly key: string;
-  /** Test of the status alone; true: the rest decides. */
-  takesStatus(status: number): boolean;
-  takes(view: RequestView): boolean;
+  /** Whether the status matches; true: the other conditions decide. */
+  matchesStatus(status: number): boolean;
+  matches(view: RequestView): boolean;
 }
 
 const MAX_CHARACTERS = 320;
@@ -41,11 +41,11 @@ export function createRequestFilter(words: FilterWords, config: GatewayConfig): 
       throw new ApiError(400, `${name}: must have 1 to ${MAX_CHARACTERS} characters`);
     if (name !== "status") tests.push(testOf(name, text, config));
   }
-  const takesStatus = words.status === undefined ? () => true : statusTest(words.status);
+  const matchesStatus = words.status === undefined ? () => true : statusTest(words.status);
   return {
     key: JSON.stringify(requestFilters.map((name) => words[name] ?? null)),
-    takesStatus,
-    takes: (view) => takesStatus(view.status ?? 0) && tests.every((test) => test(view)),
+    matchesStatus,
+    matches: (view) => matchesStatus(view.status ?? 0) && tests.every((test) => test(view)),
   };
 }
 

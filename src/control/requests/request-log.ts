@@ -53,11 +53,11 @@ export class RequestLog {
     const last = Math.max(0, next - ring.capacity);
     for (let sequence = next - 1; sequence >= last && found.length < limit; sequence--) {
       if ((next - sequence) % AT_ONCE === 0) await Bun.sleep(0);
-      if (!filter.takesStatus(ring.statusOf(sequence))) continue;
+      if (!filter.matchesStatus(ring.statusOf(sequence))) continue;
       const entry = ring.read(sequence);
       if (entry === null) continue;
       const view = this.view(entry);
-      if (filter.takes(view)) found.push(view);
+      if (filter.matches(view)) found.push(view);
     }
     // Workers write in batches.
     return found.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0));

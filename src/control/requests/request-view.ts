@@ -9,7 +9,7 @@ export interface ObjectReference {
   readonly name: string | null;
 }
 
-/** A recent request, or a connection of a stream route. What is not known, or makes no sense for a stream, is null. */
+/** A recent request, or a connection of a stream route. Unknown members, and those without meaning for a stream, are null. */
 export interface RequestView {
   readonly id: string;
   readonly kind: "http" | "stream";

@@ -1,4 +1,4 @@
-// What was counted in the last minute, in slots of ten seconds; knows no object and no database.
+// Counters of the last minute, in slots of ten seconds; knows no object and no database.
 import { type Counted, CountedMap } from "./traffic-deltas.ts";
 
 /** Milliseconds. */
@@ -14,9 +14,9 @@ interface Slot {
 export class RecentWindow {
   #slots: Slot[] = [];
 
-  /** Adds what was counted between two moments, in milliseconds since 1970. */
+  /** Adds counters of an interval, in milliseconds since 1970. */
   add(counted: readonly Counted[], from: number, to: number): void {
-    // A clock that was set has left slots of which nobody knows how long ago they were.
+    // After the clock was set, the age of the slots is unknown.
     if (to < from || to - from > WINDOW_MS) this.#slots = [];
     const start = Math.min(from, to);
     const last = this.#slots.at(-1);
@@ -32,7 +32,7 @@ export class RecentWindow {
     this.#slots = this.#slots.filter((each) => each.to > to - WINDOW_MS || each.to === to);
   }
 
-  /** All of it, and how many seconds it took; at least one. */
+  /** The sum, and its seconds, at least 1. */
   read(): { readonly seconds: number; readonly counted: CountedMap } {
     const counted = new CountedMap();
     for (const slot of this.#slots) counted.addAll(slot.counted.all);

@@ -1,4 +1,4 @@
-// The figures of the dashboard: the last minute and the past; knows no memory, no SQL and no HTTP.
+// The statistics of the dashboard: the last minute and the history; knows no memory, no SQL and no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { emptyHistogram } from "../../shared-memory/histogram.ts";
@@ -8,7 +8,7 @@ import { DAY, HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.t
 import { addTallies, type Tally, type TallyView, toView } from "./tally.ts";
 import { type Counted, CountedMap, type StatKind, type TrafficDeltas } from "./traffic-deltas.ts";
 
-/** Ranges of the past: rows of which span make up the points, and how many seconds a point stands for. */
+/** Ranges of the history: the span of the rows of points and objects, and the seconds per point. */
 export const ranges = {
   "1h": { seconds: 3600, points: MINUTE, step: 60, objects: MINUTE },
   "24h": { seconds: 86_400, points: MINUTE, step: 300, objects: HOUR },
@@ -16,16 +16,16 @@ export const ranges = {
 } as const satisfies Record<string, { seconds: number; points: Span; step: number; objects: Span }>;
 export type StatsRange = keyof typeof ranges;
 
-/** Something of the configuration, or `_other` and `_none`. */
+/** An object of the configuration, or `_other` and `_none`. */
 export interface ObjectView extends TallyView {
   readonly id: string;
-  /** The present name, or the last one of what is gone. */
+  /** The current name, or the last one of a deleted object. */
   readonly name: string;
   readonly requests_per_second: number;
 }
 
 export interface PointView extends TallyView {
-  /** RFC 3339: when it began. */
+  /** RFC 3339: its start. */
   readonly at: string;
 }
 
@@ -39,7 +39,7 @@ export interface StatsView {
   readonly at: string;
   readonly now: TallyView &
     ByObject & {
-      /** How long it was counted: a minute, less after a start. */
+      /** Seconds of counting: a minute, less after a start. */
       readonly seconds: number;
       readonly requests_per_second: number;
       readonly bytes_in_per_second: number;
@@ -53,20 +53,20 @@ export interface StatsView {
     readonly to: string;
     readonly step_seconds: number;
     readonly total: TallyView;
-    /** Only those in which there was traffic, oldest first. */
+    /** Only points with traffic, oldest first. */
     readonly points: readonly PointView[];
   };
 }
 
-/** Whose history is asked for; null: everything. */
+/** The object of a history. */
 export interface StatsSubject {
   readonly kind: Exclude<StatKind, "total">;
   readonly id: string;
 }
 
-export interface StatsQuestion {
+export interface StatsQuery {
   readonly range: StatsRange;
-  /** Objects of a kind that are listed. */
+  /** Maximum number of listed objects of a kind. */
   readonly top: number;
   readonly subject: StatsSubject | null;
 }
@@ -90,7 +90,7 @@ export class Stats {
     this.#countedAt = options.clock.now();
   }
 
-  /** Counts every ten seconds from here on, at the full tens, so that minutes end where they should. */
+  /** Counts every ten seconds, aligned to the clock, so that slots do not cross minutes. */
   start(): void {
     const pause = SLOT_MS - (this.#options.clock.now() % SLOT_MS);
     this.#timer = setTimeout(() => {
@@ -100,7 +100,7 @@ export class Stats {
     this.#timer.unref();
   }
 
-  /** Writes what is left. */
+  /** Writes the remaining counters. */
   stop(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -108,7 +108,7 @@ export class Stats {
     this.#options.rollups.write({ isEnd: true });
   }
 
-  /** Takes in what has been served since the last time, and writes down minutes that are over. */
+  /** Adds the traffic since the last call, and writes past minutes. */
   count(): void {
     const { deltas, rollups, clock } = this.#options;
     const now = clock.now();
@@ -119,7 +119,7 @@ export class Stats {
     rollups.write();
   }
 
-  read({ range, top, subject }: StatsQuestion): StatsView {
+  read({ range, top, subject }: StatsQuery): StatsView {
     this.count();
     const now = this.#countedAt;
     return {
@@ -144,7 +144,7 @@ export class Stats {
     };
   }
 
-  #history({ range, top, subject }: StatsQuestion, now: number): StatsView["history"] {
+  #history({ range, top, subject }: StatsQuery, now: number): StatsView["history"] {
     const { seconds, points: span, step, objects } = ranges[range];
     const { rollups } = this.#options;
     const to = startOf(now, step);
@@ -156,9 +156,9 @@ export class Stats {
     const byStep = new Map<number, Tally>();
     for (const { at, counted } of rollups.range(key, time)) {
       const start = startOf(at * 1000, step);
-      const there = byStep.get(start);
+      const known = byStep.get(start);
       const sum = sumOf(counted);
-      byStep.set(start, there === undefined ? sum : addTallies(there, sum));
+      byStep.set(start, known === undefined ? sum : addTallies(known, sum));
     }
     const objectTime = { from: startOf(time.from * 1000, objects), to: time.to };
     const counted = (kind: StatKind) => {
@@ -195,7 +195,7 @@ export class Stats {
     return { by_route: list("route"), by_service: list("service"), by_target: list("target") };
   }
 
-  /** Of what is still there: it may have been renamed since. */
+  /** The current name of an existing object: it may have been renamed since. */
   #nameOf(kind: StatKind, id: string): string | null {
     const { routes, services, targets } = this.#options.config();
     if (kind === "route") return routes.get(id)?.name ?? null;

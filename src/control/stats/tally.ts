@@ -1,12 +1,12 @@
-// What is counted of requests over some time, with its durations, and how that is added up and written down; knows no time and no object.
+// Request counters with durations over an interval: addition and serialization; knows no time and no object.
 import { BUCKETS, diff, type Histogram, percentile } from "../../shared-memory/histogram.ts";
 import type { TrafficSnapshot } from "../../shared-memory/traffic-metrics.ts";
 
 const counters = [
   "requests",
-  /** Answered with 500 and above. */
+  /** Responses with status 500 and above. */
   "errors",
-  /** Answered with 400 to 499. */
+  /** Responses with status 400 to 499. */
   "client_errors",
   "broken_off",
   "retries",
@@ -15,12 +15,12 @@ const counters = [
 ] as const;
 type Counter = (typeof counters)[number];
 
-/** Counts since some moment; durations in microseconds. */
+/** Counters of an interval; durations in microseconds. */
 export interface Tally extends Readonly<Record<Counter, number>> {
   readonly latency: Histogram;
 }
 
-/** A tally as plain data; of the histogram only the buckets in which something is: index, count, index, count. */
+/** A tally as plain data; of the histogram only buckets that are not empty: index, count, index, count. */
 export interface TallyDocument extends Readonly<Record<Counter, number>> {
   readonly sum_us: number;
   readonly buckets: readonly number[];
@@ -32,7 +32,7 @@ const tallyOf = (count: (name: Counter) => number, latency: Histogram): Tally =>
     latency,
   }) as unknown as Tally;
 
-/** What a row holds since it was made. */
+/** The counters of a row since its start. */
 export function tallyOfRow({ counters: counts, codes, histograms }: TrafficSnapshot): Tally {
   const ofClass = (digit: string) => {
     let sum = 0;
@@ -53,7 +53,7 @@ export const addTallies = (one: Tally, other: Tally): Tally => {
   return sum;
 };
 
-/** A tally that grows: thousands are added up when somebody asks for the past, and each would make another one. */
+/** A mutable tally: reading the history adds thousands, and each addition would allocate another one. */
 export class TallySum implements Tally {
   requests = 0;
   errors = 0;
@@ -75,7 +75,7 @@ export class TallySum implements Tally {
   }
 }
 
-/** What came since `before`. A row that holds less than it did was begun anew: then all of it came since. */
+/** The difference to `before`. A row with lower counters was reused: then all of it is new. */
 export function tallySince(after: Tally, before: Tally | undefined): Tally {
   if (before === undefined || after.requests < before.requests) return after;
   return tallyOf(
@@ -94,7 +94,7 @@ export function toDocument(tally: Tally): TallyDocument {
   return { ...(counts as Record<Counter, number>), sum_us: Math.round(latency.sum), buckets };
 }
 
-/** What another version has written may lack something, or have more. */
+/** A document of another version may lack members, or have more. */
 export function fromDocument(document: Partial<TallyDocument>): Tally {
   const buckets = new Float64Array(BUCKETS);
   const written = document.buckets ?? [];
@@ -108,7 +108,7 @@ export function fromDocument(document: Partial<TallyDocument>): Tally {
   return tallyOf((name) => document[name] ?? 0, latency);
 }
 
-/** Milliseconds; null when nothing was measured. */
+/** Milliseconds; null without measurements. */
 export interface LatencyView {
   readonly mean: number | null;
   readonly p50: number | null;
@@ -116,9 +116,9 @@ export interface LatencyView {
   readonly p99: number | null;
 }
 
-/** A tally as people read it. */
+/** A tally as the API shows it. */
 export interface TallyView extends Readonly<Record<Counter, number>> {
-  /** `errors` as a part of `requests`, from 0 to 1. */
+  /** `errors` as a fraction of `requests`, from 0 to 1. */
   readonly error_share: number;
   readonly latency_ms: LatencyView;
 }

@@ -1,4 +1,4 @@
-// What came to the counters of all objects since they were read last; knows no time and no database.
+// The increase of all counters since the last read; knows no time and no database.
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { CountedTraffic } from "../metrics/series-rows.ts";
 import { addressOf } from "../requests/request-view.ts";
@@ -7,15 +7,15 @@ import { type Tally, tallyOfRow, tallySince, TallySum } from "./tally.ts";
 export const statKinds = ["total", "route", "service", "target"] as const;
 export type StatKind = (typeof statKinds)[number];
 
-/** Stands for the objects that are not told apart. */
+/** Objects without rows of their own. */
 export const OTHERS = "_other";
-/** Stands for requests that no route took. */
-export const NOBODY = "_none";
+/** Requests that match no route. */
+export const NO_ROUTE = "_none";
 
-/** What was counted of one object. */
+/** Counters of one object. */
 export interface Counted {
   readonly kind: StatKind;
-  /** Empty for the total; `_other` and `_none` stand for what is no object. */
+  /** Empty for the total; `_other` and `_none` are not objects. */
   readonly id: string;
   readonly name: string;
   readonly tally: Tally;
@@ -33,7 +33,7 @@ interface Growing extends Counted {
   readonly tally: TallySum;
 }
 
-/** Counts by kind and object. */
+/** Counters by kind and object. */
 export class CountedMap {
   readonly #found = new Map<string, Growing>();
 
@@ -69,7 +69,7 @@ export class TrafficDeltas {
     this.#source = source;
   }
 
-  /** What has had traffic since the last call; each request is in the answer of one call. */
+  /** Objects with traffic since the last call; each request is in the result of one call. */
   take(): Counted[] {
     const now = new Map<string, Tally>();
     const since = (key: string, tally: Tally) => {

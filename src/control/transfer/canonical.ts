@@ -1,14 +1,14 @@
-// One order of members for every object, whoever wrote it: a document that means the same reads the same. Knows no resource.
+// A canonical order of members for every object, so that equal configurations export as equal files. Knows no resource.
 import { isDocument } from "../body.ts";
 
-/** Tell people what they look at, so they come first, whatever the alphabet says. */
+/** They identify an object, so they come first. */
 const FIRST = ["id", "name", "username", "email", "label", "type"];
-/** Change with everything else, so they come last. */
+/** They change with every other member, so they come last. */
 const LAST = ["created_at", "updated_at"];
 
 /**
- * A copy with its members in order, at every depth. By alphabet, and not as the model has them, so that a field that moves
- * in the program does not move in everybody's repositories.
+ * A copy with its members in order, at every depth. Alphabetical, and not as in the model, so that a field that moves in the
+ * code does not move in the repositories of users.
  */
 export function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);

@@ -1,4 +1,4 @@
-// Whether a document could be served by itself, on no gateway: everything that is wrong with it, in words. Changes nothing.
+// Checks a configuration file without a gateway and lists its problems. Changes nothing.
 import { randomBytes } from "node:crypto";
 import { SecretBox } from "../../crypto/secret-box.ts";
 import { ApiError } from "../../model/error.ts";
@@ -14,11 +14,11 @@ import { type SourceDocument, withLine } from "./source.ts";
 
 export interface CheckedDocument {
   readonly problems: readonly string[];
-  /** How many objects there are, by collection; those without are left out. */
+  /** Number of objects per collection, without empty ones. */
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Of secrets only the places are looked at, because a plain document has none. */
+/** Masked secrets pass, because a plain configuration file has no values for them. */
 export function checkDocument(source: SourceDocument, plugins: PluginCatalogue): CheckedDocument {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);

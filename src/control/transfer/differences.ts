@@ -1,4 +1,4 @@
-// What a change does to each object, field by field, secrets masked, for people who decide about it; changes nothing.
+// The changes of each object, field by field, secrets masked, for a preview; changes nothing.
 import {
   type CollectionName,
   collectionNames,
@@ -16,7 +16,7 @@ export interface ObjectDifference {
   readonly action: "create" | "update" | "delete";
   /** `route`, `settings`. */
   readonly kind: string;
-  /** Null for what exists only once. */
+  /** Null for a singleton. */
   readonly id: string | null;
   readonly name: string | null;
   readonly diff: readonly Difference[];
@@ -28,7 +28,7 @@ export interface Changed {
   readonly change: ConfigChange;
 }
 
-/** Of more objects than these, what is created and deleted is only named: nobody reads all of it. */
+/** With more objects than these, created and deleted ones have no fields: the list would be too long to read. */
 const MAX_WHOLE = 500;
 
 /** One entry for each object that a change writes or deletes; times alone make no entry. */

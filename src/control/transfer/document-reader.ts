@@ -1,4 +1,4 @@
-// Reads configuration files: small ones in this thread, large ones in another, so that this one goes on answering.
+// Reads configuration files: small ones in this thread, large ones in another, so that this one is not blocked.
 import { openTables } from "../import/foreign-tables.ts";
 import type { ReportEntry } from "../import/report.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
@@ -6,24 +6,24 @@ import { readInThread } from "./reader-thread.ts";
 import { readDocument, type ReadTask } from "./reading.ts";
 import type { ParseJson, SourceDocument } from "./source.ts";
 
-/** A document that is being imported. */
+/** A configuration file to import. */
 export interface OpenDocument {
   readonly value: unknown;
-  /** Objects in it that have passed their schema, and hold every field. */
+  /** Objects in it that have passed their schema, and have every field. */
   readonly decoded: WeakSet<object>;
   readonly report: readonly ReportEntry[] | null;
   readonly wasEncrypted: boolean;
-  /** Line, from 1, of what the path leads to; null when it is not known. */
+  /** Line, from 1, of the path; null when unknown. */
   readonly lineOf: (path: string) => Promise<number | null>;
 }
 
 export interface DocumentReaderOptions {
   readonly plugins: PluginCatalogue;
-  /** Entry file of the thread; null: everything is read in this one. The caller forms it, as that of a worker. */
+  /** Entry file of the thread; null: this thread reads all files. From the caller, as that of a worker. */
   readonly url: URL | null;
 }
 
-/** Longer ones are read in the thread; to start it takes a tenth of a second. */
+/** The thread, which takes 100 ms to start, reads longer ones. */
 const LARGE_BYTES = 1_048_576;
 
 export class DocumentReader {
@@ -33,7 +33,7 @@ export class DocumentReader {
     this.#options = options;
   }
 
-  /** Throws a 400 for bytes that are no document. */
+  /** Throws a 400 for an invalid file. */
   async read(task: ReadTask, parseJson: ParseJson): Promise<OpenDocument> {
     const { url, plugins } = this.#options;
     if (url !== null && task.bytes.byteLength > LARGE_BYTES) return await readInThread(url, task);
@@ -46,7 +46,7 @@ export class DocumentReader {
   }
 }
 
-/** What was read in this thread. */
+/** A configuration file from this thread. */
 export const opened = ({ value, lineOf }: SourceDocument): OpenDocument => ({
   value,
   decoded: new WeakSet(),

@@ -1,4 +1,4 @@
-// A configuration as one document, whatever collections there are; knows no secret and no reader.
+// A configuration as one document with all collections; knows no secret and no reader.
 import { DOCUMENT_FORMAT } from "../../model/export-document.ts";
 import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
 import type { Part } from "../admin-parts.ts";
@@ -6,14 +6,14 @@ import type { Document } from "../body.ts";
 import { canonical } from "./canonical.ts";
 
 export interface Contents {
-  /** What the document says it was written by. */
+  /** Value of `program`: the writer of the document. */
   readonly program: string;
   readonly isShown: (part: Part) => boolean;
-  /** What becomes of a stored object and the secrets in it. */
+  /** Converts a stored object and the secrets in it. */
   readonly convert: (object: unknown) => unknown;
 }
 
-/** Collections in the order in which they refer to one another, objects oldest first: new ones are added at the end. */
+/** Collections in the order of their references, objects oldest first: new ones are at the end. */
 export function documentOf(
   config: GatewayConfig,
   { program, isShown, convert }: Contents,

@@ -1,4 +1,4 @@
-// Which object of a document is which of the gateway: by id, else by what makes it unique; and references by name. No rules.
+// Maps objects of a configuration file to those of the gateway, by id or unique fields, and resolves references by name. No rules.
 import { invalid } from "../../model/error.ts";
 import { UUID_PATTERN } from "../../model/fields.ts";
 import {
@@ -11,7 +11,7 @@ import type { Steps } from "../../pace.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../body.ts";
 
-/** What tells the objects of a collection apart where it is not the name. All of the fields together. */
+/** The unique fields, taken together, of collections without unique names. */
 const keyFields: Readonly<Partial<Record<CollectionName, readonly string[]>>> = {
   users: ["email"],
   consumers: ["username"],
@@ -20,31 +20,31 @@ const keyFields: Readonly<Partial<Record<CollectionName, readonly string[]>>> = 
   plugins: ["label", "name", "service_id", "route_id", "consumer_id", "stream_route_id"],
 };
 
-/** One object of a document on its way in. */
+/** One object of an imported file. */
 export interface Item {
   readonly collection: CollectionName;
   /** `routes[3]` */
-  readonly place: string;
-  /** What it says about itself, references by id. */
+  readonly path: string;
+  /** Its fields, references by id. */
   readonly fields: Document;
   readonly id: string;
   readonly createdAt: unknown;
   readonly updatedAt: unknown;
-  /** Whether the fields are as they are stored, but for references. */
+  /** Whether the fields are as they are stored, except references. */
   readonly isDecoded: boolean;
 }
 
 type Raw = Omit<Item, "id" | "fields"> & { id: string | null; fields: Document };
 
-/** What became of the objects of a document. */
+/** The objects of a file with their ids. */
 export interface Identified {
   readonly items: readonly Item[];
-  /** Leads from ids in the document to those of the gateway where they differ. */
+  /** Maps ids in the file to those of the gateway where they differ. */
   readonly renamed: ReadonlyMap<string, string>;
 }
 
 /**
- * Gives every object of a document its id and turns names in references into ids. Throws a 400 for an id that is none.
+ * Assigns every object of a file its id and resolves names in references to ids. Throws a 400 for an invalid id.
  */
 export function* identify(
   document: Document,
@@ -55,7 +55,7 @@ export function* identify(
   for (const name of collectionNames)
     yield* readItems({ name, list: document[name], decoded }, raws);
   const registry = new Registry(base, mode);
-  // What refers to others is told apart by them, so those that do not come first.
+  // Objects whose unique fields are references come second.
   for (const raw of raws)
     if (!refersInKey(raw.collection)) {
       registry.assign(raw);
@@ -70,7 +70,7 @@ export function* identify(
       registry.assign(raw);
       yield;
     }
-  // Applications refer to what has got its id only now.
+  // Applications refer to objects that have their ids only now.
   for (const raw of raws)
     if (raw.collection === "applications") raw.fields = registry.resolve(raw.fields) as Document;
   const items = raws.map((raw): Item => ({ ...raw, id: raw.id ?? Bun.randomUUIDv7() }));
@@ -95,14 +95,14 @@ function* readItems(
   if (list === undefined) return;
   if (!Array.isArray(list)) throw invalid(collection, "must be a list");
   for (const [index, value] of (list as readonly unknown[]).entries()) {
-    const place = `${collection}[${index}]`;
-    if (!isDocument(value)) throw invalid(place, "must be an object");
+    const path = `${collection}[${index}]`;
+    if (!isDocument(value)) throw invalid(path, "must be an object");
     const { id = null, created_at: createdAt, updated_at: updatedAt, ...fields } = value;
     if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id)))
-      throw invalid(`${place}.id`, "must be an id");
+      throw invalid(`${path}.id`, "must be an id");
     const known = id?.toLowerCase() ?? null;
     const isDecoded = decoded?.has(value) === true;
-    raws.push({ collection, place, fields, id: known, createdAt, updatedAt, isDecoded });
+    raws.push({ collection, path, fields, id: known, createdAt, updatedAt, isDecoded });
     yield;
   }
 }
@@ -110,9 +110,9 @@ function* readItems(
 class Registry {
   readonly #base: GatewayConfig;
   readonly #mode: ImportMode;
-  /** Ids of the gateway that an object of the document has. */
+  /** Assigned ids, with the path of their object. */
   readonly #taken = new Map<string, string>();
-  /** Ids in the document of objects that have another one in the gateway. */
+  /** Ids in the file of objects with another id in the gateway. */
   readonly renamed = new Map<string, string>();
   readonly #names = new Map<CollectionName, Map<string, string>>();
   readonly #keys = new Map<CollectionName, Map<string, string>>();
@@ -123,25 +123,24 @@ class Registry {
   }
 
   assign(raw: Raw): void {
-    const { collection, place, id } = raw;
+    const { collection, path, id } = raw;
     const known = id !== null && this.#base[collection].has(id);
-    // With replace, an object that is named differently by its id is another one: the document is what there is to be.
+    // With replace, an object with another id is another object: the file is the desired state.
     const isSought = !known && (id === null || this.#mode === "merge");
     const found = isSought ? this.#byKey(raw) : null;
     const chosen = found ?? id ?? Bun.randomUUIDv7();
     if (id !== null && chosen !== id) this.renamed.set(id, chosen);
     const other = this.#taken.get(chosen);
-    if (other !== undefined && id !== null) throw invalid(`${place}.id`, `is that of ${other} too`);
-    // Two that mean the same are two objects, and the rules say which field clashes.
+    if (other !== undefined && id !== null) throw invalid(`${path}.id`, `is that of ${other} too`);
+    // Two objects with the same unique fields stay two, and the rules report the field that clashes.
     raw.id = other === undefined ? chosen : Bun.randomUUIDv7();
-    this.#taken.set(raw.id, place);
+    this.#taken.set(raw.id, path);
     const name = nameOf(collection, raw.fields);
     if (name !== null) this.#namesOf(collection).set(name, raw.id);
   }
 
   /**
-   * The same, or a copy where something is another: members that refer to others hold ids. An unknown name stays: the rules
-   * of compiling report it with its field.
+   * Resolves names in references to ids, in a copy where one changes. An unknown name stays: the rules report it with its field.
    */
   resolve(value: unknown, field = ""): unknown {
     if (typeof value === "string") return this.#idOf(value, field);
@@ -163,7 +162,7 @@ class Registry {
 
   #idOf(text: string, field: string): string {
     const collection = collectionOf(field);
-    // Ids of other systems, such as that of a client of single sign-on.
+    // Ids of other systems, such as the client id of single sign-on.
     if (collection === null) return text;
     if (!UUID_PATTERN.test(text)) return this.#namesOf(collection).get(text) ?? text;
     const id = text.toLowerCase();
@@ -209,7 +208,7 @@ function keyOf(collection: CollectionName, object: object): string | null {
   );
 }
 
-/** What references may call an object. */
+/** The name of an object in references. */
 function nameOf(collection: CollectionName, object: object): string | null {
   const field = { consumers: "username", plugins: "label", users: "email" }[collection as string];
   const name = (object as Document)[field ?? "name"];
@@ -218,21 +217,21 @@ function nameOf(collection: CollectionName, object: object): string | null {
 
 const collections = new Map<string, CollectionName | null>();
 
-/** What the ids in a field are those of: `client_certificate_id` -> `certificates`. There are few names of fields. */
+/** The collection that a field refers to: `client_certificate_id` -> `certificates`. There are few field names. */
 function collectionOf(field: string): CollectionName | null {
   if (!field.endsWith("_id") && !field.endsWith("_ids")) return null;
   let found = collections.get(field);
   if (found === undefined) {
     found = collectionNamed(field.replace(/_ids?$/, ""));
-    if (collections.size < MOST_FIELDS) collections.set(field, found);
+    if (collections.size < MAX_FIELDS) collections.set(field, found);
   }
   return found;
 }
 
-/** Documents may name any field. */
-const MOST_FIELDS = 1000;
+/** Bound of the cache: a file may have any field names. */
+const MAX_FIELDS = 1000;
 
-/** `client_certificate` -> `certificates`, `stream_route` -> `stream_routes`: the longest name that fits. */
+/** `client_certificate` -> `certificates`, `stream_route` -> `stream_routes`: the longest match. */
 function collectionNamed(word: string): CollectionName | null {
   const fits = collectionNames.filter((name) => {
     const singular = name.slice(0, -1);

@@ -1,7 +1,7 @@
-// Finds the line of a member of a JSON document; the text must be valid JSON, and nothing is parsed for its value.
+// Finds the line of a member of a JSON document; the text must be valid JSON, and values are not parsed.
 import type { PathStep } from "./source.ts";
 
-/** The line, from 1, of what the path leads to, or of the last step that is there. */
+/** The line, from 1, of the path, or of its last existing step. */
 export function findJsonLine(text: string, path: readonly PathStep[]): number {
   let at = skipSpace(text, 0);
   for (const step of path) {

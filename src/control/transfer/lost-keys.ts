@@ -1,11 +1,11 @@
-// Certificates in a document whose keys are masked and nowhere to be found, although nobody has to write them anew; changes nothing.
+// Handles imported certificates with masked keys that the gateway can issue again; changes nothing.
 import { type ApplicationPart, referenceOf } from "../../model/application.ts";
 import { MASK } from "../../model/export-document.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { isDocument } from "../body.ts";
 import type { Item } from "./identities.ts";
 
-/** Without what a certificate was issued with: it is ordered anew. */
+/** Clears the material of a certificate: the gateway requests it again. */
 const NOT_ISSUED = {
   certificate: null,
   sealed_key: null,
@@ -16,9 +16,8 @@ const NOT_ISSUED = {
 } as const;
 
 /**
- * A document may have been written while an application still had a self-signed certificate: that is left out, and the
- * application gets another one if it still needs it. A certificate that an authority issues is ordered again. Uploaded ones
- * stay as they are, and their masks are refused: nobody but their owner has the key.
+ * Drops the self-signed certificate of an application, which gets a new one if it still needs it. Clears a certificate of a CA,
+ * so that the gateway requests it again. Uploaded ones stay, and the import rejects their masks: only their owner has the key.
  */
 export function withoutLostKeys(items: readonly Item[], base: GatewayConfig): readonly Item[] {
   const interim = new Set(items.flatMap(selfSignedPartsOf));

@@ -1,4 +1,4 @@
-// Writes an imported document into a draft: every object checked by its schema, secrets sealed, what is gone removed. No HTTP.
+// Writes an imported file into a draft: checks objects by schema, encrypts secrets, removes missing objects. No HTTP.
 import { decodeRecord } from "../../store/records.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import { DOCUMENT_FORMAT, documentMembers, type ImportMode } from "../../model/export-document.ts";
@@ -16,20 +16,20 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Draft } from "../draft.ts";
 import { ownedBy } from "../reference.ts";
-import type { RecordFinishers } from "./finishers.ts";
+import type { ImportNormalizers } from "./import-normalizers.ts";
 import { type Identified, identify, type Item } from "./identities.ts";
 import { withoutLostKeys } from "./lost-keys.ts";
+import { implicitObjectsOf } from "./implicit-objects.ts";
 import { withPresentNames } from "./renamed-fields.ts";
-import { unspokenOf } from "./unspoken.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
 
 export interface PlanOptions {
   readonly mode: ImportMode;
   readonly box: SecretBox;
-  /** What a mask stands for that the gateway has no value for; default: such a mask is refused. */
+  /** Value of a mask without a stored value; default: the mask is rejected. */
   readonly standsFor?: string;
-  /** Objects of the document that have passed their schema and hold no secret; default: none. */
+  /** Objects that have passed their schema and have no secret; default: none. */
   readonly decoded?: WeakSet<object>;
 }
 
@@ -40,15 +40,15 @@ export interface PlanOptions {
 export function* applySteps(
   source: unknown,
   draft: Draft,
-  options: PlanOptions & { readonly finishers?: RecordFinishers },
+  options: PlanOptions & { readonly normalizers?: ImportNormalizers },
 ): Steps<Pick<Identified, "renamed">> {
-  if (!isDocument(source)) throw invalid("", "the document must be an object");
+  if (!isDocument(source)) throw invalid("", "the configuration file must be an object");
   checkMembers(source);
   const document = withPresentNames(source);
   const { items: given, renamed } = yield* identify(document, draft.base, options);
-  // A check without a gateway knows no keys at all.
+  // A check without a gateway has no keys at all.
   const items = options.standsFor === undefined ? withoutLostKeys(given, draft.base) : given;
-  // One for all: thousands of times that never repeat would run ahead of the clock.
+  // One for all: thousands of unique times would run ahead of the clock.
   const now = draft.stamp();
   for (const item of items) {
     writeItem(item, draft, { ...options, now });
@@ -85,26 +85,26 @@ function checkMembers(document: Document): void {
 function writeItem(
   item: Item,
   draft: Draft,
-  options: PlanOptions & { readonly finishers?: RecordFinishers; readonly now: string },
+  options: PlanOptions & { readonly normalizers?: ImportNormalizers; readonly now: string },
 ): void {
-  const { collection, id, place } = item;
+  const { collection, id, path } = item;
   const old = draft.base[collection].get(id);
-  draft.place(id, place);
+  draft.setPath(id, path);
   try {
     const decoded = item.isDecoded
       ? item.fields
       : (decodeRecord[collection](sealSecrets(item.fields, { ...options, old })) as Document);
     const before = old as Document | undefined;
-    const fields = options.finishers?.[collection]?.(decoded, before) ?? decoded;
+    const fields = options.normalizers?.[collection]?.(decoded, before) ?? decoded;
     const times = timesOf(item, old, { now: options.now, isExact: options.mode === "replace" });
     if (old !== undefined && Bun.deepEquals({ ...old, ...fields }, old)) {
-      // The same to everybody who is served: only what is to be exactly as in the document is written at all.
+      // Unchanged except times: only `replace` with explicit times writes it.
       if (options.mode === "merge" || (item.updatedAt ?? null) === null) return;
       if (times.created_at === old.created_at && times.updated_at === old.updated_at) return;
     }
     draft.put(collection, { id, ...fields, ...times } as unknown as ResourceOf[CollectionName]);
   } catch (error) {
-    throw inside(error, place);
+    throw inside(error, path);
   }
 }
 
@@ -119,7 +119,7 @@ function timesOf(
   return { created_at, updated_at: updated ?? (old === undefined ? created_at : now) };
 }
 
-/** The time in one spelling, so that nothing that compares texts goes wrong. */
+/** The time in canonical form, so that texts compare correctly. */
 function timeOf(field: string, value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
@@ -128,12 +128,12 @@ function timeOf(field: string, value: unknown): string | null {
 }
 
 function removeOthers(document: Document, items: readonly Item[], draft: Draft): void {
-  const kept = new Set([...items.map(({ id }) => id), ...unspokenOf(items, draft.base)]);
+  const retained = new Set([...items.map(({ id }) => id), ...implicitObjectsOf(items, draft.base)]);
   for (const name of collectionNames) {
     if (document[name] === undefined) continue;
     for (const id of draft.base[name].keys()) {
-      if (kept.has(id)) continue;
-      // Targets of a service make no sense without it, and a document that names no targets cannot mean to keep them.
+      if (retained.has(id)) continue;
+      // Targets make no sense without their service, also when the file has no list of targets.
       for (const owned of ownedBy(draft.base, { collection: name, id }))
         if (document[owned.collection] === undefined) draft.remove(owned.collection, owned.id);
       draft.remove(name, id);
@@ -149,7 +149,7 @@ function writeSingleton<K extends SingletonName>(
   if (!isDocument(value)) throw invalid(name, "must be an object");
   const { updated_at: updatedAt, ...given } = value;
   const old = draft.base[name];
-  draft.place(name, name);
+  draft.setPath(name, name);
   try {
     const sealed = sealSecrets(given, { ...options, old });
     const fields = decodeRecord[name](sealed);
@@ -164,11 +164,11 @@ function writeSingleton<K extends SingletonName>(
   }
 }
 
-/** The same error about something inside `place`. */
-function inside(error: unknown, place: string): unknown {
+/** The error with its path inside `parent`. */
+function inside(error: unknown, parent: string): unknown {
   if (!(error instanceof ApiError)) return error;
   const { path, message } = splitMessage(error.message);
-  return new ApiError(error.status, `${path === "" ? place : `${place}.${path}`}: ${message}`, {
+  return new ApiError(error.status, `${path === "" ? parent : `${parent}.${path}`}: ${message}`, {
     cause: error,
   });
 }

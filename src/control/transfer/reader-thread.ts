@@ -1,4 +1,4 @@
-// Both ends of the thread that reads large documents: bytes go in, objects come back in pieces; knows no kind of document.
+// Both ends of the thread that reads large configuration files and returns objects in pieces; knows no format.
 import { compact, type Defaults, expand } from "../../model/compact.ts";
 import { defaultsOf } from "../../model/decode.ts";
 import { ApiError, type ApiStatus } from "../../model/error.ts";
@@ -20,19 +20,19 @@ const PIECE_OBJECTS = 500;
 
 type ReaderCommand =
   | { readonly kind: "read"; readonly task: ReadTask }
-  /** Which line is this path at? */
+  /** Find the line of this path. */
   | { readonly kind: "line"; readonly task: ReadTask; readonly path: string };
 
 type ReaderEvent =
-  /** The next objects of a collection, as JSON: parsing that is cheaper for the other side than taking over objects. */
+  /** The next objects of a collection, as JSON: parsing it is cheaper for the receiver than a structured clone. */
   | {
       readonly kind: "objects";
       readonly collection: (typeof DECODED_EARLY)[number];
       readonly json: string;
-      /** Those of them that have not passed their schema, by their place in the piece. */
+      /** Indexes of objects that have not passed their schema. */
       readonly raw: readonly number[];
     }
-  /** Everything else of the document, as JSON, in which the collections that were sent are empty. */
+  /** The rest of the file, as JSON, in which the sent collections are empty. */
   | {
       readonly kind: "read";
       readonly json: string;
@@ -53,7 +53,7 @@ export interface ReaderScope {
   addEventListener(type: "message", listener: (event: MessageEvent<ReaderCommand>) => void): void;
 }
 
-/** Answers one command; then the thread is ended. */
+/** Answers one command; then the caller ends the thread. */
 export function serveReader(scope: ReaderScope, context: ReadContext): void {
   const answer = async (command: ReaderCommand): Promise<ReaderEvent> => {
     const { task } = command;
@@ -69,12 +69,12 @@ export function serveReader(scope: ReaderScope, context: ReadContext): void {
     }
   };
   scope.addEventListener("message", ({ data }) => {
-    // Not caught: what is wrong with the thread itself ends it.
+    // Not caught: an internal error ends the thread.
     void answer(data).then((event) => scope.postMessage(event));
   });
 }
 
-/** Sends the objects of large collections; returns the document without them. */
+/** Sends the objects of large collections; returns the rest. */
 function sendObjects(document: unknown, scope: ReaderScope): unknown {
   if (!isDocument(document)) return document;
   const rest: Record<string, unknown> = { ...document };
@@ -96,19 +96,19 @@ function sendObjects(document: unknown, scope: ReaderScope): unknown {
   return rest;
 }
 
-/** Has a document read in a thread. Throws what the thread refuses it with. */
+/** Reads a file in a thread. Throws the refusal of the thread. */
 export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocument> {
-  const taken = new TakenObjects();
-  const event = await ask(url, { kind: "read", task }, (objects) => taken.take(objects));
+  const received = new ReceivedObjects();
+  const event = await ask(url, { kind: "read", task }, (objects) => received.add(objects));
   if (event.kind === "refused")
     throw new ApiError(event.status, event.message, { headers: event.headers });
   if (event.kind !== "read") throw new Error(`unexpected answer ${event.kind}`);
   const { json, report, wasEncrypted } = event;
   const value = JSON.parse(json) as unknown;
-  if (isDocument(value)) Object.assign(value, taken.lists());
+  if (isDocument(value)) Object.assign(value, received.lists());
   return {
-    ...{ value, report, wasEncrypted, decoded: taken.decoded },
-    // Seldom asked for, and what was read takes much memory in the thread: another one reads it again.
+    ...{ value, report, wasEncrypted, decoded: received.decoded },
+    // Rare, and holding the file would cost the thread much memory: another thread reads it again.
     lineOf: async (path) => {
       if (wasEncrypted || "from" in task.form) return null;
       const answer = await ask(url, { kind: "line", task, path }, () => {});
@@ -123,32 +123,32 @@ type ObjectsEvent = Extract<ReaderEvent, { readonly kind: "objects" }>;
 function ask(
   url: URL,
   command: ReaderCommand,
-  take: (event: ObjectsEvent) => void,
+  onObjects: (event: ObjectsEvent) => void,
 ): Promise<ReaderEvent> {
   const { promise, resolve, reject } = Promise.withResolvers<ReaderEvent>();
   const worker = new Worker(url);
   worker.addEventListener("message", ({ data }: MessageEvent<ReaderEvent>) => {
-    if (data.kind === "objects") take(data);
+    if (data.kind === "objects") onObjects(data);
     else resolve(data);
   });
   worker.addEventListener("error", (event: ErrorEvent) => {
     event.preventDefault();
-    reject(new Error(`the document could not be read: ${event.message}`));
+    reject(new Error(`the configuration file could not be read: ${event.message}`));
   });
   worker.addEventListener("close", () =>
-    reject(new Error("the thread that reads documents has ended")),
+    reject(new Error("the thread that reads configuration files has ended")),
   );
   worker.postMessage(command);
   return promise.finally(() => worker.terminate());
 }
 
-/** The objects of a document as they come in. */
-class TakenObjects {
+/** The objects that the thread has sent. */
+class ReceivedObjects {
   readonly decoded = new WeakSet<object>();
   readonly #lists = new Map<string, unknown[]>();
   readonly #defaults = new Map<string, Defaults>();
 
-  take({ collection, json, raw }: ObjectsEvent): void {
+  add({ collection, json, raw }: ObjectsEvent): void {
     const list = this.#lists.get(collection) ?? [];
     this.#lists.set(collection, list);
     const defaults = this.#defaults.get(collection) ?? defaultsOf(recordSchemas[collection]);

@@ -1,4 +1,4 @@
-// From the bytes of a document to what is imported: parsed, converted, decrypted, and as far as can be, decoded. Knows no thread.
+// Reads a configuration file: parses, converts, decrypts, and decodes objects where possible. Knows no thread.
 import { decryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError } from "../../model/error.ts";
@@ -21,19 +21,19 @@ import {
   withoutLines,
 } from "./source.ts";
 
-/** A document of ours, or the configuration of another program. */
+/** A configuration file of the gateway, or of another program. */
 export type DocumentForm = { readonly type: DocumentType } | { readonly from: ImportSource };
 
 export interface ReadTask {
   readonly bytes: Uint8Array;
   readonly form: DocumentForm;
-  /** Of a document that is encrypted as a whole; null: none was given. */
+  /** For an encrypted export; null: none was given. */
   readonly passphrase: string | null;
 }
 
-/** What belongs to other rooms and is handed in. */
+/** Functions that other rooms provide. */
 export interface ReadContext {
-  /** Asked for only when another program's configuration is converted: a thread may have to load them. */
+  /** Called only to convert the configuration of another program: a thread may have to load them. */
   readonly plugins: () => PluginCatalogue | Promise<PluginCatalogue>;
   readonly parseJson: ParseJson;
   readonly openTables: OpenTables;
@@ -41,13 +41,13 @@ export interface ReadContext {
 
 export interface ReadDocument {
   readonly source: SourceDocument;
-  /** What became of another program's configuration; null: it is a document of ours. */
+  /** Report of the conversion from another program; null: it is a file of the gateway. */
   readonly report: readonly ReportEntry[] | null;
-  /** Whether it was encrypted as a whole, so that it may hold what no other document may. */
+  /** Whether it was an encrypted export, which may contain parts that no other file may. */
   readonly wasEncrypted: boolean;
 }
 
-/** Throws a 400 for bytes that are no document. */
+/** Throws a 400 for an invalid file. */
 export async function readDocument(
   { bytes, form, passphrase }: ReadTask,
   context: ReadContext,
@@ -65,7 +65,7 @@ export async function readDocument(
   return { source: withoutLines(inner), report: null, wasEncrypted: true };
 }
 
-/** Line, from 1, of what the path leads to in a document of ours that could be read; null: it is none of ours. */
+/** Line, from 1, of the path in a valid file of the gateway; null: another program's file. */
 export const lineIn = ({ bytes, form }: ReadTask, path: string): number | null =>
   "type" in form ? findLine(decodeText(bytes), form.type, path) : null;
 
@@ -87,11 +87,11 @@ export function checkPassphrase(passphrase: string | null): string {
   if (text.length >= MIN_PASSPHRASE && text.length <= MAX_PASSPHRASE) return text;
   throw new ApiError(
     400,
-    `X-Passphrase: must hold a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
+    `X-Passphrase: must be a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
   );
 }
 
-/** Collections that may be large. What the import does with their objects is the same with every default filled in. */
+/** Collections that may be large, and whose objects the import treats the same with every default filled in. */
 export const DECODED_EARLY = [
   "services",
   "targets",
@@ -102,8 +102,8 @@ export const DECODED_EARLY = [
 ] as const satisfies readonly CollectionName[];
 
 /**
- * The object with its fields as they are stored. Null for one that holds secrets, which are sealed first, and for one that is
- * not right: what is wrong is said in its turn.
+ * The object with its fields as they are stored. Null for one with secrets, which are encrypted first, and for an invalid one:
+ * the import reports its problem later, in order.
  */
 export function decodeEarly(
   collection: (typeof DECODED_EARLY)[number],

@@ -1,4 +1,4 @@
-// The history of the configuration: who changed what when, and the way back to any state that is kept; knows no HTTP.
+// The history of the configuration: who changed what when, and restoring any stored revision; knows no HTTP.
 import { decodeRecord } from "../../store/records.ts";
 import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
 import type { Steps } from "../../pace.ts";
@@ -24,13 +24,13 @@ import { includesRole, type Principal } from "../principal.ts";
 import { differenceSteps, type ObjectDifference, objectDifferences } from "./differences.ts";
 import type { Imported, ImportOptions } from "./transfer.ts";
 
-/** Where the history is kept. */
+/** Storage of the history. */
 export interface RevisionStore {
-  /** All that are kept, oldest first. */
+  /** All stored revisions, oldest first. */
   heads(): readonly RevisionHead[];
-  /** Null when it is not kept. */
+  /** Null when it is not stored. */
   get(revision: number): RevisionRow | null;
-  /** Numbers of those that changed one of these parts. */
+  /** Numbers of revisions that changed one of these parts. */
   touching(parts: readonly string[]): ReadonlySet<number>;
   /** Those after `revision`, newest first. */
   after(revision: number): Iterable<RevisionRow>;
@@ -45,13 +45,13 @@ export interface RevisionView {
 }
 
 /**
- * Parts that a restore leaves as they are: it brings back neither an admin who was deleted nor a token that was revoked, and
- * locks nobody out. What the present single sign-on refers to is kept with it.
+ * Parts that a restore does not change: it must restore neither a deleted admin nor a revoked token, and must not lock users
+ * out. Secrets of the current single sign-on stay as well.
  */
-const KEPT = ["users", "tokens", "sso"] as const;
-const isKept = (name: string) => (KEPT as readonly string[]).includes(name);
+const EXCLUDED_FROM_RESTORE = ["users", "tokens", "sso"] as const;
+const isExcluded = (name: string) => (EXCLUDED_FROM_RESTORE as readonly string[]).includes(name);
 
-/** What objects were at some time; null for those that did not exist. */
+/** Objects of an earlier revision; null for those that did not exist. */
 type Past = Map<CollectionName, Map<string, Identity | null>>;
 
 export class Revisions {
@@ -63,13 +63,13 @@ export class Revisions {
     this.#store = store;
   }
 
-  /** All that are kept, oldest first. */
+  /** All stored revisions, oldest first. */
   list({ role }: Pick<Principal, "role">): readonly RevisionView[] {
     const hidden = includesRole(role, "admin") ? new Set() : this.#store.touching(adminParts);
     return this.#store.heads().map((head) => viewOf(head, hidden.has(head.revision)));
   }
 
-  /** With what it changed; throws a 404 when it is not kept. */
+  /** A revision with its changes; throws a 404 when it is not stored. */
   get(
     number: number,
     { role }: Pick<Principal, "role">,
@@ -88,7 +88,7 @@ export class Revisions {
     };
   }
 
-  /** Brings back the state after revision `number`, as a new revision. */
+  /** Restores the state after revision `number`, as a new revision. */
   async restore(
     number: number,
     { by, dryRun, force }: Pick<ImportOptions, "dryRun" | "force"> & { readonly by: Principal },
@@ -120,7 +120,7 @@ export class Revisions {
     return row;
   }
 
-  /** Goes back from the present one revision at a time. */
+  /** Reverts from the current revision, one at a time. */
   #pastOf(number: number): {
     readonly past: Past;
     readonly singletons: Partial<SingletonOf>;
@@ -132,17 +132,17 @@ export class Revisions {
       if (undo === null || revision !== expected)
         throw new ApiError(
           409,
-          `revision ${number} cannot be restored: what led away from it is not kept`,
+          `revision ${number} cannot be restored: later revisions are no longer stored`,
         );
       expected--;
-      takeBack(undo, past);
+      revert(undo, past);
       for (const name of singletonNames)
-        if (!isKept(name) && undo[name]) singletons[name] = decodeSingleton(name, undo[name]);
+        if (!isExcluded(name) && undo[name]) singletons[name] = decodeSingleton(name, undo[name]);
     }
     return { past, singletons: singletons as Partial<SingletonOf> };
   }
 
-  /** As much of a configuration as a change holds; the rest is as it is now, which names of other objects are taken from. */
+  /** A configuration with the objects of a change; the rest is the current one, which gives the names of other objects. */
   #partOf(change: PartialChange): GatewayConfig {
     const { config } = this.#changes;
     const collections = mapCollections(
@@ -166,10 +166,10 @@ function completed(change: PartialChange): ConfigChange {
   return { ...collections, ...Object.fromEntries(singletons) } as ConfigChange;
 }
 
-function takeBack(undo: PartialChange, past: Past): void {
+function revert(undo: PartialChange, past: Past): void {
   for (const name of collectionNames) {
     const part = undo[name];
-    if (part === undefined || isKept(name)) continue;
+    if (part === undefined || isExcluded(name)) continue;
     const objects = past.get(name) ?? new Map<string, Identity | null>();
     past.set(name, objects);
     for (const object of part.upserts) objects.set(object.id, object);
@@ -192,13 +192,13 @@ function* restoreSteps(
 
 function restoreObject(draft: Draft, name: CollectionName, object: Identity): void {
   const { id, created_at, updated_at, ...document } = object;
-  // A program that was newer or older may have written it.
+  // A newer or older version of the gateway may have written it.
   const fields = decodeRecord[name](document);
   const next = { id, ...fields, created_at, updated_at } as ResourceOf[CollectionName];
   if (!Bun.deepEquals(next, draft.base[name].get(id))) draft.put(name, next);
 }
 
-/** Secrets by whose names single sign-on, which stays as it is, refers to them. */
+/** Whether single sign-on, which a restore does not change, refers to the secret. */
 function isNeeded(draft: Draft, name: CollectionName, id: string): boolean {
   if (name !== "secrets") return false;
   const secret = draft.base.secrets.get(id);

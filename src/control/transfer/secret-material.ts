@@ -1,10 +1,10 @@
-// Secrets inside stored objects on their way out and in: masked, opened, sealed again; knows no kind of object.
+// Masks, decrypts and encrypts secrets in exported and imported objects; knows no kind of object.
 import { SealError, type SecretBox } from "../../crypto/secret-box.ts";
 import { invalid } from "../../model/error.ts";
 import { isSealedField, isSecretField, MASK } from "../../model/export-document.ts";
 import { isDocument } from "../body.ts";
 
-/** A copy in which what is secret is a mask. */
+/** A copy with masked secrets. */
 export const maskSecrets = (value: unknown): unknown => mapSecrets(value, () => MASK);
 
 /** A copy in which encrypted values are `{"plain": ...}`; hashes stay as they are. */
@@ -24,11 +24,11 @@ function mapSecrets(value: unknown, map: (field: string, inner: unknown) => unkn
   );
 }
 
-/** Whether the member holds something secret itself, and not an object in which that stands, or the name of a secret. */
+/** Whether the member is a secret value itself, not an object that contains one, nor a reference to a secret. */
 const isSecret = (field: string, value: unknown) =>
   isSecretField(field) && isPresent(value) && !isWrapper(value);
 
-/** Whether something secret stands in it, masked or in the clear. */
+/** Whether it contains a secret, masked or plain. */
 export function holdsSecrets(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(holdsSecrets);
   if (!isDocument(value)) return false;
@@ -43,16 +43,16 @@ const isWrapper = (value: unknown) =>
 const isPresent = (value: unknown) => value !== null && value !== "" && value !== undefined;
 
 export interface SealOptions {
-  /** What the gateway has under the same id; undefined: nothing. */
+  /** The stored object with the same id; undefined: none. */
   readonly old: unknown;
   readonly box: SecretBox;
-  /** What a mask stands for where there is nothing; absent: it is refused. */
+  /** Value of a mask without a stored value; absent: the mask is rejected. */
   readonly standsFor?: string;
 }
 
 /**
- * A copy as it is stored: masks stand for what the gateway has at the same place, values in the clear are sealed. Throws a
- * 400 for a mask that stands for nothing, and for a value that this gateway cannot open.
+ * A copy as it is stored: replaces masks with the stored value at the same path and encrypts plain values. Throws a 400 for a
+ * mask without a stored value, and for a value that this gateway cannot decrypt.
  */
 export function sealSecrets(value: unknown, options: SealOptions, path = ""): unknown {
   const { old } = options;
@@ -104,7 +104,7 @@ function sealOne(
   }
 }
 
-/** Sealing gives something new each time, and what is there already must stay the same. */
+/** Each encryption gives a new text, and an unchanged value must stay the same. */
 export function sealAgain(plain: string, old: unknown, box: SecretBox): string {
   if (typeof old !== "string") return box.seal(plain);
   try {
@@ -115,12 +115,12 @@ export function sealAgain(plain: string, old: unknown, box: SecretBox): string {
   return box.seal(plain);
 }
 
-/** Words that tell the items of a list apart. */
+/** Fields that identify the items of a list. */
 const LABELS = ["id", "name", "username", "label", "key"] as const;
 
 /**
- * The item of an old list that a new one continues. Only one that calls itself the same, or is the same in all that is not
- * secret: a place in the list alone could give the secret of one item to another.
+ * The counterpart of an item in the old list. Only one with the same identity, or with equal non-secret members: the index alone
+ * could assign the secret of one item to another.
  */
 function counterpart(item: unknown, index: number, olds: readonly unknown[]): unknown {
   if (!isDocument(item)) return undefined;

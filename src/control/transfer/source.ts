@@ -1,19 +1,19 @@
-// A document as somebody wrote it: parsed from JSON or YAML, with the line of whatever is wrong in it. Knows no resource.
+// Parses a configuration file from JSON or YAML, with line numbers for errors. Knows no resource.
 import { ApiError, invalid } from "../../model/error.ts";
 import { findJsonLine } from "./json-lines.ts";
 import { findYamlLine } from "./yaml-lines.ts";
 import { repeatedMember } from "./yaml-repeats.ts";
 
-/** A name of a member or an index of a list. */
+/** A member name or a list index. */
 export type PathStep = string | number;
 
 export interface SourceDocument {
   readonly value: unknown;
-  /** Line, from 1, of `routes[3].hosts[0]`; null when the text is not at hand. */
+  /** Line, from 1, of `routes[3].hosts[0]`; null without the text. */
   readonly lineOf: (path: string) => number | null;
 }
 
-/** Parses JSON and refuses what programs read in different ways; throws a 400. Belongs to whoever reads the bytes. */
+/** Parses JSON and rejects ambiguous input; throws a 400. */
 export type ParseJson = (text: string) => unknown;
 
 export const documentTypes = ["json", "yaml"] as const;
@@ -24,11 +24,11 @@ export function readSource(text: string, type: DocumentType, parseJson: ParseJso
   return { value, lineOf: (path) => findLine(text, type, path) };
 }
 
-/** Line, from 1, of what the path leads to; the text must be valid. Null when it is not known. */
+/** Line, from 1, of the path; the text must be valid. Null when unknown. */
 export const findLine = (text: string, type: DocumentType, path: string): number | null =>
   (type === "json" ? findJsonLine : findYamlLine)(text, stepsOf(path));
 
-/** A document that was made by a program. */
+/** A document without a source text. */
 export const withoutLines = (value: unknown): SourceDocument => ({ value, lineOf: () => null });
 
 /** The text of a request body; throws a 400. A byte order mark is dropped. */
@@ -40,25 +40,25 @@ export function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** The path that an error speaks of; null when it speaks of none, or names the line already. */
+/** The path in an error message; null when it has none, or has the line already. */
 export function linePathOf(error: ApiError): string | null {
   const { path, message } = splitMessage(error.message);
   return path === "" || /\(line \d+\)$/.test(message) ? null : path;
 }
 
-/** The same error with the line that it speaks of. */
+/** The error with the line in its message. */
 export function atLine(error: ApiError, line: number | null): ApiError {
   if (line === null) return error;
   return new ApiError(error.status, `${error.message} (line ${line})`, { cause: error });
 }
 
-/** The two together, where the text is at hand. */
+/** The error with its line, where the text is available. */
 export function withLine(error: ApiError, source: SourceDocument): ApiError {
   const path = linePathOf(error);
   return path === null ? error : atLine(error, source.lineOf(path));
 }
 
-/** `hosts[0]: must be ...` taken apart; messages without a path keep all of it. */
+/** Splits `hosts[0]: must be ...`; a message without a path stays whole. */
 export function splitMessage(text: string): { readonly path: string; readonly message: string } {
   const [, path = "", message = text] = /^([A-Za-z_$][^\s:"]*): ([\s\S]*)$/.exec(text) ?? [];
   return { path, message };
@@ -69,25 +69,26 @@ const stepsOf = (path: string): PathStep[] =>
     index === undefined ? name : Number(index),
   );
 
-/** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
+/** Far more than any valid file needs; recursion over a deeper one could overflow the stack. */
 const MAX_DEPTH = 64;
-/** Finding the line of a mistake takes about twenty times as long as reading the text. */
+/** Finding the line of an error takes about twenty times as long as parsing the text. */
 const MAX_SEARCHED_CHARACTERS = 8_388_608;
 
-const tooDeep = () => new ApiError(400, `the document is nested deeper than ${MAX_DEPTH} levels`);
+const tooDeep = () =>
+  new ApiError(400, `the configuration file is nested deeper than ${MAX_DEPTH} levels`);
 
 function parseYaml(text: string): unknown {
   let value: unknown;
   try {
     value = Bun.YAML.parse(text);
   } catch (error) {
-    // The parser runs out of stack with what is nested too deep, and does not say so in words for people.
+    // The parser overflows the stack on deep nesting, without a clear message.
     if (error instanceof RangeError) throw tooDeep();
     const at = text.length > MAX_SEARCHED_CHARACTERS ? null : lineOfMistake(text);
     const reason = (error as Error).message.replace(/^YAML Parse error: /, "").toLowerCase();
     throw new ApiError(
       400,
-      `the document is not valid YAML${at === null ? "" : ` at line ${at}`}: ${reason}`,
+      `the configuration file is not valid YAML${at === null ? "" : ` at line ${at}`}: ${reason}`,
     );
   }
   const repeated = repeatedMember(text);
@@ -96,7 +97,7 @@ function parseYaml(text: string): unknown {
   return value;
 }
 
-/** The parser does not say where: the first line without which what comes before it is valid. */
+/** The parser does not report the line: finds the first line that makes the text before it invalid. */
 function lineOfMistake(text: string): number {
   const lines = text.split("\n");
   let [valid, broken] = [0, lines.length];
@@ -117,7 +118,7 @@ function isYaml(text: string): boolean {
   }
 }
 
-/** YAML can say what JSON cannot. */
+/** Rejects YAML values that JSON does not have. */
 function checkValue(value: unknown, path: string, depth: number): void {
   if (depth > MAX_DEPTH) throw tooDeep();
   if (typeof value === "number" && !Number.isFinite(value))
@@ -129,7 +130,7 @@ function checkValue(value: unknown, path: string, depth: number): void {
   }
   for (const [name, inner] of Object.entries(value)) {
     const at = path === "" ? name : `${path}.${name}`;
-    // A member of this name would change what an object inherits as soon as it is copied.
+    // Copying a member of this name would change the prototype.
     if (name === "__proto__") throw invalid(at, "is not a known field");
     checkValue(inner, at, depth + 1);
   }

@@ -1,4 +1,4 @@
-// Export and import of the configuration: as a plain document, or as a whole under a passphrase; knows no HTTP.
+// Export and import of the configuration: plain with masked secrets, or complete and encrypted with a passphrase; knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import { encryptUnder } from "../../crypto/passphrase-box.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
@@ -25,7 +25,7 @@ import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { differenceSteps, type ObjectDifference } from "./differences.ts";
 import { documentOf } from "./document.ts";
 import { DocumentReader, type OpenDocument } from "./document-reader.ts";
-import { createFinishers } from "./finishers.ts";
+import { createImportNormalizers } from "./import-normalizers.ts";
 import { applySteps } from "./plan.ts";
 import { checkPassphrase, type ReadTask } from "./reading.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
@@ -41,7 +41,7 @@ export interface TransferOptions {
   readonly totpStore: TotpStore;
   readonly tokenStore: AdminTokenStore;
   readonly adminToken: AdminToken;
-  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
 }
 
@@ -68,7 +68,7 @@ export class Transfer {
     this.#reader = new DocumentReader({ ...options, url: options.importerUrl ?? null });
   }
 
-  /** Without users and tokens, secrets masked; for those below admin without anything that only admins see. */
+  /** Without users and tokens, secrets masked; for roles below admin without the parts that only admins see. */
   exportPlain({ role }: Pick<Principal, "role">, program: string): Document {
     const left: readonly string[] = personalCollections;
     const isShown = (part: Part) =>
@@ -76,7 +76,7 @@ export class Transfer {
     return documentOf(this.#options.changes.config, { program, isShown, convert: maskSecrets });
   }
 
-  /** Everything that makes this gateway, secrets among it, encrypted under the passphrase. Taken down in the audit log. */
+  /** The complete configuration including secrets, encrypted with the passphrase. Recorded in the audit log. */
   async exportWhole(
     by: Principal,
     { program, passphrase }: { readonly program: string; readonly passphrase: string | null },
@@ -101,16 +101,17 @@ export class Transfer {
     return { format: DOCUMENT_FORMAT, program, encrypted };
   }
 
-  /** Reads what is to be imported; throws a 400 for bytes that are no document. */
+  /** Reads a file to import; throws a 400 for an invalid one. */
   read(task: ReadTask, parseJson: ParseJson): Promise<OpenDocument> {
     return this.#reader.read(task, parseJson);
   }
 
-  /** Brings a document into service as one change, or nothing of it. */
+  /** Applies a configuration file as one atomic change. */
   async import(source: OpenDocument, options: ImportOptions): Promise<Imported> {
     const { value, wasEncrypted } = source;
     if (!wasEncrypted) return await this.#run(source, options);
-    if (!isDocument(value)) throw invalid("", "the encrypted document must hold an object");
+    if (!isDocument(value))
+      throw invalid("", "the encrypted configuration file must contain an object");
     const { totp, admin_token, ...document } = value;
     const access = decode(accessParts, { totp: totp ?? [], admin_token: admin_token ?? null });
     return await this.#run({ ...source, value: document }, options, access);
@@ -122,7 +123,7 @@ export class Transfer {
     access: AccessParts | null = null,
   ): Promise<Imported> {
     const { changes, box, plugins, clock } = this.#options;
-    const finishers = createFinishers(box, plugins);
+    const normalizers = createImportNormalizers(box, plugins);
     const { value: document, decoded } = source;
     let writeAccess = () => {};
     let isWritten = false;
@@ -132,7 +133,7 @@ export class Transfer {
         dryRun,
         force,
         mutate: async (draft, pace) => {
-          const steps = applySteps(document, draft, { mode, box, finishers, decoded });
+          const steps = applySteps(document, draft, { mode, box, normalizers, decoded });
           const { renamed } = await pace.run(steps);
           if (isDocument(document)) completeApplications(document, draft, clock);
           if (access !== null)
@@ -148,7 +149,7 @@ export class Transfer {
         },
       });
       if (!dryRun) {
-        // A change of nothing is not stored, so neither was what goes with it.
+        // An empty change is not stored, so that `alongside` did not run.
         if (!isWritten) writeAccess();
         if (access !== null) this.#options.adminToken.reload();
       }
@@ -172,7 +173,7 @@ export class Transfer {
     };
   }
 
-  /** Second factors of users who are in the document, and the admin token. */
+  /** Second factors of users in the file, and the admin token. */
   #writeAccess(
     { access, renamed, mode }: AccessImport,
     { users }: Pick<GatewayConfig, "users">,

@@ -1,4 +1,4 @@
-// Finds a member that a YAML document gives twice, at any depth: parsers keep the last one without a word; the text must be valid.
+// Finds a duplicate member of a YAML document, at any depth: parsers silently use the last one; the text must be valid.
 
 export interface RepeatedMember {
   readonly name: string;
@@ -6,26 +6,26 @@ export interface RepeatedMember {
   readonly line: number;
 }
 
-/** A mapping that is still open: the column that its members stand in, and those that there were. */
+/** An open mapping: the column of its members, and their names. */
 interface Mapping {
   readonly column: number;
   readonly names: Set<string>;
 }
 
-/** What stands in a line, after the dashes of lists. */
+/** The content of a line after the dashes of lists. */
 interface Content {
   readonly column: number;
-  /** Column of what it belongs to: lines further right go on with it. */
+  /** Column of its owner: lines with more indentation continue it. */
   readonly owner: number;
 }
 
-/** A name in quotes; longer ones are none of ours. */
+/** A quoted name; longer names than `MAX_NAME` are not fields of the gateway. */
 const QUOTED_MEMBER = /^(?:"([^"\\]*(?:\\.[^"\\]*)*)"|'([^']*(?:''[^']*)*)')\s*:(?=\s|$)/;
 const MAX_NAME = 1024;
 /** Anchors and tags in front of a value. */
 const PROPERTIES = /^\s*(?:[&!]\S*\s+)*/;
 
-/** The first that is given twice in one mapping; null: none is. */
+/** The first duplicate in a mapping; null: none. */
 export function repeatedMember(text: string): RepeatedMember | null {
   const lines = text.split("\n");
   const open: Mapping[] = [];
@@ -45,15 +45,15 @@ export function repeatedMember(text: string): RepeatedMember | null {
       owner = content.column;
     }
     const value = rest.slice(length).replace(PROPERTIES, "");
-    const place = { index, column: line.length - value.length, owner };
-    const next = afterValue(lines, value, place);
+    const start = { index, column: line.length - value.length, owner };
+    const next = afterValue(lines, value, start);
     if (typeof next !== "number") return next;
     index = next;
   }
   return null;
 }
 
-/** The name that a line begins with, and how long it is with its colon. */
+/** The name at the start of a line, and its length with the colon. */
 function memberOf(rest: string): { readonly name: string | null; readonly length: number } {
   if (rest.startsWith('"') || rest.startsWith("'")) {
     const [whole = "", double, single] = QUOTED_MEMBER.exec(rest.slice(0, MAX_NAME)) ?? [];
@@ -65,7 +65,7 @@ function memberOf(rest: string): { readonly name: string | null; readonly length
   return { name: rest.slice(0, colon).trimEnd(), length: colon + 1 };
 }
 
-/** Closes the mappings that end before this line. Null: it says nothing, or no more than that a list has an item. */
+/** Closes the mappings that end before this line. Null: the line is empty, or only dashes. */
 function contentOf(line: string, open: Mapping[]): Content | null {
   let column = line.search(/\S/);
   if (column === -1 || line[column] === "#") return null;
@@ -81,7 +81,7 @@ function contentOf(line: string, open: Mapping[]): Content | null {
   }
 }
 
-/** What stands further right is over. */
+/** Closes mappings with more indentation. */
 function close(open: Mapping[], column: number): void {
   while ((open.at(-1)?.column ?? -1) > column) open.pop();
 }
@@ -97,7 +97,7 @@ function isRepeated(open: Mapping[], column: number, name: string): boolean {
   return false;
 }
 
-/** Index of the line after a value, or what is given twice in it. */
+/** Index of the line after a value, or a duplicate in it. */
 function afterValue(
   lines: readonly string[],
   value: string,
@@ -109,7 +109,7 @@ function afterValue(
 ): number | RepeatedMember {
   if (/^(?:#|\s*$)/.test(value)) return index + 1;
   if (/^["'{[]/.test(value)) return new Inline(lines, index, column).read();
-  // A text: it goes on in all lines that stand further right than what it belongs to.
+  // A text continues in all lines with more indentation than its owner.
   let next = index + 1;
   while (next < lines.length && isInside(lines[next] ?? "", owner)) next++;
   return next;
@@ -120,12 +120,12 @@ function isInside(line: string, owner: number): boolean {
   return column === -1 || column > owner;
 }
 
-/** A value in quotes, braces or brackets, which may go over several lines. */
+/** A value in quotes, braces or brackets, which may span lines. */
 class Inline {
   readonly #lines: readonly string[];
   #index: number;
   #column: number;
-  /** Braces and brackets that are open; null for a list. */
+  /** Open braces and brackets; null for a list. */
   readonly #open: ({ readonly names: Set<string>; awaitsName: boolean } | null)[] = [];
 
   constructor(lines: readonly string[], index: number, column: number) {
@@ -134,7 +134,7 @@ class Inline {
     this.#column = column;
   }
 
-  /** Index of the line after it, or what is given twice in it. */
+  /** Index of the line after it, or a duplicate in it. */
   read(): number | RepeatedMember {
     do {
       const line = this.#lines[this.#index] ?? "";
@@ -150,7 +150,7 @@ class Inline {
     return this.#index + 1;
   }
 
-  /** Reads one thing; a name that is there already is given back. */
+  /** Reads one token; returns a duplicate name. */
   #step(line: string): string | null {
     const start = this.#column;
     const first = line[start] ?? "";
@@ -176,14 +176,14 @@ class Inline {
     const last = this.#open.at(-1);
     if (!last?.awaitsName) return null;
     last.awaitsName = false;
-    // Nobody writes that twice; a name over several lines looks like it, too.
+    // A name over several lines reads as empty, too, and is not a duplicate.
     if (name === "") return null;
     if (last.names.has(name)) return name;
     last.names.add(name);
     return null;
   }
 
-  /** What stands in quotes, up to and with the last one. */
+  /** The quoted text; moves behind the closing quote. */
   #quoted(quote: string): string {
     const end = quote === '"' ? /["\\]/g : /'/g;
     const start = this.#column++;
@@ -208,7 +208,7 @@ class Inline {
   }
 }
 
-/** Where the pattern begins, from a place on; the end of the line when it does not. */
+/** Index of the first match from a position on; the end of the line when there is none. */
 function nextIn(line: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(line)?.index ?? line.length;

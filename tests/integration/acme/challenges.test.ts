@@ -47,7 +47,7 @@ beforeEach(async () => {
     dnsServers: [],
     board: WorkerBoard.create(WORKERS),
     targets: TargetBoard.create(WORKERS),
-    wanted: (name) => void wanted.push(name),
+    onUnknownName: (name) => void wanted.push(name),
     log: createLog({ level: "error", format: "json", sink() {} }),
     snapshot: { ...snapshot, listeners },
   });

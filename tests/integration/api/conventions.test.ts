@@ -18,7 +18,7 @@ describe("conditions", () => {
     expect(changed.headers.get("etag")).not.toBe(etag);
     const late = await patch(etag, "b");
     expect(late.status).toBe(412);
-    expect(late.body.error).toBe("was changed by another request since it was read");
+    expect(late.body.error).toBe("was changed since it was read; read it again and retry");
     expect((await patch("*", "c")).status).toBe(200);
     const remove = await api.call("DELETE /services/etag", { headers: { "if-match": etag } });
     expect(remove.status).toBe(412);
@@ -221,7 +221,7 @@ describe("routes", () => {
       body: { name: "hidden", hosts: ["hidden.example"] },
     });
     const warning =
-      'route "hidden" takes no request: route "wide" has the same hosts and paths and is tried first';
+      'route "hidden" matches no request: route "wide" has the same hosts and paths and is tried first';
     expect(status).toBe(200);
     expect(headers.get("x-warning")).toBe(warning);
     expect((await api.call("GET /admin/status")).body.warnings).toContain(warning);

@@ -50,7 +50,7 @@ test.each([
   [{ name: "key-auth", config: [] }, 400, "config: must be an object"],
   [{ name: "key-auth", config: { header_names: ["a b"] } }, 400, "config.header_names[0]: must be"],
   [{ name: "key-auth", service_id: "x" }, 400, 'service_id: service "x" does not exist'],
-  [{ name: "key-auth", consumer_id: "c" }, 400, "key-auth cannot be put on a consumer"],
+  [{ name: "key-auth", consumer_id: "c" }, 400, "key-auth cannot be applied to a consumer"],
   [{ name: "key-auth", service_id: "s", route_id: "r" }, 400, "service_id, route_id, consumer_id"],
   [
     { name: "key-auth", config: { anonymous_consumer: "x" } },
@@ -69,7 +69,7 @@ test("two of one plugin in one place clash", async () => {
   const clash = await api.call("POST /plugins", { body });
   expect([clash.status, clash.body.error]).toEqual([
     409,
-    'name: key-auth is there already: plugin "first"',
+    'name: key-auth exists already in this scope: plugin "first"',
   ]);
   await api.create("/plugins", { ...body, enabled: false });
   const list = await api.call("GET /plugins?service_id=t");

@@ -133,7 +133,7 @@ describe("what a person orders", () => {
       },
       { intervalMs: 0 },
     );
-    expect(text).toContain('"state":"unhealthy","reason":"a person said that it is unhealthy"');
+    expect(text).toContain('"state":"unhealthy","reason":"an override sets it to unhealthy"');
     await eventually(() => gateway.log.some(({ message }) => message === "a target is unhealthy"));
     const lines = gateway.log.filter(({ target }) => target === ids[0]);
     expect(lines).toMatchObject([{ level: "warn", service: "told" }]);
@@ -215,7 +215,8 @@ test("the only target of a service that does not answer is failing, takes every 
   expect(await up()).toBe("0");
   await eventually(() =>
     gateway.log.some(
-      ({ message, target }) => message === "a target fails and stays in use" && target === ids[0],
+      ({ message, target }) =>
+        message === "a target fails but still receives traffic" && target === ids[0],
     ),
   );
   only.answer = reply("only");
@@ -224,7 +225,7 @@ test("the only target of a service that does not answer is failing, takes every 
   expect(await up()).toBe("1");
   await eventually(() =>
     gateway.log.some(
-      ({ message, target }) => message === "a target works again" && target === ids[0],
+      ({ message, target }) => message === "a target succeeds again" && target === ids[0],
     ),
   );
 });

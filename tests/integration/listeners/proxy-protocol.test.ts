@@ -106,7 +106,7 @@ test("it is refused without a network to believe, and can be turned off again", 
   });
   expect([answer.status, answer.body.error]).toEqual([
     400,
-    "trusted_proxies: is required with proxy_protocol: nobody would be believed",
+    "trusted_proxies: is required with proxy_protocol: list the proxies whose PROXY header the gateway trusts",
   ]);
   const port = await listener("for a while", proxied);
   expect(await talk(port, [GET])).toBe("");

@@ -115,11 +115,11 @@ describe("on a stream route", () => {
     [{ not: { cidr: ["10.0.0.0/8"] } }, "accepted"],
     [
       { path: ["/"] },
-      "when.path: is not known of a stream connection: only cidr, country, asn and time are",
+      "when.path: does not apply to stream connections: only cidr, country, asn and time do",
     ],
     [
       { not: { method: ["GET"] } },
-      "when.not.method: is not known of a stream connection: only cidr, country, asn and time are",
+      "when.not.method: does not apply to stream connections: only cidr, country, asn and time do",
     ],
   ])("the condition %j gets %s", async (when, message) => {
     const plugin = { name: "ip-restriction", stream_route_id: streamRoute, when };
@@ -128,7 +128,7 @@ describe("on a stream route", () => {
 
   test("a plugin for HTTP is refused", async () => {
     expect(await problem({ name: "cors", stream_route_id: streamRoute })).toContain(
-      "cannot be put on a stream route",
+      "cannot be applied to a stream route",
     );
   });
 });

@@ -64,14 +64,14 @@ describe("a broken document", () => {
     {
       why: "no YAML",
       text: "format: 1\nroutes: [\nservices: []\n",
-      says: /^the document is not valid YAML at line 2: /,
+      says: /^the configuration file is not valid YAML at line 2: /,
     },
     {
       why: "a nest",
       text: `format: 1\nservices: ${"[".repeat(20_000)}`,
-      says: "the document is nested deeper than 64 levels",
+      says: "the configuration file is nested deeper than 64 levels",
     },
-    { why: "nothing", text: "", says: "the document must be an object" },
+    { why: "nothing", text: "", says: "the configuration file must be an object" },
   ])("with $why changes nothing", async ({ text, says, status = 400 }) => {
     const before = await state();
     const answer = await send(text, yaml, "?mode=replace");

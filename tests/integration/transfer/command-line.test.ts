@@ -117,7 +117,7 @@ describe("the commands", () => {
     },
     { args: ["import"], code: 2, says: "FILE is missing" },
     { args: ["export", "--format", "xml"], code: 2, says: "--format: must be yaml or json" },
-    { args: ["export", "--secrets"], code: 1, says: "X-Passphrase: must hold a passphrase" },
+    { args: ["export", "--secrets"], code: 1, says: "X-Passphrase: must be a passphrase" },
     {
       args: ["export", "--url", "http://127.0.0.1:1"],
       code: 1,

@@ -143,7 +143,9 @@ describe("what is wrong with it", () => {
     const bytes = new TextEncoder().encode(text);
     bytes[bytes.length >> 1] = 0xff;
     expect(await refused(bytes)).toBe("400 the body is not valid UTF-8");
-    expect(await refused(JSON.stringify([text]))).toBe("400 the document must be an object");
+    expect(await refused(JSON.stringify([text]))).toBe(
+      "400 the configuration file must be an object",
+    );
     expect(await refused(JSON.stringify({ format: 1, routes: text }))).toStartWith(
       "400 routes: must be a list",
     );

@@ -197,7 +197,7 @@ describe("an encrypted document", () => {
     const answer = await running(second).api("GET", "/api/v1/export?secrets=1", undefined, all);
     expect([answer.status, await answer.text()]).toEqual([
       400,
-      '{"error":"X-Passphrase: must hold a passphrase of 12 to 1024 characters"}',
+      '{"error":"X-Passphrase: must be a passphrase of 12 to 1024 characters"}',
     ]);
   });
 

@@ -111,7 +111,10 @@ describe("a secret that is given", () => {
     [{ type: "key", prefix: "x" }, "prefix: is set by the gateway and cannot be chosen"],
     [{ type: "key", identifier: "x" }, "identifier: must be null for the type key"],
     [{ type: "key", algorithm: "HS256" }, "algorithm: must be null for the type key"],
-    [{ type: "jwt", algorithm: "hmac-sha256" }, "algorithm: hmac-sha256 is none of the type jwt"],
+    [
+      { type: "jwt", algorithm: "hmac-sha256" },
+      "algorithm: hmac-sha256 is not an algorithm of the type jwt",
+    ],
     [{ type: "jwt", algorithm: "RS256" }, "public_key: is required for RS256"],
     [{ type: "jwt", public_key: "x" }, "public_key: must be null for HS256"],
     [{ type: "jwt", algorithm: "RS256", secret }, "secret: must be absent for RS256"],
@@ -166,7 +169,7 @@ describe("a credential", () => {
     const at = await world();
     const { id } = await create(at, { type: "key", name: "phone" });
     at.control.credentialUse.touch([id]);
-    at.control.keepUp();
+    at.control.runMaintenance();
     expect(at.use.size).toBe(1);
     const { removed } = await at.control.consumers.remove("alice", { ...options, cascade: false });
     expect(removed).toEqual(['credential "phone"']);

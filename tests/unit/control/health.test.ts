@@ -337,20 +337,20 @@ describe("the watch", () => {
   test("tells each change once, in the log and to listeners, with its reason", async () => {
     const { create, watch, lines, events, board, rowsOf, clock } = watched();
     const service = await create("s", [1, 2]);
-    watch.look();
+    watch.check();
     expect(events).toBeEmpty();
     const rows = rowsOf(service);
     checkFailed(board, rows, { thresholds, failure, now: clock.now });
-    watch.look();
-    watch.look();
+    watch.check();
+    watch.check();
     expect(lines).toMatchObject([
       { level: "warn", message: "a target is unhealthy", reason: failure, service: "s" },
     ]);
     checkSucceeded(board, rows, { thresholds, now: clock.now });
-    watch.look();
+    watch.check();
     expect(lines[1]).toMatchObject({
       level: "info",
-      message: "a target takes traffic again",
+      message: "a target receives traffic again",
       reason: "active checks succeed",
     });
     expect(events).toEqual(
@@ -370,18 +370,18 @@ describe("the watch", () => {
   test("notices what ends by time alone", async () => {
     const { create, watch, events, health, clock } = watched();
     const service = await create("s", [1]);
-    watch.look();
+    watch.check();
     const id = service.targets[0]?.id ?? "";
     health.order(id, { state: "unhealthy", ttl: 10 }, options.by);
-    watch.look();
+    watch.check();
     clock.now += 9_900;
-    watch.look();
-    expect(events.map(({ reason }) => reason)).toEqual(["a person said that it is unhealthy"]);
+    watch.check();
+    expect(events.map(({ reason }) => reason)).toEqual(["an override sets it to unhealthy"]);
     clock.now += 200;
-    watch.look();
+    watch.check();
     expect(events[1]).toMatchObject({
       state: "unknown",
-      reason: "nothing speaks against it any more",
+      reason: "no failure is known any more",
     });
   });
 
@@ -391,26 +391,26 @@ describe("the watch", () => {
     const service = await create("s", [1]);
     const rows = rowsOf(service);
     const traffic = trafficTo(board, [rows]);
-    watch.look();
+    watch.check();
     for (let round = 0; round < 5; round++) {
       traffic.responded(rows.target, 200);
       for (let count = 0; count < 4; count++) traffic.failed(rows.target, failure);
-      watch.look();
+      watch.check();
     }
     // That it answers is told by the first look that finds it so; single failures are not.
     expect(events.filter(({ state }) => state === "failing")).toBeEmpty();
     expect(lines).toBeEmpty();
     for (let count = 0; count < 9; count++) traffic.failed(rows.target, failure);
-    watch.look();
-    watch.look();
+    watch.check();
+    watch.check();
     expect(events.at(-1)).toMatchObject({ state: "failing", reason: failure });
     expect(lines).toMatchObject([
-      { level: "warn", message: "a target fails and stays in use", reason: failure },
+      { level: "warn", message: "a target fails but still receives traffic", reason: failure },
     ]);
     traffic.responded(rows.target, 200);
-    watch.look();
-    expect(events.at(-1)).toMatchObject({ state: "healthy", reason: "it answers requests" });
-    expect(lines[1]).toMatchObject({ level: "info", message: "a target works again" });
+    watch.check();
+    expect(events.at(-1)).toMatchObject({ state: "healthy", reason: "it responds to requests" });
+    expect(lines[1]).toMatchObject({ level: "info", message: "a target succeeds again" });
     expect(events.filter(({ state }) => state === "failing")).toHaveLength(1);
   });
 
@@ -418,17 +418,17 @@ describe("the watch", () => {
     const { create, watch, events, board, rowsOf, clock, targets } = watched();
     const service = await create("s", [1, 2]);
     checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
-    watch.look();
+    watch.check();
     expect(events).toHaveLength(1);
     await create("other", [1]);
     await targets.patch(service.targets[1]?.id ?? "", { weight: 5 }, options);
-    watch.look();
+    watch.check();
     expect(events).toHaveLength(1);
     // Taken out and brought back it is a new one.
     await targets.patch(service.targets[0]?.id ?? "", { enabled: false }, options);
-    watch.look();
+    watch.check();
     await targets.patch(service.targets[0]?.id ?? "", { enabled: true }, options);
-    watch.look();
+    watch.check();
     expect(events).toHaveLength(1);
     expect(targets.get(service.targets[0]?.id ?? "").view.health.state).toBe("unknown");
   });

@@ -152,7 +152,7 @@ describe("a change of keys", () => {
     const rotate = (variables: Record<string, string | undefined>) =>
       rotateKey({ dataDir: directory.path, env: variables, store, box });
     expect(() => rotate({ SLUICE_SECRET_KEY: old })).toThrow(
-      "SLUICE_NEW_SECRET_KEY: must hold the new key",
+      "SLUICE_NEW_SECRET_KEY: must contain the new key",
     );
     expect(() => rotate({ SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: old })).toThrow(
       "must differ from the present key",

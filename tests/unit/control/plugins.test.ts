@@ -333,7 +333,7 @@ describe("instances", () => {
     const world = pluginWorld();
     await make(world, {}, { label: "a" });
     const again = world.control.plugins.create({ name: "sample" }, options);
-    expect(await refusal(again)).toBe('409 name: sample is there already: plugin "a"');
+    expect(await refusal(again)).toBe('409 name: sample exists already in this scope: plugin "a"');
     const label = world.control.plugins.create({ name: "guarded", label: "a" }, options);
     expect(await refusal(label)).toBe('409 label: plugin "a" exists already');
     for (const _ of [1, 2]) await world.control.plugins.create({ name: "guarded" }, options);

@@ -10,7 +10,7 @@ test("everybody is told that a worker ended, and admins why", () => {
     control.events.subscribe({ role, kinds: eventKindNames, lastEventId: null }, () => {}),
   );
   const died = { event: "died", worker: 2, revision: 7, restarts: 1 } as const;
-  control.tellOfWorker({ ...died, why: "secret is not defined" });
+  control.onWorkerEvent({ ...died, why: "secret is not defined" });
   const told = readers.map((reader) => {
     const event = reader.next();
     return [event?.kind, JSON.parse(event?.data ?? "null")];

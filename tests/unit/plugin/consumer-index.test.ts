@@ -135,12 +135,12 @@ test("answers as a plain map does, in every version, while later ones are writte
       // A worker that starts meanwhile reads what is kept.
       if (round % 100 === 50) compare(ConsumerIndex.empty.at(store.table), model);
       if (random.chance(0.3)) {
-        store.undo();
+        store.rollback();
         if (round % 20 === 0) compare(ConsumerIndex.empty.at(store.table), model);
         continue;
       }
       if (round % 50 === 1) compare(prepared, next);
-      store.keep();
+      store.commit();
       epochs.add(store.table.epoch);
       [model, live] = [next, prepared];
       if (random.chance(0.02)) old.push({ index: ConsumerIndex.empty.at(store.table), model });
@@ -167,7 +167,7 @@ const key: CredentialPlan = {
 function storeOf(consumers: readonly ConsumerPlan[], credentials: readonly CredentialPlan[]) {
   const store = new ConsumerStore();
   store.change({ consumers: changeOf(consumers), credentials: changeOf(credentials) });
-  store.keep();
+  store.commit();
   return store;
 }
 
@@ -177,7 +177,7 @@ test("what did not change is the same object in the next version", () => {
   const view = first.credential("key", hashOf(1));
   const bob = { ...alice, id: "3", username: "bob" };
   const second = first.at(store.change({ consumers: changeOf([bob]), credentials: changeOf([]) }));
-  store.keep();
+  store.commit();
   expect(second.credential("key", hashOf(1))).toBe(view);
   const renamed = { ...alice, username: "alicia" };
   const third = second.at(
@@ -224,8 +224,8 @@ test("thirty thousand changes of one consumer take no more memory than a few", (
   for (let round = 0; round < 30_000; round++) {
     const groups = [`${round}`];
     store.change({ consumers: changeOf([{ ...alice, groups }]), credentials: changeOf([]) });
-    if (round % 3 === 0) store.undo();
-    else store.keep();
+    if (round % 3 === 0) store.rollback();
+    else store.commit();
   }
   expect(store.table.buffer.byteLength).toBeLessThan(200_000);
   const index = ConsumerIndex.empty.at(store.table);

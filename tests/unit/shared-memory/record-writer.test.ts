@@ -51,15 +51,15 @@ test("threads read the version that they were given while later ones are written
   const writer = new RecordWriter();
   const readers = Array.from({ length: THREADS }, startReader);
   write(writer, 0);
-  writer.keep();
+  writer.commit();
   const epochs = new Set<number>();
   for (let number = 1; number <= 1_500; number++) {
     const table = writer.table;
     for (const reader of readers) reader.read({ table, expected: number - 1 });
     write(writer, -number);
-    writer.undo();
+    writer.rollback();
     write(writer, number);
-    writer.keep();
+    writer.commit();
     epochs.add(writer.table.epoch);
     // Lets what the threads say come in.
     if (number % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -75,10 +75,10 @@ test("threads read the version that they were given while later ones are written
 test("what is taken back is there in no version, and what it retired is there again", () => {
   const writer = new RecordWriter();
   write(writer, 1);
-  writer.keep();
+  writer.commit();
   const kept = writer.table;
   const undone = write(writer, 2);
-  writer.undo();
+  writer.rollback();
   const any = () => true;
   const textOf = (version: number) => {
     const found = writer.reader.find("key 7", version, any);

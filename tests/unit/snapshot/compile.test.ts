@@ -421,7 +421,7 @@ describe("a route that another one always hides", () => {
     const b = { ...open("b"), created_at: "2026-01-02T00:00:00.000Z" };
     const warnings = warningsOf(compiled(configOf({ routes: [open("a"), b] })));
     expect([...warnings.values()]).toEqual([
-      'route "b" takes no request: route "a" has the same hosts and paths and is tried first',
+      'route "b" matches no request: route "a" has the same hosts and paths and is tried first',
     ]);
   });
 });

@@ -119,7 +119,7 @@ describe("a route below one of a higher priority", () => {
   test("is called by its name", () => {
     const routes = [route("low", { paths: ["/x"] }), route("high", { priority: 1 })];
     expect([...warningsOf(compiled(configOf({ routes }))).values()]).toEqual([
-      'route "low" takes no request: route "high" has a higher priority and takes everything for its hosts and paths',
+      'route "low" matches no request: route "high" has a higher priority and matches all requests for its hosts and paths',
     ]);
   });
 

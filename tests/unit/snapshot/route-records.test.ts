@@ -79,12 +79,12 @@ describe("the store of routes", () => {
   test("gives each version its own routes, and forgets what was undone", async () => {
     const store = new RouteStore();
     const first = await store.write({ upserts: routes(50, "first"), removals: [] });
-    store.keep();
+    store.commit();
     await store.write({ upserts: routes(20, "undone"), removals: ["r40"] });
-    store.undo();
+    store.rollback();
     expect(store.whole().upserts).toHaveLength(50);
     const second = await store.write({ upserts: routes(10, "second"), removals: ["r30"] });
-    store.keep();
+    store.commit();
     expect(second.removals).toEqual(["r30"]);
     const [old, now] = [new RouteRecords(first.table!), new RouteRecords(second.table!)];
     expect(old.byId("r5").description).toBe("first");
@@ -106,10 +106,10 @@ describe("the store of routes", () => {
   test("keeps what workers hold readable while memory is made anew", async () => {
     const store = new RouteStore();
     const first = await store.write({ upserts: routes(500, "x".repeat(100)), removals: [] });
-    store.keep();
+    store.commit();
     for (let change = 0; change < 30; change++) {
       await store.write({ upserts: routes(500, `${change}`), removals: [] });
-      store.keep();
+      store.commit();
     }
     expect(store.whole().table!.records.epoch).toBeGreaterThan(first.table!.records.epoch);
     expect(new RouteRecords(first.table!).byId("r7").description).toBe("x".repeat(100));

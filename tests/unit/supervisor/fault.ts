@@ -6,8 +6,8 @@ const kinds = ["reject", "throw", "exit", "wait", "loop", "slow"] as const;
 export interface Fault {
   readonly worker: number;
   /**
-   * `start` fails in every new thread, the other ones only in the thread that is told to change. `slow`: each piece takes its
-   * time, and the thread shows no life meanwhile.
+   * `start` fails in every new thread, the other ones only in the thread that prepares a change. `slow`: each piece takes its
+   * time, without a heartbeat meanwhile.
    */
   readonly place: (typeof places)[number];
   readonly kind: (typeof kinds)[number];

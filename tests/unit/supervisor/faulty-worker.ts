@@ -8,10 +8,10 @@ import { type Fault, readFault } from "./fault.ts";
 
 declare const self: Worker;
 
-/** Several of these are longer than the tests let a worker be silent. */
+/** Several of these are longer than the heartbeat timeout of the tests. */
 const SLOW_MS = 250;
 
-/** Answers `{worker, revision}` on every listener, so that a test sees what a client would be served with. */
+/** Responds with `{worker, revision}` on every listener: what a client would get. */
 class FaultyDataPlane implements DataPlane {
   readonly #options: DataPlaneOptions;
   #faults: readonly Fault[] = [];

@@ -11,20 +11,20 @@ import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
 import { createRollout } from "../../../src/supervisor/rollout.ts";
 import type { SupervisorTimes } from "../../../src/supervisor/times.ts";
 import { WorkerPool } from "../../../src/supervisor/worker-pool.ts";
-import type { WorkerHappening } from "../../../src/supervisor/worker-slot.ts";
+import type { WorkerLifecycleEvent } from "../../../src/supervisor/worker-slot.ts";
 import { type Fault, faultName } from "./fault.ts";
 
 const at = "2026-01-01T00:00:00.000Z";
 const settings = { ...decode(settingsInput, {}), updated_at: at };
 
-/** A port that nobody uses at the moment. */
+/** A free port. */
 export function freePort(): number {
   const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   probe.stop(true);
   return probe.port;
 }
 
-/** A version with the given listeners, in which workers fail as told. */
+/** A version with the given listeners, in which workers fail as the fault says. */
 export function snapshotOf(
   revision: number,
   { ports = [], faults = [] }: { ports?: readonly number[]; faults?: readonly Fault[] } = {},
@@ -73,7 +73,7 @@ export interface LogLine {
 /** Two workers on revision 1, not started yet. */
 export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
   const log: LogLine[] = [];
-  const happened: WorkerHappening[] = [];
+  const events: WorkerLifecycleEvent[] = [];
   const counters = CounterTable.create({ keys: 100, workers: 2 });
   const pool = new WorkerPool({
     url: new URL("./faulty-worker.ts", import.meta.url),
@@ -84,13 +84,13 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     counters,
     stickyKey: "key",
     dnsServers: [],
-    happened: (happening) => void happened.push(happening),
+    onWorkerEvent: (event) => void events.push(event),
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
   });
   return {
-    ...{ pool, rollout: createRollout(pool), counters, log, happened },
+    ...{ pool, rollout: createRollout(pool), counters, log, events },
     [Symbol.asyncDispose]: () => stop(pool),
   };
 }

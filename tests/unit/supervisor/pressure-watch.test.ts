@@ -5,7 +5,7 @@ import { DescriptorReserve } from "../../../src/supervisor/descriptor-reserve.ts
 import { allowedMemory, descriptorLimit } from "../../../src/supervisor/host-limits.ts";
 import { PressureWatch } from "../../../src/supervisor/pressure-watch.ts";
 
-/** A table of open files of which a test takes as many as it likes. */
+/** A table of open files that a test fills as far as it likes. */
 class Table {
   readonly #open = new Set<number>();
   readonly #limit: number;
@@ -29,7 +29,7 @@ class Table {
 
 function watch({ limit = 128 } = {}) {
   const lines: string[] = [];
-  const told: string[] = [];
+  const events: string[] = [];
   const state = { memory: 0, now: 0, mark: 0, collected: 0 };
   const table = new Table(limit);
   const board = WorkerBoard.create(2);
@@ -38,19 +38,19 @@ function watch({ limit = 128 } = {}) {
     board,
     log: createLog({ level: "info", format: "json", sink: (line) => lines.push(line) }),
     maxMemoryBytes: () => state.mark,
-    happened: ({ what, state: now }) => told.push(`${what} ${now}`),
+    onEvent: ({ what, state: now }) => events.push(`${what} ${now}`),
     memoryInUse: () => state.memory,
     memoryAllowed: 1000,
     reserve,
     now: () => state.now,
     collectGarbage: () => state.collected++,
   });
-  return { state, table, board, reserve, watched, lines, told };
+  return { state, table, board, reserve, watched, lines, events };
 }
 
 describe("memory", () => {
   test("is short from the mark on, and enough again a tenth below it", () => {
-    const { state, board, watched, told } = watch();
+    const { state, board, watched, events } = watch();
     const at = (memory: number) => {
       state.memory = memory;
       watched.tick();
@@ -61,7 +61,7 @@ describe("memory", () => {
     expect(at(720)).toBe(pressures.memory);
     expect(at(719)).toBe(0);
     expect(at(799)).toBe(0);
-    expect(told).toEqual(["memory begun", "memory over"]);
+    expect(events).toEqual(["memory begun", "memory over"]);
     expect(state.collected).toBe(1);
   });
 
@@ -75,7 +75,7 @@ describe("memory", () => {
     expect(board.pressure).toBe(0);
   });
 
-  test("that is not given back with nothing in flight raises the mark, but never to all that there is", () => {
+  test("that stays in use without requests in flight raises the mark, but never to all that is allowed", () => {
     const { state, board, watched, lines } = watch();
     const at = (now: number) => {
       state.now = now;
@@ -99,7 +99,7 @@ describe("memory", () => {
   });
 
   test("is logged once in a minute, however often it begins", () => {
-    const { state, watched, lines, told } = watch();
+    const { state, watched, lines, events } = watch();
     for (let round = 0; round < 20; round++) {
       state.memory = 900;
       watched.tick();
@@ -107,7 +107,7 @@ describe("memory", () => {
       watched.tick();
       state.now += 2000;
     }
-    expect(told).toHaveLength(40);
+    expect(events).toHaveLength(40);
     expect(lines.filter((line) => line.includes("memory is short"))).toHaveLength(1);
     state.now += 60_000;
     state.memory = 900;
@@ -117,7 +117,7 @@ describe("memory", () => {
 });
 
 describe("descriptors", () => {
-  test("are short before the last one is gone, and the reserve is given up only once nobody accepts", () => {
+  test("are short before the last one is gone, and the reserve is released only once no worker accepts", () => {
     const { state, table, board, reserve, watched } = watch();
     const taken: number[] = [];
     while (board.pressure === 0) {
@@ -141,7 +141,7 @@ describe("descriptors", () => {
     expect(table.count()).toBe(reserve.size);
   });
 
-  test("that were all taken between two looks are noticed as well", () => {
+  test("that run out between two checks are noticed as well", () => {
     const { table, board, watched } = watch();
     for (let i = table.count(); i < 128; i++) table.open();
     watched.tick();

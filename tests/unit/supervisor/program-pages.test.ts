@@ -1,11 +1,11 @@
-// A process gives back the pages of its own code, and goes on.
+// A process returns the pages of its own code to the system, and goes on.
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { needs } from "../../support/needs.ts";
 
 const room = join(import.meta.dir, "../../../src/supervisor/program-pages.ts");
 
-/** Says how much of its code is resident before and after, and computes something with it. */
+/** Prints how much of its code is resident before and after, and computes something with it. */
 const program = `
   import { readFileSync } from "node:fs";
   import { giveBackProgram } from ${JSON.stringify(room)};
@@ -26,11 +26,11 @@ needs("linux").test("the code that has run is not resident any more", async () =
     stdout: "pipe",
     stderr: "inherit",
   });
-  const told = JSON.parse(await new Response(child.stdout).text());
+  const report = JSON.parse(await new Response(child.stdout).text());
   expect(await child.exited).toBe(0);
-  expect(told.bytes).toBeGreaterThan(told.before * 1024);
+  expect(report.bytes).toBeGreaterThan(report.before * 1024);
   // Kilobytes; what runs in between is there again.
-  expect(told.before).toBeGreaterThan(8_000);
-  expect(told.after).toBeLessThan(told.before / 2);
-  expect(told.sum).toBe(Bun.SHA256.hash('[1,{"two":3}]', "hex"));
+  expect(report.before).toBeGreaterThan(8_000);
+  expect(report.after).toBeLessThan(report.before / 2);
+  expect(report.sum).toBe(Bun.SHA256.hash('[1,{"two":3}]', "hex"));
 });

@@ -6,7 +6,7 @@ import { freePort, poolOf, snapshotOf } from "./fixture.ts";
 
 /**
  * The message that the promise rejects with; empty when it resolves. `expect(…).rejects` would run the event loop from inside
- * the event of the worker that resolved the line before, and Bun delivers nothing more of that worker meanwhile.
+ * the event of the worker that resolved the line before, and Bun delivers no further events of that worker meanwhile.
  */
 const failureOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
@@ -34,7 +34,7 @@ describe("a version", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
   });
 
-  test("is forgotten by every worker when it is discarded", async () => {
+  test("is dropped by every worker when it is discarded", async () => {
     await using fixture = poolOf(snapshotOf(1));
     await fixture.pool.start();
     await fixture.rollout.prepare(snapshotOf(2));
@@ -52,7 +52,7 @@ describe("a version", () => {
 });
 
 describe("while a version is prepared", () => {
-  test("a refusal of one worker refuses it for all", async () => {
+  test("a rejection of one worker rejects it for all", async () => {
     await using fixture = poolOf(snapshotOf(1));
     await fixture.pool.start();
     const faults: Fault[] = [{ worker: 1, kind: "reject", place: "prepare" }];
@@ -82,7 +82,7 @@ describe("while a version is prepared", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
   });
 
-  test("the reason why a worker cannot start is not taken for its answer", async () => {
+  test("the issues of a worker that cannot start are not its answer to the change", async () => {
     const faults: Fault[] = [{ worker: 0, kind: "reject", place: "start" }];
     await using fixture = poolOf(snapshotOf(1, { faults }));
     const started = fixture.pool.start();
@@ -142,7 +142,7 @@ describe("a large version", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
   });
 
-  test("may take longer than an answer and than a sign of life, as long as it comes along", async () => {
+  test("may take longer than the answer and heartbeat timeouts, as long as it makes progress", async () => {
     const times = { silentMs: 1_000, prepareMs: 1_000 };
     await using fixture = poolOf(snapshotOf(1), times);
     await fixture.pool.start();
@@ -156,7 +156,7 @@ describe("a large version", () => {
   });
 });
 
-test("a worker that has answered is not ended because this thread was held up", async () => {
+test("a worker that has answered is not ended because this thread was blocked", async () => {
   await using fixture = poolOf(snapshotOf(1), { prepareMs: 40 });
   await fixture.pool.start();
   const prepared = fixture.rollout.prepare(snapshotOf(2));
@@ -192,7 +192,7 @@ describe("while a version is activated", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
   });
 
-  test("a worker that cannot be brought up is reported, and the other ones serve", async () => {
+  test("a worker that cannot start is reported, and the other ones serve", async () => {
     await using fixture = poolOf(snapshotOf(1), { replaceMs: 200 });
     await fixture.pool.start();
     const faults: Fault[] = [

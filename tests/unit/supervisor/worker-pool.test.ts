@@ -5,7 +5,7 @@ import type { Fault } from "./fault.ts";
 import { freePort, poolOf, snapshotOf } from "./fixture.ts";
 
 test.each([
-  { kind: "throw", why: "an error that nobody caught" },
+  { kind: "throw", why: "an uncaught error" },
   { kind: "exit", why: "an exit" },
 ] as const)("a worker that ends by $why is started again", async ({ kind }) => {
   await using fixture = poolOf(snapshotOf(1));
@@ -19,36 +19,35 @@ test.each([
   expect(ended).toMatchObject({ level: "error", worker: 1 });
 });
 
-test("what happens to each worker is told in order", async () => {
+test("the events of each worker come in order", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
   const faults: Fault[] = [{ worker: 0, kind: "throw", place: "serve" }];
   await fixture.rollout.prepare(snapshotOf(2, { faults }));
   await fixture.rollout.activate(2);
-  const told = (worker: number) =>
-    fixture.happened.filter((happening) => happening.worker === worker);
-  await eventually(() => told(1).length >= 5);
-  expect(told(1)).toEqual([
+  const eventsOf = (worker: number) => fixture.events.filter((event) => event.worker === worker);
+  await eventually(() => eventsOf(1).length >= 5);
+  expect(eventsOf(1)).toEqual([
     { event: "started", worker: 1, revision: 1, restarts: 0, why: null },
     { event: "ready", worker: 1, revision: 1, restarts: 0, why: null },
     { event: "died", worker: 1, revision: 2, restarts: 0, why: expect.any(String) },
     { event: "restarted", worker: 1, revision: 2, restarts: 1, why: null },
     { event: "ready", worker: 1, revision: 2, restarts: 1, why: null },
   ]);
-  expect(told(2).map(({ event }) => event)).toEqual(["started", "ready"]);
+  expect(eventsOf(2).map(({ event }) => event)).toEqual(["started", "ready"]);
 });
 
-test("a worker that is replaced is told of as one that ended", async () => {
+test("a replaced worker emits an event like one that ended", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
   const faults: Fault[] = [{ worker: 1, kind: "loop", place: "activate" }];
   await fixture.rollout.prepare(snapshotOf(2, { faults }));
   await fixture.rollout.activate(2);
-  const second = fixture.happened.filter(({ worker }) => worker === 2).map(({ event }) => event);
+  const second = fixture.events.filter(({ worker }) => worker === 2).map(({ event }) => event);
   expect(second).toEqual(["started", "ready", "died", "restarted", "ready"]);
 });
 
-test("what a worker that ended has entered is free again, and nothing of the others", async () => {
+test("the counters of a worker that ended are free again, and none of the others", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
   const [ending, staying] = [0, 1].map((worker) => fixture.counters.forInstance(worker, "a"));
@@ -75,7 +74,7 @@ test("a worker that hangs is ended and replaced", async () => {
   expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
 });
 
-test("a client never sees another version than the active one from a worker that was started again", async () => {
+test("a restarted worker never serves another version than the active one", async () => {
   const port = freePort();
   await using fixture = poolOf(snapshotOf(1, { ports: [port] }));
   await fixture.pool.start();
@@ -108,7 +107,7 @@ test("the pause before a start grows while starts fail", async () => {
   expect(pauses().slice(0, 5)).toEqual([5, 10, 20, 30, 30]);
 });
 
-test("start hands back why a worker refuses the stored version", async () => {
+test("start returns the issues of a worker that rejects the stored version", async () => {
   const faults: Fault[] = [{ worker: 0, kind: "reject", place: "start" }];
   await using fixture = poolOf(snapshotOf(1, { faults }));
   expect(await fixture.pool.start()).toEqual([
@@ -116,7 +115,7 @@ test("start hands back why a worker refuses the stored version", async () => {
   ]);
 });
 
-test("drain ends every worker and adds up the requests that were cut", async () => {
+test("drain ends every worker and adds up the aborted requests", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
   expect(await fixture.pool.drain(1000)).toBe(3);

@@ -46,7 +46,7 @@ test("a database is recognized by its first bytes, whatever its name", async () 
 
 test("the line is found however the gateway words it", () => {
   expect(lineOf("targets[0].port: must be at most 65535 (line 5)")).toBe(5);
-  expect(lineOf("the document is not valid YAML at line 12: unexpected token")).toBe(12);
+  expect(lineOf("the configuration file is not valid YAML at line 12: unexpected token")).toBe(12);
   expect(lineOf("the certificate is not for this name")).toBeNull();
 });
 

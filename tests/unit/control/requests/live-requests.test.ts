@@ -20,7 +20,7 @@ function scene(capacity = 10_000) {
   });
   const open = (filter: Partial<RequestFilter> = {}) => {
     const state = { wakes: 0 };
-    const all = { key: "", takesStatus: () => true, takes: () => true, ...filter };
+    const all = { key: "", matchesStatus: () => true, matches: () => true, ...filter };
     const reader = live.subscribe(all, () => state.wakes++);
     readers.push(reader);
     return { reader, state };
@@ -50,13 +50,13 @@ test("a reader is told what ends after it came, in order", async () => {
   expect(readAll(reader)).toEqual({ requests: ["1-0", "1-1", "1-2"], dropped: 0 });
 });
 
-test("only what its filter takes, and statuses are asked about first", async () => {
+test("only what its filter matches, and statuses are asked about first", async () => {
   const { open, write } = scene();
   const asked: number[] = [];
   const { reader, state } = open({
     key: "odd",
-    takesStatus: (status) => status === 201,
-    takes: (view) => {
+    matchesStatus: (status) => status === 201,
+    matches: (view) => {
       asked.push(view.attempts);
       return view.attempts % 2 === 1;
     },

@@ -33,8 +33,8 @@ const view: RequestView = {
   user_agent: "Mozilla",
   truncated: [],
 };
-const takes = (words: FilterWords, of: Partial<RequestView> = {}) =>
-  createRequestFilter(words, config).takes({ ...view, ...of });
+const matches = (words: FilterWords, of: Partial<RequestView> = {}) =>
+  createRequestFilter(words, config).matches({ ...view, ...of });
 
 describe("a filter lets through", () => {
   test.each<[FilterWords, boolean]>([
@@ -70,15 +70,15 @@ describe("a filter lets through", () => {
     [{ status: "4xx", host: "b.example.com" }, false],
     [{ status: "4xx", q: "items", kind: "http" }, true],
   ])("%j: %p", (words, expected) => {
-    expect(takes(words)).toBe(expected);
+    expect(matches(words)).toBe(expected);
   });
 
   test("streams only where it does not ask for what they have not", () => {
     const stream = { kind: "stream", status: null, host: null, path: null, route: null } as const;
-    expect(takes({ kind: "stream" }, stream)).toBe(true);
-    expect(takes({ status: "2xx" }, stream)).toBe(false);
-    expect(takes({ host: "a.example.com" }, stream)).toBe(false);
-    expect(takes({ route: "r-1" }, stream)).toBe(false);
+    expect(matches({ kind: "stream" }, stream)).toBe(true);
+    expect(matches({ status: "2xx" }, stream)).toBe(false);
+    expect(matches({ host: "a.example.com" }, stream)).toBe(false);
+    expect(matches({ route: "r-1" }, stream)).toBe(false);
   });
 });
 

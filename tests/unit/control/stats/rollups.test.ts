@@ -1,6 +1,6 @@
 // Statistics from counters to the database, with a clock of the test's own: nothing counts twice, little is lost, nothing grows.
 import { describe, expect, test } from "bun:test";
-import { MOST_OBJECTS, type RollupRow, Rollups } from "../../../../src/control/stats/rollups.ts";
+import { MAX_OBJECTS, type RollupRow, Rollups } from "../../../../src/control/stats/rollups.ts";
 import { Stats, type StatsRange } from "../../../../src/control/stats/stats.ts";
 import { tallyOfRow, tallySince } from "../../../../src/control/stats/tally.ts";
 import { TrafficDeltas } from "../../../../src/control/stats/traffic-deltas.ts";
@@ -306,9 +306,9 @@ describe("what is kept", () => {
       (row) => row.at,
     );
     expect(minutes.size).toBe(5);
-    for (const rows of minutes.values()) expect(rows).toHaveLength(MOST_OBJECTS[60] + 1);
+    for (const rows of minutes.values()) expect(rows).toHaveLength(MAX_OBJECTS[60] + 1);
     const hour = routes.filter(({ span }) => span === 3600);
-    expect(hour).toHaveLength(MOST_OBJECTS[3600] + 1);
+    expect(hour).toHaveLength(MAX_OBJECTS[3600] + 1);
     expect(hour.reduce((sum, { document }) => sum + document.requests, 0)).toBe(total);
     expect(read(stats).history.by_route[0]?.id).toBe("_other");
     expect(read(stats).history.total.requests).toBe(total);

@@ -6,7 +6,7 @@ import { Draft } from "../../../../src/control/draft.ts";
 import { documentOf } from "../../../../src/control/transfer/document.ts";
 import { applyDocument } from "../../../../src/control/transfer/plan.ts";
 import { maskSecrets, openSecrets } from "../../../../src/control/transfer/secret-material.ts";
-import { createFinishers } from "../../../../src/control/transfer/finishers.ts";
+import { createImportNormalizers } from "../../../../src/control/transfer/import-normalizers.ts";
 import { config as fields, listOf, secret } from "../../../../src/pdk/fields.ts";
 import { definePlugin } from "../../../../src/pdk/definition.ts";
 import { Type as t } from "@sinclair/typebox";
@@ -252,10 +252,11 @@ describe("a secret of a plugin", () => {
     }),
     create: () => ({}),
   } as never);
-  const finishersOf = (box: SecretBox) => createFinishers(box, new Map([["guarded", definition]]));
+  const normalizersOf = (box: SecretBox) =>
+    createImportNormalizers(box, new Map([["guarded", definition]]));
   const apply = (document: object, box: SecretBox, base = emptyConfiguration(at)) => {
     const draft = new Draft(base, () => at);
-    applyDocument(document, draft, { mode: "replace", box, finishers: finishersOf(box) });
+    applyDocument(document, draft, { mode: "replace", box, normalizers: normalizersOf(box) });
     return draft;
   };
   const written = {

@@ -71,7 +71,7 @@ test.each([
   { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", line: 2 },
 ])("YAML with $why is refused with the line", ({ text, line }) => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(
-    new RegExp(`the document is not valid YAML at line ${line}: `),
+    new RegExp(`the configuration file is not valid YAML at line ${line}: `),
   );
 });
 

@@ -11,7 +11,7 @@ import type { Document } from "../body.ts";
 import { Draft } from "../draft.ts";
 import { fieldChecks } from "../field-checks.ts";
 import { describeProblem } from "../reference.ts";
-import { createFinishers } from "../transfer/finishers.ts";
+import { createImportNormalizers } from "../transfer/import-normalizers.ts";
 import { applyDocument } from "../transfer/plan.ts";
 import { sealSecrets } from "../transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
@@ -21,7 +21,7 @@ import type { Loss, Made, MadeScope, Output } from "./output.ts";
 const MAX_ROUNDS = 100;
 
 /** The document to import. Everything that goes is reported. */
-export function settle(output: Output): Document {
+export function dropInvalid(output: Output): Document {
   const box = new SecretBox(randomBytes(32));
   let kept = dropUndecodable(output, box);
   for (let round = 0; ; round++) {
@@ -66,7 +66,7 @@ function dropUndecodable(output: Output, box: SecretBox): Made[] {
 function problemsOf(kept: readonly Made[], output: Output, box: SecretBox): Map<Made, string> {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);
-  const finishers = createFinishers(box, output.plugins);
+  const normalizers = createImportNormalizers(box, output.plugins);
   const lists = listsOf(kept);
   const wrong = new Map<Made, string>();
   const blame = (message: string) => {
@@ -77,7 +77,7 @@ function problemsOf(kept: readonly Made[], output: Output, box: SecretBox): Map<
     if (!wrong.has(made)) wrong.set(made, rest.replace(/^: /, ""));
   };
   try {
-    applyDocument(documentOf(kept), draft, { mode: "replace", box, finishers });
+    applyDocument(documentOf(kept), draft, { mode: "replace", box, normalizers });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     blame(error.message);

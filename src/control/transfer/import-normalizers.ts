@@ -1,4 +1,4 @@
-// What an imported object has to pass beyond its schema, by collection, and what is made of it then; changes nothing itself.
+// Checks and normalizes imported objects beyond their schema, per collection; changes nothing itself.
 import { Value } from "@sinclair/typebox/value";
 import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
@@ -17,12 +17,15 @@ import { newAccountKey } from "../acme/accounts.ts";
 import { type Document, isDocument } from "../body.ts";
 import { sealAgain } from "./secret-material.ts";
 
-/** Each returns the fields as they are stored; `old` are those that the gateway has; throws a 400. */
-export type RecordFinishers = {
+/** Each returns the fields as they are stored; `old` are the current ones; throws a 400. */
+export type ImportNormalizers = {
   readonly [K in CollectionName]?: (fields: Document, old: Document | undefined) => Document;
 };
 
-export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): RecordFinishers => ({
+export const createImportNormalizers = (
+  box: SecretBox,
+  plugins: PluginCatalogue,
+): ImportNormalizers => ({
   applications: withKnownParts,
   certificates: (fields, old) => checkCertificate(fields, old, box),
   acme_accounts: (fields, old) => withKey(fields, old, box),
@@ -35,7 +38,7 @@ export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): Recor
   alerts: (fields, old) => typed(fields, old, { box, definitions: sinks }),
 });
 
-/** What has a type, on which the schema of its configuration depends. */
+/** An object whose type decides the schema of its configuration. */
 function typed(
   fields: Document,
   old: Document | undefined,
@@ -52,7 +55,7 @@ function typed(
   return sealed;
 }
 
-/** A key that does not belong to its certificate would only be found by the handshakes that fail. */
+/** Without this check a key of another certificate would only show in failed handshakes. */
 function checkCertificate(fields: Document, old: Document | undefined, box: SecretBox): Document {
   const { certificate, sealed_key: key } = fields;
   if (fields["source"] === "acme" && (certificate ?? null) === null) return withIssued(fields, old);
@@ -61,7 +64,7 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
   if (typeof certificate !== "string" || typeof key !== "string") return fields;
   if (certificate === "" || key === "") return fields;
   if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
-  // The gateway has issued another one since the document was written, whose key it holds.
+  // The gateway has issued another certificate since the export, and has its key.
   const isIssuedHere = fields["source"] !== "upload" && fields["source"] === old?.["source"];
   if (isIssuedHere && key === old?.["sealed_key"]) return { ...fields, ...materialOf(old) };
   try {
@@ -75,13 +78,13 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
   }
 }
 
-/** Nobody who writes an account down by hand has a key for it. */
+/** An account that was written by hand has no key: the gateway generates one. */
 function withKey(fields: Document, old: Document | undefined, box: SecretBox): Document {
   if (fields["sealed_key"] !== "") return fields;
   return { ...fields, sealed_key: old?.["sealed_key"] ?? box.seal(newAccountKey()) };
 }
 
-/** A document that says what is to be ordered need not hold what was issued: that stays as long as it is for the same names. */
+/** A file may describe a certificate without its material: the issued one stays as long as its names are the same. */
 function withIssued(fields: Document, old: Document | undefined): Document {
   if (old?.["source"] !== "acme" || !Bun.deepEquals(old["domains"], fields["domains"]))
     return fields;
@@ -93,7 +96,7 @@ function materialOf(old: Document): Document {
   return { certificate, sealed_key, not_before, not_after, issuer, fingerprint };
 }
 
-/** Throws a 400 for a configuration that does not fit its schema, whatever stands for secrets in it. */
+/** Throws a 400 for a configuration that does not match its schema, regardless of its secrets. */
 function requireFit(config: unknown, definition: Configurable): void {
   const texts = mapConfig(definition, config, ({ kind, value }) =>
     kind === "secret" && isDocument(value) ? "-" : value,
@@ -106,14 +109,14 @@ function requireFit(config: unknown, definition: Configurable): void {
   }
 }
 
-/** Which fields are secret, only their schema knows: one that was written as a text must not be stored as one. */
+/** Only the schema knows which fields are secret: encrypts those that were written as plain text. */
 function sealConfig(
   fields: Document,
   old: Document | undefined,
   { box, definition }: { readonly box: SecretBox; readonly definition: Configurable | undefined },
 ): Document {
   const { config } = fields;
-  // A rule says so.
+  // A rule reports this.
   if (definition === undefined || !isDocument(config)) return fields;
   const before = new Map<string, unknown>();
   if (isDocument(old?.["config"]))
@@ -123,8 +126,8 @@ function sealConfig(
     ...fields,
     config: mapConfig(definition, whole, ({ kind, path, value }) => {
       if (kind !== "secret" || typeof value !== "string" || value === "") return value;
-      const kept = before.get(path);
-      return { sealed: sealAgain(value, isDocument(kept) ? kept["sealed"] : undefined, box) };
+      const stored = before.get(path);
+      return { sealed: sealAgain(value, isDocument(stored) ? stored["sealed"] : undefined, box) };
     }),
   };
 }
