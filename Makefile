@@ -38,15 +38,19 @@ run: setup dist/ui/embedded.js
 	@scripts/first-steps.sh $(ARGS)
 	@exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
 
-#? check: Format, lint, types, architecture and unit tests, in under a minute (-k shows all that is wrong)
-.PHONY: check check-format check-lint check-types check-api-types check-unit
-check: check-format check-lint check-types check-api-types check-unit
+#? check: Format, lint, dead code, types, architecture and unit tests, in under a minute (-k shows all that is wrong)
+.PHONY: check check-format check-lint check-dead check-types check-api-types check-unit
+check: check-format check-lint check-dead check-types check-api-types check-unit
 
 check-format: setup
 	$(BUN) fmt --check
 
 check-lint: setup
 	$(BUN) run --silent biome lint --error-on-warnings
+
+# Files, exports and packages that nothing uses, see knip.jsonc.
+check-dead: setup
+	$(BUN) node_modules/knip/bin/knip.js --treat-config-hints-as-errors
 
 check-types: setup
 	$(BUN) check

@@ -4,7 +4,7 @@ import { ApiError, invalid } from "../model/error.ts";
 import { findAmbiguity } from "../model/json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
 
-export const MAX_BODY_BYTES = 1_048_576;
+const MAX_BODY_BYTES = 1_048_576;
 /** Deadline of the whole body: a client that sends a byte now and then would hold a connection forever. */
 const BODY_DEADLINE_MS = 30_000;
 /** More than any valid body needs; recursion over a deeper one could exhaust the stack. */
@@ -33,7 +33,7 @@ function requireJson(contentType: string | null): void {
 }
 
 /** The body as text, whatever it says; throws 408, 413 or 400. */
-export async function readText(request: Request, limits: BodyLimits): Promise<string> {
+async function readText(request: Request, limits: BodyLimits): Promise<string> {
   return decodeText(await readBytes(request, limits));
 }
 

@@ -9,7 +9,7 @@ export const version: string = manifest.version;
 declare const SLUICE_COMMIT: string | null | undefined;
 
 /** The commit of a release; null in a checkout. */
-export const commit: string | null = typeof SLUICE_COMMIT === "string" ? SLUICE_COMMIT : null;
+const commit: string | null = typeof SLUICE_COMMIT === "string" ? SLUICE_COMMIT : null;
 
 export const versionCommand: Command = {
   name: "version",

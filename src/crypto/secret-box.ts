@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-export const KEY_BYTES = 32;
+const KEY_BYTES = 32;
 
 /** How a sealed value looks, so that it can be found again in any text: `sealed:1:<key id>:<base64url>`. */
 export const SEALED_PATTERN = /sealed:1:([0-9a-f]{8}):([A-Za-z0-9_-]+)/g;

@@ -13,9 +13,6 @@ export interface TraceParent {
 const PATTERN =
   /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
 
-/** The flag of a recorded trace. */
-export const SAMPLED = 1;
-
 /** Null when it is invalid. */
 export function parseTraceParent(text: string | null): TraceParent | null {
   if (text === null || text.length < 55 || text.length > 512) return null;

@@ -4,7 +4,7 @@ import { destination, stays, storedSecret } from "./destination.ts";
 import { flag, type Identity, KEPT_THERE, labels, name, nullable } from "./fields.ts";
 
 /** Production directory of Let's Encrypt. */
-export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
+const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 
 const directoryUrl = (options: { readonly default?: string; readonly description?: string }) =>
   t.String({

@@ -138,7 +138,7 @@ export const certificateRecord = t.Object(
   { additionalProperties: false },
 );
 
-export const certificateStatuses = [
+const certificateStatuses = [
   "pending",
   "ordering",
   "valid",

@@ -26,7 +26,7 @@ export const isSecretField = (name: string): boolean =>
 export const isSealedField = (name: string): boolean => name.startsWith("sealed");
 
 /** A plain value instead of an encrypted one: the import seals it. */
-export const plainValue = t.Object({ plain: t.String() }, { additionalProperties: false });
+const plainValue = t.Object({ plain: t.String() }, { additionalProperties: false });
 export type PlainValue = Static<typeof plainValue>;
 
 const hex = t.String({ pattern: "^[0-9a-f]{64}$", errorMessage: "must be a SHA-256" });

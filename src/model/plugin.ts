@@ -57,7 +57,7 @@ export type PluginScope = Pick<
 >;
 
 /** Names of the scopes of a plugin. */
-export const scopeNames = [
+const scopeNames = [
   "global",
   "service",
   "route",

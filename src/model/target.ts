@@ -3,7 +3,7 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
 
 /** What may be written about a target inside its service. */
-export const targetFields = {
+const targetFields = {
   host: t.String({
     minLength: 1,
     maxLength: 255,

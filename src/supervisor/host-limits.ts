@@ -5,7 +5,7 @@ import { totalmem } from "node:os";
 /** Reads a text file; null when it does not exist. */
 export type ReadText = (path: string) => string | null;
 
-export function readText(path: string): string | null {
+function readText(path: string): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch {

@@ -24,7 +24,7 @@ export function giveBackProgramLater(): void {
  * hold it until memory is short, and count it as the gateway's. Pages that are needed again are read from the page cache: a few
  * milliseconds in all. Returns the bytes of the mapping; 0: nothing was done, which is no failure.
  */
-export function giveBackProgram(): number {
+function giveBackProgram(): number {
   try {
     const found = codeOfProgram();
     if (found === null) return 0;

@@ -45,7 +45,7 @@ export function checkSources(sources: Sources): string[] {
 }
 
 /** The room of a file: the first folder of its path, or the file itself when it stands directly in src/. */
-export function roomOf(path: string): string {
+function roomOf(path: string): string {
   const slash = path.indexOf("/");
   return slash === -1 ? path : path.slice(0, slash);
 }

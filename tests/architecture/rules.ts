@@ -125,8 +125,7 @@ export const PACKAGE_RULES: readonly PackageRule[] = [
     reason: "one room writes the database",
   },
   {
-    packages:
-      /^(react|react-dom|wouter|uplot|uqr|openapi-fetch|@mantine\/.+|@tanstack\/.+|@tabler\/.+)(\/|$)/,
+    packages: /^(react|react-dom|wouter|uplot|uqr|@mantine\/.+|@tanstack\/.+|@tabler\/.+)(\/|$)/,
     room: "ui",
     reason: "no browser code may end up in the gateway",
   },

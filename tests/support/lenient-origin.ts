@@ -128,7 +128,7 @@ function usualAnswer(request: ExecutedRequest): string {
 }
 
 /** Whether two servers could take the bytes for different requests. */
-export function isAmbiguous(received: string): boolean {
+function isAmbiguous(received: string): boolean {
   const seen = READINGS.map((reading) => {
     const { requests, used } = readAll(received, reading, 0);
     return JSON.stringify([requests.map(({ head, body }) => [head, body]), used]);

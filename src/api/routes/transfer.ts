@@ -19,7 +19,7 @@ import { changeHeaders, flagOf, forcibleOptionsOf, requireKnownQuery } from "../
 const tags = ["Export and import"];
 const PASSPHRASE = "x-passphrase";
 
-export const MAX_IMPORT_BYTES = 67_108_864;
+const MAX_IMPORT_BYTES = 67_108_864;
 /** Twice what 64 MiB take over 10 Mbit/s. */
 const IMPORT_DEADLINE_MS = 120_000;
 

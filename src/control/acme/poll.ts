@@ -34,7 +34,7 @@ export async function poll<T>(read: () => Promise<T>, options: PollOptions<T>): 
 }
 
 /** Rejects with the signal's reason after an abort. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const abort = () => reject(signal.reason);

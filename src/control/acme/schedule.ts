@@ -49,7 +49,7 @@ function earliestRenewal(
 }
 
 /** At one third of the remaining lifetime, or half of a short one. */
-export function naturalRenewal({ not_before, not_after }: IssuedCertificate): number {
+function naturalRenewal({ not_before, not_after }: IssuedCertificate): number {
   const end = Date.parse(not_after);
   const lifeMs = end - Date.parse(not_before);
   return end - lifeMs / (lifeMs < SHORT_LIFE_MS ? 2 : 3);

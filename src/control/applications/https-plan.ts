@@ -27,10 +27,7 @@ export function canOrder(names: readonly string[], config: GatewayConfig): boole
 }
 
 /** Names that require a publicly trusted certificate. */
-export function namesToOrder({
-  domains,
-  https,
-}: Pick<ApplicationInput, "domains" | "https">): string[] {
+function namesToOrder({ domains, https }: Pick<ApplicationInput, "domains" | "https">): string[] {
   if (https.mode === "acme") return [...domains];
   return https.mode === "auto" ? domains.filter(isPublicName) : [];
 }

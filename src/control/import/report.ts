@@ -1,6 +1,6 @@
 // What became of each part of another program's configuration, in words for a person; knows no program.
 
-export const reportLevels = ["carried", "changed", "left_out"] as const;
+const reportLevels = ["carried", "changed", "left_out"] as const;
 export type ReportLevel = (typeof reportLevels)[number];
 
 /** One sentence: `what` is a thing of the source, `why` says what became of it. */

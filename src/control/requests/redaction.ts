@@ -1,7 +1,7 @@
 // Masks query values under names of secrets; knows no request.
 
 /** Replaces a value. */
-export const MASK = "***";
+const MASK = "***";
 
 /**
  * Returns a function that masks values in a path with its query. A parameter is secret when one of the words of its name is

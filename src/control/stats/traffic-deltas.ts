@@ -9,8 +9,6 @@ export type StatKind = (typeof statKinds)[number];
 
 /** Objects without rows of their own. */
 export const OTHERS = "_other";
-/** Requests that match no route. */
-export const NO_ROUTE = "_none";
 
 /** Counters of one object. */
 export interface Counted {

@@ -12,7 +12,7 @@ export function findJsonLine(text: string, path: readonly PathStep[]): number {
   return lineAt(text, at);
 }
 
-export const lineAt = (text: string, end: number): number => {
+const lineAt = (text: string, end: number): number => {
   let line = 1;
   for (let at = text.indexOf("\n"); at !== -1 && at < end; at = text.indexOf("\n", at + 1)) line++;
   return line;

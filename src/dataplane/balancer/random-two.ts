@@ -13,7 +13,7 @@ import { WeightedChoice } from "./weighted-choice.ts";
 export type Cost<T extends BalancerTarget> = (candidate: T, load: Load<T>) => number;
 
 /** Requests in flight per weight. */
-export const byActive: Cost<BalancerTarget> = (candidate, load) =>
+const byActive: Cost<BalancerTarget> = (candidate, load) =>
   (load.active(candidate) + 1) / (candidate.weight * load.slowStartFactor(candidate));
 
 /**

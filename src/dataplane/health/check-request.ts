@@ -47,7 +47,7 @@ function headOf(service: Service, endpoint: Endpoint): string {
 }
 
 /** Compiles `[204, "300-399"]`. */
-export function statusTest(list: ActiveCheck["expect_statuses"]): (status: number) => boolean {
+function statusTest(list: ActiveCheck["expect_statuses"]): (status: number) => boolean {
   const ranges = list.map((entry) => {
     const [from = 0, to = from] = String(entry).split("-").map(Number);
     return { from, to };

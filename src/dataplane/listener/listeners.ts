@@ -216,7 +216,7 @@ const boundBy = ({ listeners }: ListenerVersion): readonly ListenerPlan[] =>
   [...listenersByPort(listeners.values()).values()].flatMap((group) => group.slice(0, 1));
 
 /** Closes listeners at once, with their connections. */
-export async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
+async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
   await Promise.all([...listeners].map((listener) => listener.close()));
 }
 

@@ -11,7 +11,7 @@ export interface ResolvedNameContext {
 }
 
 /** Bounds of the TTL in use, whatever the DNS answer says. */
-export const TTL_SECONDS = { least: 5, most: 300 } as const;
+const TTL_SECONDS = { least: 5, most: 300 } as const;
 /** The next lookup after a failure: after RETRY_MS, or on demand after RETRY_ON_DEMAND_MS. */
 const RETRY_MS = 5000;
 const RETRY_ON_DEMAND_MS = 1000;

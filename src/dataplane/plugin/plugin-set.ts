@@ -200,7 +200,7 @@ export class Chain {
 }
 
 /** Execution order: the higher `order` first, then by name, then the older one. */
-export function byOrder(a: PluginRuntime, b: PluginRuntime): number {
+function byOrder(a: PluginRuntime, b: PluginRuntime): number {
   if (a.order !== b.order) return b.order - a.order;
   const [x, y] = [keyOf(a), keyOf(b)];
   return x < y ? -1 : x > y ? 1 : 0;

@@ -60,7 +60,7 @@ const ALL_UNSAFE = /["\\\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069
 const MAYBE_UNSAFE = /[^ !#-[\]-~]/;
 
 /** For formats without escapes of their own, as in Apache: `\x0a`. */
-export function escaped(text: string): string {
+function escaped(text: string): string {
   if (!MAYBE_UNSAFE.test(text)) return text;
   return text.replace(ALL_UNSAFE, (character) => {
     if (character === '"' || character === "\\") return `\\${character}`;

@@ -78,7 +78,7 @@ const asHex = (character: string) =>
  * Distinguished names (RFC 4514 section 2.4) and filters (RFC 4515 section 3) allow any byte in hexadecimal: special
  * characters are escaped so.
  */
-export const escapeValue = (value: string): string =>
+const escapeValue = (value: string): string =>
   value.toWellFormed().replace(/[^A-Za-z0-9.@_\u0080-\u{10ffff}-]/gu, asHex);
 
 /** Replaces `${name}` with the escaped values. */

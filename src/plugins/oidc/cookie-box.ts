@@ -95,7 +95,7 @@ export class CookieBox {
 }
 
 /** Browsers accept cookies with these prefixes over TLS only. */
-export const withoutPrefix = (name: string) => name.replace(/^__(?:Host|Secure)-/, "");
+const withoutPrefix = (name: string) => name.replace(/^__(?:Host|Secure)-/, "");
 
 /** Removes all cookies of this name, or that begin with it and a dot, from the upstream request; with and without prefix. */
 export function hideCookies(context: RequestContext, name: string): void {

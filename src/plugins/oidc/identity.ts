@@ -94,7 +94,7 @@ function groupsOf(value: unknown): readonly string[] {
  * A claim as a header value: lists separated by commas, objects as JSON. Percent signs, everything but printable ASCII, and
  * commas inside of members are percent-encoded, so that one group cannot be read as two.
  */
-export function fieldValue(value: unknown): string {
+function fieldValue(value: unknown): string {
   const encoded = (text: string, what: RegExp) => text.trim().replace(what, encodeURIComponent);
   if (Array.isArray(value))
     return value.map((each) => encoded(textOf(each), /[^\x20-\x7e]+|[%,]/gu)).join(",");

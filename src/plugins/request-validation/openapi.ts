@@ -48,7 +48,7 @@ export type Mismatch = "path" | "method";
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
 
 /** Throws an Error with a message for the user when it is not valid. */
-export function parseDocument(text: string): Obj {
+function parseDocument(text: string): Obj {
   let document: unknown;
   try {
     document = /^\s*\{/.test(text) ? JSON.parse(text) : Bun.YAML.parse(text);

@@ -1,6 +1,6 @@
 // Compiles and validates a user's script: removes types and checks exports; knows no sandbox.
 
-export const handlerNames = ["onRequest", "onResponse", "onLog"] as const;
+const handlerNames = ["onRequest", "onResponse", "onLog"] as const;
 export type HandlerName = (typeof handlerNames)[number];
 
 /** JavaScript, or the problem, worded to follow the name of a field. */

@@ -152,7 +152,7 @@ interface Problem {
 }
 
 /** Response headers of the connection and of body framing. */
-export const RESPONSE_FIELDS: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length"]);
+const RESPONSE_FIELDS: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length"]);
 
 export const hasJsonChanges = ({ set, remove, rename }: JsonChanges): boolean =>
   Object.keys(set).length + remove.length + Object.keys(rename).length > 0;

@@ -74,29 +74,6 @@ export function useSave<K extends ResourceKey>(
   });
 }
 
-export interface Removal {
-  readonly id: string;
-  readonly name: string;
-  readonly cascade?: boolean;
-}
-
-/** Deletes an object; with `cascade` its dependents too. */
-export function useRemove(
-  resource: ResourceKey,
-): UseMutationResult<ApiResponse<Schemas["Deleted"]>, Error, Removal> {
-  const connection = useConnection();
-  return useChange<Schemas["Deleted"], Removal>({
-    send: ({ id, cascade = false }) =>
-      connection.send(`/${resource}/${encodeURIComponent(id)}`, {
-        method: "DELETE",
-        ...(cascade ? { query: { cascade: 1 } } : {}),
-      }),
-    touches: [resource],
-    done: (_, { name }) => `${capitalised(resources[resource].word)} ${name} deleted`,
-    showsErrors: true,
-  });
-}
-
 /** Refetches the touched resources and their dependents. */
 export function useRefresh(): (touched: readonly string[]) => Promise<void> {
   const client = useQueryClient();

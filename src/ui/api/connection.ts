@@ -1,7 +1,5 @@
-// Typed calls of the management API on the same origin, with one error type and a retry after sign-in; knows no page.
-import createClient, { type Client } from "openapi-fetch";
+// Calls of the management API on the same origin, with one error type and a retry after sign-in; knows no page.
 import { ApiError, toApiError } from "./error.ts";
-import type { paths } from "./schema.d.ts";
 import { SignInGate } from "./sign-in-gate.ts";
 
 export interface SendOptions {
@@ -37,17 +35,6 @@ const PREFIX = "/api/v1";
 
 export class Connection {
   readonly gate = new SignInGate();
-  /** All endpoints, typed from the OpenAPI document. Error responses throw ApiError: use `unwrap`. */
-  readonly api: Client<paths>;
-
-  constructor() {
-    this.api = createClient<paths>({ baseUrl: "", fetch: (request) => this.#fetch(request, true) });
-    this.api.use({
-      async onResponse({ response }) {
-        if (!response.ok) throw await toApiError(response);
-      },
-    });
-  }
 
   /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the response is a success. */
   async send<T>(path: string, options: SendOptions = {}): Promise<ApiResponse<T>> {
@@ -108,10 +95,4 @@ function toQuery(query: SendOptions["query"]): string {
     if (value !== undefined && value !== "") parameters.set(name, String(value));
   const text = parameters.toString();
   return text === "" ? "" : `?${text}`;
-}
-
-/** The data of a call of `connection.api`, which throws on errors. */
-export async function unwrap<T>(call: Promise<{ readonly data?: T }>): Promise<T> {
-  const { data } = await call;
-  return data as T;
 }

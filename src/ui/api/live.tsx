@@ -16,7 +16,7 @@ import { queryKeys } from "./queries.ts";
 import { type ResourceKey, resources } from "./resources.ts";
 
 /** Kinds of event that viewers may see; see docs/events.md. */
-export const eventKinds = [
+const eventKinds = [
   "config",
   "health",
   "certificate",

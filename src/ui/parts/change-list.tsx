@@ -12,7 +12,7 @@ import { useUrlState } from "./url-state.ts";
 
 export type ObjectChange = Schemas["Changes"]["changes"][number];
 
-export const actionWords = { create: "Added", update: "Changed", delete: "Removed" } as const;
+const actionWords = { create: "Added", update: "Changed", delete: "Removed" } as const;
 const colors = { create: "teal", update: "blue", delete: "red" } as const;
 const actions = ["create", "update", "delete"] as const;
 

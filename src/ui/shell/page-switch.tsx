@@ -16,7 +16,7 @@ interface PageMatch extends PageProps {
 }
 
 /** Parses `/ui/PAGE/ID/PART`; null: unknown page. */
-export function matchPage(path: string): PageMatch | null {
+function matchPage(path: string): PageMatch | null {
   const [, prefix = "", name = "", id = null, part = null, ...rest] = path
     .replace(/\/$/, "")
     .split("/")

@@ -18,7 +18,7 @@ export interface Verdict {
 }
 
 /** Answers of origins and pages that are open to clients hold it, with a name behind it. */
-export const OPEN_FIELD = "x-open";
+const OPEN_FIELD = "x-open";
 
 /** Sends it as it is written, without anything that a client library would mend. */
 export async function ask(
@@ -56,7 +56,7 @@ export const startOpenOrigin = (name: string) =>
   });
 
 /** As Bun and browsers read a path before anything looks at it: the gateway judges and sends this. */
-export function normalized(path: string): string {
+function normalized(path: string): string {
   const [target = "", query] = path.split(/\?(.*)/s);
   const url = URL.parse(`http://h${target}`);
   return (url?.pathname ?? target) + (query === undefined ? "" : `?${query}`);

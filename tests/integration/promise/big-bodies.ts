@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Socket } from "bun";
 import { ChunkedBody } from "./chunked-body.ts";
 
-export const MB = 1_000_000;
+const MB = 1_000_000;
 
 /** What every body consists of, over and over. */
 const block = Buffer.from(

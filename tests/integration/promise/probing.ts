@@ -20,7 +20,7 @@ export function startOrigins(count: number): { ports: number[]; stop(): void } {
 }
 
 /** Whether an answer is what may be had at its address. */
-export function fits(reply: QuickReply, outcome: Outcome): boolean {
+function fits(reply: QuickReply, outcome: Outcome): boolean {
   if (typeof outcome === "number") return reply.status === outcome;
   return reply.status === 200 && outcome.includes(Number(reply.body));
 }

@@ -57,9 +57,6 @@ export const settings = <T extends Record<string, TSchema>>(properties: T) =>
 /** Write-only, see `secretText`. */
 export const secret = (description: string) => secretText({ description, maxLength: 4096 });
 
-export const text = (description: string, maxLength = 253) =>
-  t.String({ minLength: 1, maxLength, description });
-
 /** Printable characters, so that nothing that is sent in a header can end it. */
 export const word = (description: string) =>
   t.String({

@@ -100,7 +100,7 @@ interface Keys {
 }
 
 /** As OVH describes its signatures; `seconds` since the Unix epoch. */
-export function sign(request: Outgoing, keys: Keys, seconds: number): Record<string, string> {
+function sign(request: Outgoing, keys: Keys, seconds: number): Record<string, string> {
   const { method, url, body } = request;
   const text = [keys.application_secret, keys.consumer_key, method, url, body, seconds].join("+");
   return {

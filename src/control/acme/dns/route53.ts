@@ -131,7 +131,7 @@ interface Key {
 }
 
 /** AWS Signature Version 4. The global service of Route 53 is in us-east-1. */
-export function sign(request: Outgoing, key: Key, now: Date): Record<string, string> {
+function sign(request: Outgoing, key: Key, now: Date): Record<string, string> {
   const { host, pathname, searchParams } = new URL(request.url);
   const time = now.toISOString().replace(/[-:]|\.\d{3}/g, "");
   const scope = `${time.slice(0, 8)}/us-east-1/route53/aws4_request`;

@@ -101,7 +101,7 @@ function nameOf(claims: Claims, email: string): string {
 }
 
 /** The highest role that the map has for the values of the claim; null when it has none. */
-export function mappedRole({ role_claim, role_map }: Sso, claims: Claims): Role | null {
+function mappedRole({ role_claim, role_map }: Sso, claims: Claims): Role | null {
   if (role_claim === "") return null;
   const value = claimAt(claims, role_claim);
   const values = (Array.isArray(value) ? value : [value]).filter(

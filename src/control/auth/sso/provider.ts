@@ -110,7 +110,7 @@ export async function fetchDocument(issuer: string, limits: RequestLimits): Prom
 }
 
 /** A slash at the end of the issuer is not doubled (OpenID Connect Discovery 1.0, 4.1). */
-export const discoveryUrl = (issuer: string) =>
+const discoveryUrl = (issuer: string) =>
   `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
 
 /** Throws unless everything is there that a sign-in needs. */

@@ -85,7 +85,7 @@ export class SsoSettings {
   }
 }
 
-export function viewSso({ client_secret, ...sso }: Sso): SsoView {
+function viewSso({ client_secret, ...sso }: Sso): SsoView {
   return { ...sso, client_secret_set: client_secret !== null };
 }
 

@@ -41,7 +41,7 @@ export function choicesFor(sites: readonly Site[], report: Report): readonly Cho
 }
 
 /** Whether clients are turned away. */
-export const isRefusal = ({ ending }: Site): boolean =>
+const isRefusal = ({ ending }: Site): boolean =>
   ending.kind === "closed" ||
   (ending.kind === "answer" && Number(ending.step.config["status"]) >= 400);
 

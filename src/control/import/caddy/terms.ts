@@ -57,8 +57,6 @@ export const exactly = (terms: Partial<Terms>): Bounds => {
   return { over: whole, under: whole, plain: whole, isNever: false };
 };
 
-export const isExact = ({ over, under }: Bounds): boolean => Bun.deepEquals(over, under);
-
 /** Requests that both take. */
 export function both(a: Bounds, b: Bounds): Bounds {
   const over = meet(a.over, b.over);

@@ -10,7 +10,7 @@ import { Section } from "../../parts/page-layout.tsx";
 import { fieldErrorOf } from "./field-error.ts";
 import { type MeansProps, meansPath } from "./means.ts";
 
-export const MIN_PASSWORD = 10;
+const MIN_PASSWORD = 10;
 
 export const passwordRule = (value: string): string | null =>
   value.length < MIN_PASSWORD ? `At least ${MIN_PASSWORD} characters` : null;

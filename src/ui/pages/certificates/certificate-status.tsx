@@ -15,7 +15,7 @@ interface Props {
   readonly certificate: Read<"certificates">;
 }
 
-export const sources: Readonly<Record<Read<"certificates">["source"], string>> = {
+const sources: Readonly<Record<Read<"certificates">["source"], string>> = {
   acme: "Issued by a CA",
   upload: "Uploaded",
   self_signed: "Self-signed",

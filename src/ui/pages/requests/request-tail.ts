@@ -14,7 +14,7 @@ export const statusClasses = ["1xx", "2xx", "3xx", "4xx", "5xx", "none"] as cons
 export type StatusClass = (typeof statusClasses)[number];
 
 /** The class of a status; none without a response, as for streams. */
-export const classOf = (status: number | null): StatusClass =>
+const classOf = (status: number | null): StatusClass =>
   statusClasses[status === null ? 5 : Math.floor(status / 100) - 1] ?? "none";
 
 /** A snapshot for rendering. */

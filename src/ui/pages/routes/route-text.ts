@@ -14,7 +14,7 @@ export const pathMatchOf = (path: Route["paths"][number]): PathMatch => {
 };
 
 /** `/api/*`, `/api`, `~ ^/api`. */
-export function pathText({ type, value }: PathMatch): string {
+function pathText({ type, value }: PathMatch): string {
   if (type === "exact") return value;
   return type === "regex" ? `~ ${value}` : `${value.replace(/\/$/, "")}/*`;
 }

@@ -101,10 +101,10 @@ export function ServiceField({ info, value, onChange }: FieldInputProps) {
 }
 
 /** Maximum number of options; there may be a hundred thousand consumers. */
-export const MAX_OFFERED = 50;
+const MAX_OFFERED = 50;
 
 /** Consumers whose name contains the text. */
-export function useConsumerSearch(text: string): readonly Read<"consumers">[] {
+function useConsumerSearch(text: string): readonly Read<"consumers">[] {
   const [asked] = useDebouncedValue(text, 250);
   const { data = [] } = useResourceList("consumers", { q: asked, limit: MAX_OFFERED });
   return data;

@@ -6,7 +6,7 @@ import { at, configOf, controlPlane, options } from "../fixture.ts";
 export const PASSWORD = "correct horse battery";
 
 /** Of PASSWORD, made once: making one takes longer than most tests. */
-export const HASH = await Bun.password.hash(PASSWORD, {
+const HASH = await Bun.password.hash(PASSWORD, {
   algorithm: "argon2id",
   memoryCost: 8,
   timeCost: 1,
