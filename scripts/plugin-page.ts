@@ -1,4 +1,4 @@
-// The pages of plugins in Markdown, made from their definitions; writes no file.
+// Generates the Markdown pages of plugins from their definitions; writes no file.
 import type { AnyPlugin } from "../src/pdk/definition.ts";
 import { fieldTable, type Schema } from "./field-table.ts";
 

@@ -1,4 +1,4 @@
-// Who may write DNS providers that run programs of this machine: only admins. Knows no HTTP.
+// Restricts DNS providers that run programs of this machine to admins. Knows no HTTP.
 import { ApiError } from "../model/error.ts";
 import type { DnsProvider } from "../model/dns-provider.ts";
 import type { Draft } from "./draft.ts";
@@ -9,7 +9,7 @@ import { describeProblem } from "./reference.ts";
 export const needsAdmin = (provider: Pick<DnsProvider, "type"> | undefined): boolean =>
   provider?.type === "exec";
 
-/** Throws a 403 when somebody below admin would write or delete a DNS provider that runs a program, or did before. */
+/** Throws a 403 when a role below admin would write or delete a DNS provider that runs a program, or ran one before. */
 export function requireAdminForPrograms(draft: Draft, by: Actor): void {
   const { dns_providers: now } = draft.config;
   const { dns_providers: before } = draft.base;

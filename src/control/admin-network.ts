@@ -1,4 +1,4 @@
-// Which addresses may use the management API, and which changes of that are refused; knows no HTTP and no socket.
+// Networks that may use the management API, and checks of their changes; knows no HTTP and no socket.
 import { ApiError } from "../model/error.ts";
 import type { Settings } from "../model/settings.ts";
 import { compileCidrs, coversAllAddresses } from "../net/cidr.ts";
@@ -14,20 +14,20 @@ export const privateNetworks: readonly string[] = [
 ];
 export const allNetworks: readonly string[] = ["0.0.0.0/0", "::/0"];
 
-/** How the management API is reached, as it was decided at the start. */
+/** Access to the management API, as decided at the start. */
 export interface AdminAccess {
   /** Networks of --admin-allow; null: the flag is absent. */
   readonly allowed: readonly string[] | null;
-  /** Whether other machines reach the address that the start asked for. */
+  /** Whether other machines can reach the requested address. */
   readonly wantsRemote: boolean;
-  /** Why the management API listens on loopback instead of that address; null: it does not. */
+  /** Why the management API listens on loopback instead of the requested address; null: it does not. */
   readonly heldBack: string | null;
 }
 
-/** For a management API that only this machine reaches. */
+/** For a management API that only this machine can reach. */
 export const localAccess: AdminAccess = { allowed: null, wantsRemote: false, heldBack: null };
 
-/** local: it listens on loopback; held_back: so it does, though another address was asked for. */
+/** local: it listens on loopback; held_back: it listens on loopback instead of the requested address. */
 export type AdminAccessState = "local" | "held_back" | "restricted" | "any";
 
 const ANY =
@@ -39,7 +39,7 @@ export class AdminNetworks {
   #compiledFor: readonly string[] = [];
   #isListed: (address: string) => boolean = () => false;
 
-  /** `settings`: those in service. */
+  /** `settings`: the current ones. */
   constructor(access: AdminAccess, settings: () => Settings) {
     this.access = access;
     this.#settings = settings;
@@ -48,7 +48,7 @@ export class AdminNetworks {
   /** Whether a client with this socket address may use the management API. */
   isAllowed(address: string): boolean {
     const networks = this.inForce();
-    // Whatever led to it, an address that others reach is not open because nothing is named.
+    // Fail closed: an address that other machines can reach is not open without a list.
     if (networks.length === 0) return !this.#isRemote || isLoopbackAddress(address);
     if (networks !== this.#compiledFor) {
       this.#compiledFor = networks;
@@ -61,7 +61,7 @@ export class AdminNetworks {
     return isLoopbackAddress(address);
   }
 
-  /** Those of the settings, or else of the start; empty: none are named. A listener on loopback needs none. */
+  /** Networks of the settings, or else of the start; empty: none. A listener on loopback needs none. */
   inForce({ admin_allowed_cidrs: stored } = this.#settings()): readonly string[] {
     if (stored.length > 0) return stored;
     return this.#isRemote ? (this.access.allowed ?? []) : [];
@@ -80,15 +80,15 @@ export class AdminNetworks {
     return this.state() === "any" ? [ANY] : [];
   }
 
-  /** Throws a 403 for a caller whose network was taken off the list since the request was let in. */
+  /** Throws a 403 for a caller whose network was removed from the list after the request was authorized. */
   requireAllowed(by: Actor): void {
     if (by.address === "" || this.isAllowed(by.address)) return;
     throw new ApiError(403, "this address may not use the management API");
   }
 
   /**
-   * Throws a 409 for a change that leaves an address which others reach without a restriction, or that shuts out its own
-   * caller, unless that is forced.
+   * Throws a 409 for a change that leaves an address without a restriction that other machines can reach, or that locks out its
+   * own caller, unless that is forced.
    */
   checkChange(draft: Draft, { by, force }: { readonly by: Actor; readonly force: boolean }): void {
     const before = this.inForce(draft.base.settings);
@@ -106,7 +106,7 @@ export class AdminNetworks {
     if (this.#isRemote && coversAllAddresses(after) && !coversAllAddresses(before)) draft.warn(ANY);
   }
 
-  /** Whether other machines reach the address that it listens on. */
+  /** Whether other machines can reach the address that it listens on. */
   get #isRemote(): boolean {
     return this.access.wantsRemote && this.access.heldBack === null;
   }

@@ -1,4 +1,4 @@
-// The parts of a configuration that only admins may see, whatever shows them; the table of access says the same of their paths.
+// The parts of a configuration that only admins may see, in all representations; the access table does the same for API paths.
 import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
 
 export type Part = CollectionName | SingletonName;

@@ -1,11 +1,11 @@
-// Who may write instances of plugins that can do more than others: only admins. Knows no plugin and no HTTP.
+// Restricts instances of privileged plugins to admins. Knows no plugin and no HTTP.
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 
-/** Throws a 403 when somebody below admin would write or delete an instance of a plugin that needs one. */
+/** Throws a 403 when a role below admin would write or delete an instance of a plugin that requires admin. */
 export function requireAdminForPlugins(draft: Draft, by: Actor, catalogue: PluginCatalogue): void {
   const { plugins: now } = draft.config;
   const { plugins: before } = draft.base;

@@ -1,4 +1,4 @@
-// Documents that clients send: which fields they may repeat from what they read; knows no HTTP.
+// Request documents without the fields that the gateway sets; knows no HTTP.
 import { invalid } from "../model/error.ts";
 
 export type Document = Readonly<Record<string, unknown>>;
@@ -8,8 +8,8 @@ export function isDocument(value: unknown): value is Document {
 }
 
 /**
- * The document without the fields that the gateway sets, so that what was read can be sent back. An `id` must be the
- * object's own; the other fields are ignored whatever they hold.
+ * The document without the fields that the gateway sets, so that a client can send back what it read. An `id` must be the
+ * object's own; the other fields are ignored.
  */
 export function withoutReadOnly(body: unknown, id: string, readOnly: readonly string[]): unknown {
   if (!isDocument(body)) throw invalid("", "body must be a JSON object");
@@ -20,7 +20,7 @@ export function withoutReadOnly(body: unknown, id: string, readOnly: readonly st
   return rest;
 }
 
-/** The document of an object that does not exist yet: nothing that the gateway sets may be in it. */
+/** The document of a new object: it must not contain fields that the gateway sets. */
 export function withoutIdentity(body: unknown, readOnly: readonly string[]): unknown {
   if (!isDocument(body)) throw invalid("", "body must be a JSON object");
   for (const field of ["id", "created_at", "updated_at", ...readOnly])

@@ -1,4 +1,4 @@
-// Consumers: those who use the proxied APIs; no HTTP words.
+// Consumers: users of the proxied APIs; no HTTP words.
 import { type Consumer, consumerInput } from "../model/consumer.ts";
 import { decode } from "../model/decode.ts";
 import type { Changes } from "./change.ts";

@@ -1,34 +1,34 @@
-// Documents of credentials before a change begins: secrets are made, passwords are hashed; knows no change.
+// Prepares documents of credentials before a change: generates secrets, hashes passwords; knows no change.
 import { type Credential, credentialTypes } from "../model/credential.ts";
 import { invalid } from "../model/error.ts";
 import { isDocument } from "./body.ts";
 import { checkSecret, createSecret, hashBasic } from "./credential-secrets.ts";
 
-/** A document, and what was made for it. */
+/** A document, with its generated secret. */
 export interface Prepared {
   readonly document: unknown;
-  /** A secret that was made, to be shown in this one answer. */
+  /** A generated secret, to be shown only in this response. */
   readonly secret: string | null;
 }
 
-/** Stands in a document in the place of a password that was hashed. */
+/** The member with the hash that replaces a password. */
 export const HASH = "secret_hash";
 
 const MAX_CHARACTERS = 4096;
 
 /**
- * Does what takes a while before the change begins: the document with the hash of its password in the place of the password.
- * A new credential without a secret gets one.
+ * Does the slow work before the change: replaces a password with its hash. A new credential without a secret gets a generated
+ * one.
  */
 export async function prepareDocument(body: unknown, old: Credential | null): Promise<Prepared> {
   if (!isDocument(body)) return { document: body, secret: null };
   if (HASH in body) throw invalid(HASH, "is not a known field");
   const type = old?.type ?? credentialTypes.find((word) => word === body["type"]);
-  // Decoding says what is wrong with it.
+  // Decoding reports the problem.
   if (type === undefined) return { document: body, secret: null };
   const isNew = old === null && body["secret"] === undefined && !hasKeyPair(body);
   const secret = isNew ? createSecret(type) : body["secret"];
-  // Nothing that decoding refuses is hashed: that takes long.
+  // Hashing is slow: values that decoding refuses are not hashed.
   if (typeof secret !== "string" || secret === "" || secret.length > MAX_CHARACTERS)
     return { document: body, secret: null };
   const shown = isNew ? secret : null;

@@ -1,4 +1,4 @@
-// Secrets of credentials: which ones are good enough, how they are made and how they are kept; knows no change.
+// Secrets of credentials: validation, generation and stored form; knows no change.
 import { randomBytes } from "node:crypto";
 import { hashPassword, verifyPassword } from "../crypto/password.ts";
 import { PublicKeyError, readPublicKey } from "../crypto/public-key.ts";
@@ -12,7 +12,7 @@ import {
 } from "../model/credential.ts";
 import { invalid } from "../model/error.ts";
 
-/** What is stored of a secret. */
+/** The stored form of a secret. */
 export type Material = Pick<Credential, "secret_hash" | "sealed_secret"> & {
   /** The first characters of a key; null for everything else. */
   readonly prefix: string | null;
@@ -25,7 +25,7 @@ const MIN_KEY_CHARACTERS = 16;
 const MIN_SHARED_CHARACTERS = 32;
 const SHARED_BYTES = 64;
 
-/** What a credential of the type uses when nothing is said; null for those that have no algorithm. */
+/** Default algorithm of a credential type; null for types without one. */
 export function algorithmOf(
   type: CredentialType,
   asked: CredentialAlgorithm | null,
@@ -34,20 +34,20 @@ export function algorithmOf(
   return type === "jwt" ? "HS256" : type === "hmac" ? "hmac-sha256" : null;
 }
 
-/** Whether there is something that both sides know; the others have a key pair. */
+/** Whether both sides share a secret; otherwise they use a key pair. */
 export const isSecretive = (algorithm: CredentialAlgorithm | null): boolean =>
   algorithm === null || isSymmetric(algorithm);
 
-/** A secret that nobody can guess. */
+/** A random secret. */
 export const createSecret = (type: CredentialType): string =>
   type === "key" || type === "basic"
     ? createToken()
     : randomBytes(SHARED_BYTES).toString("base64url");
 
-/** An identifier that nobody has. */
+/** A random, unique identifier. */
 export const createIdentifier = (): string => randomBytes(16).toString("base64url");
 
-/** Throws a 400 that never holds the secret. */
+/** Throws a 400 that never contains the secret. */
 export function checkSecret(type: CredentialType, secret: string): void {
   const problem = problemOf(type, secret);
   if (problem !== null) throw invalid("secret", problem);
@@ -56,7 +56,7 @@ export function checkSecret(type: CredentialType, secret: string): void {
 function problemOf(type: CredentialType, secret: string): string | null {
   switch (type) {
     case "key":
-      // It is sent in header fields and in addresses.
+      // Clients send it in header fields and URLs.
       if (!/^[\x21-\x7e]*$/.test(secret)) return "must be printable ASCII without spaces";
       return secret.length < MIN_KEY_CHARACTERS
         ? `must have at least ${MIN_KEY_CHARACTERS} characters`
@@ -78,15 +78,15 @@ function problemOf(type: CredentialType, secret: string): string | null {
 }
 
 /**
- * How a password is stored. Takes a while. The hash that is there stays when it is of the same password, although each
- * hashing gives something new: writing what is there already must change nothing.
+ * The hash of a password; slow. Returns the stored hash for the same password, because writing the stored value again must
+ * change nothing.
  */
 export async function hashBasic(password: string, old: string | null): Promise<string> {
   if (old !== null && (await verifyPassword(password, old))) return old;
   return await hashPassword(password);
 }
 
-/** How a secret that is no password is stored; what is there already stays as it is. */
+/** The stored form of a secret that is not a password; an unchanged secret stays the same. */
 export function toMaterial(
   secret: string,
   { type, old, box }: { type: CredentialType; old: Material | null; box: SecretBox },
@@ -102,7 +102,7 @@ export function toMaterial(
   return { ...noMaterial, sealed_secret: isSame ? sealed : box.seal(secret) };
 }
 
-/** The public key in one spelling; throws a 400. */
+/** The public key in canonical form; throws a 400. */
 export function checkPublicKey(pem: string, algorithm: CredentialAlgorithm): string {
   try {
     return readPublicKey(pem, algorithm);

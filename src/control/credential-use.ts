@@ -1,4 +1,4 @@
-// When credentials were last used, as the workers tell; knows no traffic.
+// Times of last use of credentials, from the workers; knows no traffic.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Changes } from "./change.ts";
@@ -21,10 +21,10 @@ export class CredentialUse {
     options.changes.onStored(({ change }) => this.#last.forget(change.credentials.removals));
   }
 
-  /** These were accepted a moment ago. */
+  /** Records the current time for accepted credentials. */
   touch(ids: readonly string[]): void {
     const { credentials } = this.#changes.config;
-    // What a worker tells may be about one that was deleted meanwhile.
+    // A worker may report a credential that was deleted meanwhile.
     for (const id of ids) if (credentials.has(id)) this.#last.touch(id);
   }
 
@@ -33,7 +33,7 @@ export class CredentialUse {
     return this.#last.lastUsedAt(id);
   }
 
-  /** Writes what is new; to be called about once a minute, and at the end with `all`. */
+  /** Writes new times; called about once a minute, and at the end with `all`. */
   flush(all = false): void {
     this.#last.flush(all);
   }

@@ -1,4 +1,4 @@
-// Credentials of consumers: secrets are made or checked, kept as hashes or sealed, shown once and rotated; no HTTP words.
+// Credentials of consumers: secrets are generated or checked, stored as hashes or encrypted, shown once and rotated; no HTTP words.
 import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import {
@@ -42,10 +42,10 @@ import {
   type Written,
 } from "./resource.ts";
 
-/** What clients see of a credential: never its secret. */
+/** The representation of a credential: never its secret. */
 export type CredentialView = Omit<Credential, keyof Material | "previous"> & {
   readonly prefix: string | null;
-  /** RFC 3339: until when the secret before the last rotation is accepted too; null: it is not. */
+  /** RFC 3339: end of the validity of the secret before the last rotation; null: it is not valid. */
   readonly previous_until: string | null;
   /** RFC 3339; null: never. */
   readonly last_used_at: string | null;
@@ -73,7 +73,7 @@ export class Credentials {
     return this.#resource.list(query);
   }
 
-  /** Those of the consumer that `key` is the id or username of; throws a 404 when there is none. */
+  /** Credentials of the consumer with the id or username `key`; throws a 404 when it does not exist. */
   listIn(key: string, query: readonly QueryEntry[]): Read<readonly CredentialView[]> {
     return this.list([...query, ["consumer_id", this.#consumerId(key)]]);
   }
@@ -115,7 +115,7 @@ export class Credentials {
     options: WriteOptions,
   ): Promise<Written<CredentialView>> {
     const old = this.#find(key);
-    // Nothing is made for a credential that is not there.
+    // A missing credential gets no generated secret.
     const document = old === null ? patch : (await prepare(patch, old)).document;
     return await this.#resource.patch(key, document, options);
   }
@@ -124,7 +124,7 @@ export class Credentials {
     return this.#resource.remove(key, options);
   }
 
-  /** Makes a new secret, shown in this one answer. The one before stays valid for as long as the body says. */
+  /** Generates a new secret, shown only in this response. The previous one stays valid for `overlap_seconds`. */
   async rotate(
     key: string,
     body: unknown,
@@ -231,7 +231,7 @@ export class Credentials {
       algorithm,
       identifier: input.identifier ?? defaultIdentifier(type, old, usernameOf(draft, consumer_id)),
       public_key: publicKeyOf(input, algorithm),
-      // One spelling of a time, so that nothing that compares texts goes wrong.
+      // Canonical form, so that texts compare correctly.
       expires_at: expiry === null ? null : new Date(expiry).toISOString(),
       previous: isKept ? this.#livePrevious(old) : null,
     };
@@ -254,7 +254,7 @@ export class Credentials {
       old === null
         ? null
         : { secret_hash: old.secret_hash, sealed_secret: old.sealed_secret, prefix: old.prefix };
-    // The document was made ready for another type: that one was deleted meanwhile, and this one has its id.
+    // The document was prepared for another type: that credential was deleted meanwhile, and this one has its id.
     if ((made !== null && type !== "basic") || (type === "basic" && secret !== undefined))
       throw changedMeanwhile();
     if (made !== null) return made;
@@ -263,7 +263,7 @@ export class Credentials {
     return toMaterial(secret, { type, old: before, box: this.#options.box });
   }
 
-  /** What was valid before the last rotation, unless its time is over. */
+  /** The secret before the last rotation, unless it has expired. */
   #livePrevious(old: Credential | null): Credential["previous"] {
     const previous = old?.previous ?? null;
     if (previous === null) return null;
@@ -280,7 +280,7 @@ export class Credentials {
   }
 }
 
-const changedMeanwhile = () => new ApiError(409, "was changed by somebody else meanwhile");
+const changedMeanwhile = () => new ApiError(409, "was changed meanwhile; read it again and retry");
 
 /** Their names are not unique. */
 const findById = (credentials: ReadonlyMap<string, Credential>, key: string): Credential | null =>
@@ -312,7 +312,7 @@ function publicKeyOf(
   return checkPublicKey(pem, algorithm);
 }
 
-/** What was made for a trial is thrown away with it. */
+/** A dry run discards generated values. */
 function showing(
   written: Written<CredentialView>,
   secret: string | null,

@@ -1,4 +1,4 @@
-// DNS providers: where records that prove names are written, and with which credentials; knows no provider's API and no HTTP words.
+// DNS providers: write records of ACME dns-01 challenges; knows no provider's API and no HTTP words.
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
@@ -29,11 +29,11 @@ export interface DnsProvidersOptions {
   readonly definitions: Readonly<Record<DnsProvider["type"], AnyDnsProvider>>;
   readonly clients: DnsClients;
   readonly lookup: DnsLookup;
-  /** Programs that may be run, as named on the command line. */
+  /** Programs that providers may run, from the command line. */
   readonly programs: readonly string[];
 }
 
-/** What there is, for people who choose one. */
+/** A provider type, for a selection. */
 export interface DnsProviderTypeView {
   readonly type: DnsProvider["type"];
   readonly title: string;
@@ -53,7 +53,7 @@ const name = t.String({
   description: "Zone to write a record in, and to take it away again; absent: the zones are listed",
 });
 
-/** What a test is asked. */
+/** The request of a test. */
 export const dnsTestInput = t.Object(
   { zone: t.Optional(name) },
   { additionalProperties: false, title: "DNS provider test" },
@@ -76,7 +76,7 @@ export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
     });
   }
 
-  /** Tries the stored provider out. Throws a 403 when it runs a program and the caller is no admin. */
+  /** Tests the stored provider. Throws a 403 when it runs a program and the caller is not an admin. */
   async test(key: string, body: unknown, by: Actor): Promise<TrialReport> {
     const { id } = this.get(key).view;
     const { changes, clients, lookup } = this.#options;
@@ -100,7 +100,7 @@ export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
   }
 }
 
-/** What clients see, and send back in the main. */
+/** The representation, which is also the writable part. */
 const view = (provider: DnsProvider): DnsProvider => ({
   ...provider,
   config: withoutSecrets(provider.config) as DnsProvider["config"],
@@ -123,7 +123,7 @@ interface Scene extends DnsProvidersOptions {
 }
 
 function fieldsOf(document: unknown, scene: Scene): FieldsOf<"dns_providers"> {
-  // Filling in defaults would make an object of it, with numbers for names.
+  // Defaults would turn the array into an object with indexes as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
   const { config: sent, zones, ...input } = decode(dnsProviderInput, document);

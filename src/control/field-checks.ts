@@ -1,4 +1,4 @@
-// Checks of single texts for the compiler, put together from the rooms that know them; knows no resource as a whole.
+// Checks of single fields for the compiler, from other rooms; knows no resource as a whole.
 import { parseAuthority } from "../http/authority.ts";
 import { certificatesProblem } from "../crypto/certificate-chain.ts";
 import { revocationsProblem } from "../crypto/revocation-list.ts";
@@ -19,11 +19,11 @@ const targetHost: TextCheck = (host) => {
     return isBareAddress(host)
       ? null
       : "must be a name or an IP address, without scheme, port and brackets";
-  // A name that ends in a number is read as an address by some programs: only a whole dotted quad is one to all.
+  // Some programs parse a name that ends in a number as an address: only a full dotted quad is one for all.
   return parseAuthority(host) === null ? "must be a name or an IP address" : null;
 };
 
-/** The system's addresses of sockets hold 107 bytes and an end. */
+/** sun_path has 107 bytes and a terminator. */
 const MAX_SOCKET_BYTES = 107;
 
 function socketProblem(path: string): string | null {
@@ -47,7 +47,7 @@ const hostHeader: TextCheck = (host) =>
 const listenAddress: TextCheck = (address) =>
   isBareAddress(address) ? null : "must be an IP address";
 
-/** normalizeAddress also takes brackets, ports and zones off, which do not belong in these fields. */
+/** normalizeAddress also removes brackets, ports and zones, which are not valid in these fields. */
 function isBareAddress(text: string): boolean {
   return (
     /^[0-9a-fA-F:.]+$/.test(text) && cidrProblem(text) === null && normalizeAddress(text) !== null

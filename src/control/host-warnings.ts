@@ -1,10 +1,10 @@
-// What the machine's own settings make worse for this configuration, one sentence each; changes no setting.
+// Warnings about system settings that affect this configuration, one sentence each; changes no setting.
 import { readFileSync } from "node:fs";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 
 const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 
-/** Empty when nothing is to be said. `read`: a setting's text; null where there is no such setting. */
+/** `read` returns the text of a setting; null where it does not exist. */
 export function hostWarnings(config: GatewayConfig, read = readSetting): readonly string[] {
   const listensWithTls = [...config.listeners.values()].some(
     ({ enabled, protocol }) => enabled && protocol === "https",
@@ -12,7 +12,7 @@ export function hostWarnings(config: GatewayConfig, read = readSetting): readonl
   const mayBeReplaced = [...config.certificates.values()].some(({ enabled }) => enabled);
   if (!listensWithTls || !mayBeReplaced || read(MIGRATE)?.trim() !== "0") return [];
   return [
-    "net.ipv4.tcp_migrate_req is 0: when a certificate or an https listener changes, connections that are just being made may be reset; sysctl -w net.ipv4.tcp_migrate_req=1 prevents that",
+    "net.ipv4.tcp_migrate_req is 0: when a certificate or an https listener changes, connections that are being established may be reset; sysctl -w net.ipv4.tcp_migrate_req=1 prevents that",
   ];
 }
 

@@ -3,12 +3,12 @@ import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { findByKey } from "./key.ts";
 
-/** One `name=value` that a client asked for. */
+/** One `name=value` of the query. */
 export type QueryEntry = readonly [name: string, value: string];
 
 /**
- * For each parameter such as `service_id`: where its value is found and which ids of that kind an object refers to. `of` is
- * null for a parameter such as `type`, whose value is compared as it is.
+ * For each parameter such as `service_id`: the collection of its value, and the ids that an object refers to. `of` is null for
+ * a parameter such as `type`, whose value is compared as it is.
  */
 export type ParentFilters<T> = Readonly<
   Record<
@@ -20,7 +20,7 @@ export type ParentFilters<T> = Readonly<
   >
 >;
 
-/** What of an object can be searched; absent fields do not take part. */
+/** The searchable fields of an object. */
 interface Searchable {
   readonly id: string;
   readonly name?: string | null;
@@ -36,7 +36,7 @@ interface Searchable {
   readonly domains?: readonly string[];
 }
 
-/** How many objects are asked for at most, and the filters beside it; throws a 400 for what is no number. */
+/** Separates `limit` from the filters; throws a 400 for an invalid number. */
 export function limitOf(query: readonly QueryEntry[], takesLimit: boolean) {
   const asked = takesLimit ? query.filter(([name]) => name === "limit") : [];
   const [, text = "Infinity"] = asked.at(-1) ?? [];
@@ -45,7 +45,7 @@ export function limitOf(query: readonly QueryEntry[], takesLimit: boolean) {
   return { limit: Number(text), filters: query.filter((entry) => !asked.includes(entry)) };
 }
 
-/** The first objects that fit; the others are not looked at. */
+/** The first matching objects; stops at the limit. */
 export function firstOf<T>(all: Iterable<T>, fits: (object: T) => boolean, limit: number): T[] {
   const found: T[] = [];
   for (const object of all) {
@@ -56,7 +56,7 @@ export function firstOf<T>(all: Iterable<T>, fits: (object: T) => boolean, limit
   return found;
 }
 
-/** Whether an object fits all filters; throws a 400 for one that does not exist. */
+/** A test of all filters; throws a 400 for an unknown one. */
 export function matchesFilters<T extends Searchable>(
   query: readonly QueryEntry[],
   parents: ParentFilters<T>,

@@ -1,42 +1,42 @@
-// Who calls the management API and what the roles include; knows nothing of how somebody proves who they are.
+// Callers of the management API and their roles; knows nothing of authentication.
 import { type Role, roles } from "../model/user.ts";
 
 export type { Role } from "../model/user.ts";
 
-/** Who does something, for the history. */
+/** The author of an action, for the history. */
 export interface Actor {
   /** E-mail address of a user, name of a token, or a word such as `anonymous`. */
   readonly actor: string;
-  /** How the caller was recognised; `disabled` while there are no users, `local` on the machine itself. */
+  /** Authentication method; `disabled` while there are no users, `local` on the machine itself. */
   readonly method: "disabled" | "session" | "token" | "local";
   /** Address of the socket; empty on the machine itself. */
   readonly address: string;
-  /** The session that it was done in; null for everything else. */
+  /** The session of the action; null without one. */
   readonly sessionId: string | null;
 }
 
 export interface Principal extends Actor {
   readonly role: Role;
-  /** Null for tokens, and for everybody while there are no users. */
+  /** Null for tokens, and for all callers while there are no users. */
   readonly userId: string | null;
   /** Id of a named token, `admin` for the admin token. */
   readonly tokenId: string | null;
-  /** RFC 3339: when the session or token ends; null: never. */
+  /** RFC 3339: expiry of the session or token; null: never. */
   readonly expiresAt: string | null;
 }
 
-/** Whether `role` includes everything that `needed` may do. */
+/** Whether `role` has all permissions of `needed`. */
 export function includesRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
 
-/** What somebody may do in a change. An actor that is no principal was not let in by anybody: it is the program itself. */
+/** The role of a change. An actor that is not a principal is the gateway itself. */
 export function roleOf(by: Actor | Principal): Role {
   return "role" in by ? by.role : "admin";
 }
 
-/** Everybody, while there are no users. */
-export function anybody(address: string): Principal {
+/** Any caller, while there are no users. */
+export function anonymous(address: string): Principal {
   return {
     role: "admin",
     method: "disabled",
@@ -49,5 +49,5 @@ export function anybody(address: string): Principal {
   };
 }
 
-/** The program itself, or a person who has the data directory. */
+/** The gateway itself, or a person with access to the data directory. */
 export const local: Actor = { actor: "sluice", method: "local", address: "", sessionId: null };

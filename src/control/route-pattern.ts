@@ -1,19 +1,19 @@
-// What is wrong with the hosts, paths and conditions of one route; knows no other route and nothing of the database.
+// Validates the hosts, paths and conditions of one route; knows no other route and nothing of the database.
 import type { PathMatch, Route, ValueMatch } from "../model/route.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
 import { canonicalPath, comparablePath } from "../http/request-target.ts";
 import { regexProblem } from "../snapshot/regex-safety.ts";
 
-/** One thing wrong: a JSON path inside the route such as `hosts[0]`, and a message that follows it. */
+/** A problem: a JSON path inside the route such as `hosts[0]`, and a message that follows it. */
 export interface PatternProblem {
   readonly path: string;
   readonly message: string;
 }
 
 /**
- * Everything wrong with what a route matches on; empty when nothing is. Networks (`client_cidrs`, `bypass_cidrs`) are
- * left to the caller, which checks those of every resource alike. Runs when a route is written.
+ * All problems of the match conditions of a route. The caller checks networks (`client_cidrs`, `bypass_cidrs`), which all
+ * resources share. Runs when a route is written.
  */
 export function routePatternProblems(route: Route): PatternProblem[] {
   return [
@@ -30,7 +30,7 @@ export function routePatternProblems(route: Route): PatternProblem[] {
   ];
 }
 
-/** The same for the names of a route or a listener alone. */
+/** The same for the host names of a route or a listener. */
 export const hostListProblems = (hosts: readonly string[]): PatternProblem[] =>
   listProblems("hosts", hosts, { check: hostProblem, same: hostKey });
 
@@ -38,7 +38,7 @@ interface ListRules<T> {
   check(item: T): string | null;
   /** Two items with one key are duplicates. */
   same(item: T): string;
-  /** Where inside the item a problem lies. */
+  /** Path of a problem inside the item. */
   readonly at?: string;
 }
 
@@ -73,7 +73,7 @@ function hostProblem(host: string): string | null {
   }
   const normal = normalizeHost(name);
   if (normal === null) return HOST_RULE;
-  // An address has no names below it.
+  // An address has no subdomains.
   if (isWildcard && (/^\d+(?:\.\d+){3}$/.test(normal) || normal.startsWith("["))) return HOST_RULE;
   return null;
 }
@@ -101,9 +101,9 @@ function pathProblem({ type, value }: PathMatch): string | null {
     : `must be in the form that requests are compared in: ${resolved}`;
 }
 
-/** Requests are compared with these left out or merged, so a route that writes them would match more than it says. */
+/** Matching removes or merges these, so that a route with them would match more than it says. */
 function separatorProblem(value: string): string | null {
-  if (value.includes(";")) return "must not hold a `;` parameter: those are not compared";
+  if (value.includes(";")) return "must not contain a `;` parameter: matching ignores those";
   if (!/\/\/|%2F|%5C/.test(value)) return null;
   return `must separate segments by one "/": ${comparablePath(value)}`;
 }
@@ -114,7 +114,7 @@ function pathKey({ type, value }: PathMatch): string {
   return `${type} ${type === "prefix" && comparable.endsWith("/") ? comparable.slice(0, -1) : comparable}`;
 }
 
-/** One name may be asked for twice (a regex and another regex), one whole condition may not. */
+/** A name may occur twice (with two regexes), an identical condition may not. */
 function valueProblems(
   field: "headers" | "query" | "cookies",
   matches: readonly ValueMatch[],

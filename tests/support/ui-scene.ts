@@ -36,7 +36,7 @@ export interface UiScene {
   open(options?: OpenOptions): Promise<UiPage>;
   /** Makes the first admin and a person of each other role, by the API. */
   createPeople(): Promise<void>;
-  /** Opens a page as somebody of this role; `createPeople` comes first. */
+  /** Opens a page as a user with this role; `createPeople` comes first. */
   openAs(role: UiRole, options?: OpenOptions): Promise<UiPage>;
   stop(): Promise<void>;
 }
@@ -88,7 +88,7 @@ async function openPage(browser: Browser, gateway: Gateway, options: OpenOptions
 
 const closeContext = (context: BrowserContext) => context.close();
 
-/** Before somebody is signed in, the page asks who it is, and is told 401. */
+/** Before the login the page requests its user, and gets 401. */
 const EXPECTED = /\/api\/v1\/auth\/me$/;
 
 function watch(page: Page, origin: string, expects: readonly number[]): string[] {
