@@ -1,4 +1,4 @@
-// Writes the types that the UI calls the API with, from the description that the API gives of itself; asks no network.
+// Generates the API types of the UI from the OpenAPI description; uses no network.
 import openapiTs, { astToString } from "openapi-typescript";
 import { endpointsOf } from "../src/api/app.ts";
 import { DESCRIPTION_PATH } from "../src/api/docs.ts";
@@ -6,7 +6,7 @@ import { createReference } from "../src/api/reference.ts";
 
 const PATH = new URL("../src/ui/api/schema.d.ts", import.meta.url).pathname;
 
-/** Stands for the control plane: endpoints only keep what they are given until somebody calls them. */
+/** Replaces the control plane: endpoints only store their arguments until a request calls them. */
 const nothing: never = new Proxy((() => nothing) as never, {
   get: (_, name) => (name === Symbol.toPrimitive ? () => "" : nothing),
 });
@@ -24,7 +24,7 @@ interface Description {
   readonly paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
 }
 
-/** Every error has the same shape, so that saying it once for each operation is enough. */
+/** Every error has the same shape, so that one response per operation is enough. */
 const refusal = {
   description: "Refused",
   content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
@@ -36,7 +36,7 @@ const onlySuccess = (responses: Record<string, unknown>) =>
 const isSent = (name: string) =>
   /Input$|^(SignIn|ExplainedRequest|CachePurge|OwnPassword|PasswordChange)$/.test(name);
 
-/** What has a default need not be sent. */
+/** Fields with a default are optional in requests. */
 function leaveOutDefaults(schema: Schema): void {
   const properties = (schema["properties"] ?? {}) as Record<string, Schema>;
   if (schema.required !== undefined)
@@ -48,7 +48,7 @@ function leaveOutDefaults(schema: Schema): void {
 
 const hasDefault = (schema: Schema | undefined) => schema !== undefined && "default" in schema;
 
-/** What src/ui/api/schema.d.ts should hold. */
+/** The expected content of src/ui/api/schema.d.ts. */
 async function generate(): Promise<string> {
   const reference = createReference(endpointsOf(nothing, nothing), {
     ...{ version: "0", sessionCookie: "" },
@@ -71,5 +71,5 @@ if (stored !== text && process.argv.includes("--check")) {
   console.error("src/ui/api/schema.d.ts does not fit the API any more: run `make api-types`");
   process.exit(1);
 }
-// What is right already keeps its time, so that nothing is built again for it.
+// An unchanged file is not written, so that make does not build again.
 if (stored !== text) await Bun.write(PATH, text);

@@ -1,4 +1,4 @@
-// Draws the badges of the README from what package.json says; run it with `make docs`. It asks no other site.
+// Draws the badges of the README from package.json; run it with `make docs`. It uses no network.
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
@@ -8,7 +8,7 @@ interface Manifest {
   readonly packageManager: string;
 }
 
-/** Name of the file, and what stands in it. */
+/** Name and content of the file. */
 export const badgesOf = (manifest: Manifest): ReadonlyMap<string, string> =>
   new Map([
     ["version.svg", draw("version", manifest.version)],
@@ -16,7 +16,7 @@ export const badgesOf = (manifest: Manifest): ReadonlyMap<string, string> =>
     ["bun.svg", draw("runs on", manifest.packageManager.replace("bun@", "Bun "))],
   ]);
 
-/** In pixels, of a sans-serif font of 11; what does not fit is squeezed by `textLength`. */
+/** Pixels, for a sans-serif font of size 11; `textLength` squeezes longer texts. */
 const widthOf = (text: string) => Math.round(text.length * 6.4) + 12;
 
 function draw(label: string, value: string): string {

@@ -32,11 +32,11 @@ async function bundle(): Promise<Built[]> {
       return { name: basename(output.path), bytes, gzip: Bun.gzipSync(bytes, { level: 9 }) };
     }),
   );
-  // Chunks come in an order that the path of the checkout has a part in, and a release is to be the same everywhere.
+  // The order of chunks depends on the path of the checkout, and a release must be reproducible.
   return files.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The page and all that it names itself. */
+/** The page and all files that it names. */
 function firstLoad(built: readonly Built[]): Built[] {
   const page = built.find(({ name }) => name === "index.html");
   const text = new TextDecoder().decode(page?.bytes);
@@ -47,7 +47,7 @@ function firstLoad(built: readonly Built[]): Built[] {
 
 const isNeededBy = (text: string, name: string) => text.includes(`/assets/${name}`);
 
-/** Static imports only: what is written `import("…")` is loaded when somebody opens the page that needs it. */
+/** Static imports only: the browser loads `import("…")` when the user opens the page that needs it. */
 function isImported(built: readonly Built[], page: string, name: string): boolean {
   const entries = built.filter((file) => isNeededBy(page, file.name));
   const seen = new Set(entries);
@@ -84,7 +84,7 @@ for (const { name, bytes, gzip } of built) {
 const first = firstLoad(built).reduce((sum, { gzip }) => sum + gzip.length, 0);
 const total = built.reduce((sum, { gzip }) => sum + gzip.length, 0);
 await Bun.write(join(folder, "sizes.json"), JSON.stringify({ first_load: first, total }));
-// Last, because make takes its time for that of the whole.
+// Last, because make uses the time of this file for the whole build.
 await Bun.write(join(folder, "embedded.js"), manifestOf(built));
 const kilobytes = (bytes: number) => `${Math.round(bytes / 1000)} KB`;
 console.log(

@@ -84,7 +84,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Secrets",
     "secret",
     secretInput,
-    '`/api/v1/secrets`. A value that other objects refer to as `{"$secret": "name"}`, kept encrypted and never shown: [secrets.md](secrets.md).',
+    '`/api/v1/secrets`. A value that other objects refer to as `{"$secret": "name"}`, stored encrypted and never shown: [secrets.md](secrets.md).',
   ],
   [
     "Tokens",
@@ -133,7 +133,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Alerts",
     "alert",
     alertInput,
-    "`/api/v1/alerts`. Who is told when something goes wrong. The fields of `config` depend on `type`: [alerts.md](alerts.md).",
+    "`/api/v1/alerts`. Which events send notifications, and where. The fields of `config` depend on `type`: [alerts.md](alerts.md).",
   ],
   [
     "Listeners",

@@ -1,4 +1,4 @@
-// Writes the fields of a schema as a table in Markdown; knows no document.
+// Writes the fields of a schema as a Markdown table; knows no page.
 import type { TSchema } from "@sinclair/typebox";
 
 interface Row {
@@ -8,7 +8,7 @@ interface Row {
   readonly description: string;
 }
 
-/** As TypeBox and JSON Schema put it. */
+/** A schema of TypeBox or JSON Schema. */
 export type Schema = TSchema & {
   readonly type?: string;
   readonly enum?: readonly unknown[];

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs, upgrades and removes Sluice on a machine with Linux (or macOS, without a service). It knows no address to
-# download from: it takes files that lie beside it, or those below SLUICE_URL.
+# Installs, upgrades and removes Sluice on Linux (or macOS, without a service). It has no download address of its own: it uses
+# files beside it, or those below SLUICE_URL.
 set -eu
 
 usage() {
@@ -79,7 +79,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Both become parts of a unit file, whose lines know quotes, specifiers and spaces.
+# Both become part of a unit file, where quotes, specifiers and spaces have a meaning.
 for path in "$prefix" "$data"; do
   case $path in
     *[!A-Za-z0-9._/-]* | [!/]*) fail "$path: must be an absolute path of letters, digits and . _ -" ;;
@@ -125,7 +125,7 @@ User=sluice
 Group=sluice
 EnvironmentFile=$settings
 ExecStart=$bin serve --data-dir $data
-# Another process takes over, which systemd is told of, and this one ends when all that it has begun has ended.
+# Another process takes over and notifies systemd; this one ends after its last request.
 ExecReload=$bin upgrade --data-dir $data
 NotifyAccess=all
 KillMode=mixed
@@ -159,7 +159,7 @@ RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
-# Calls that no part of it makes.
+# System calls that the gateway does not use.
 SystemCallFilter=~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot @swap
 SystemCallErrorNumber=EPERM
 # MemoryDenyWriteExecute must stay off: JavaScriptCore compiles hot functions while they run, and so writes machine code
@@ -178,15 +178,15 @@ fi
 
 if [ -z "$root" ] && [ "$(id -u)" != 0 ]; then fail "must run as root (or with --root DIR, below which you may write)"; fi
 
-# The gateway's own files belong to its user, and are only ever opened as that user: a file that root has made beside the
-# database would keep the gateway out.
+# The gateway's files belong to its user, and this script opens them only as that user: the gateway could not open a file that
+# root created beside the database.
 as_owner() {
   if [ -n "$root" ] || [ "$(id -u)" != 0 ]; then
     "$@"
   elif command -v setpriv >/dev/null && setpriv --reuid=sluice --regid=sluice --clear-groups true 2>/dev/null; then
     setpriv --reuid=sluice --regid=sluice --clear-groups "$@"
   else
-    # The words hold neither quotes nor spaces: all are paths that were checked above.
+    # The words contain neither quotes nor spaces: all are paths that were checked above.
     su -s /bin/sh sluice -c "$*"
   fi
 }
@@ -221,7 +221,7 @@ detect_target() {
   printf '%s' "$os-$arch$libc$cpu"
 }
 
-# What comes over plain HTTP may have been changed on its way, and SHA256SUMS beside it: only a sum from elsewhere helps.
+# An attacker can change files and SHA256SUMS on plain HTTP: only a checksum from elsewhere helps.
 check_url() {
   case $url in
     https://*) ;;
@@ -241,8 +241,8 @@ download() {
   fi
 }
 
-# Leaves the executable, with its sum checked, in $scratch/sluice: beside the place where it is going to be, so that it
-# only needs to be renamed there.
+# Puts the executable, with its checksum verified, into $scratch/sluice: on the file system of its destination, so that a rename
+# installs it.
 fetch() {
   [ -n "$from" ] || [ -n "$url" ] || from=$here
   [ -n "$from" ] || check_url
@@ -278,7 +278,7 @@ fetch() {
 
 manage() { [ "$service" = none ] || systemctl "$@"; }
 
-# The address is that of the settings, which a person may have changed since.
+# The address is that of the settings, which may have been changed since.
 is_ready() {
   (
     set -a
@@ -344,7 +344,7 @@ TEXT
   sysctl -q -p "$sysctl" 2>/dev/null || warn "net.ipv4.tcp_migrate_req could not be set now (a container, or a kernel before 5.14)"
 }
 
-# Refused here, with what to do, is better than a service that does not start. Settings that are there already stay.
+# A refusal here, with what to do, is better than a service that does not start. Existing settings stay.
 check_admin() {
   case $admin in 127.*:* | localhost:* | '[::1]:'*) return 0 ;; esac
   [ ! -e "$root$settings" ] || return 0
@@ -374,17 +374,17 @@ install_new() {
   [ "$start" = yes ] || return 0
   manage enable --now sluice.service
   is_ready || fail "it is installed but not ready: journalctl -u sluice says why"
-  say "the gateway is ready; create the first user before anybody else does: http://$admin"
+  say "the gateway is ready; create the first user before another client does: http://$admin"
 }
 
-# Prints the path of a copy of the database; nothing when there is no database yet.
+# Prints the path of a copy of the database; nothing without a database.
 back_up() {
   [ -e "$root$data/sluice.db" ] || return 0
   folder=$root$data/backups
   [ -d "$folder" ] || as_owner mkdir -m 700 "$folder"
   copy=$folder/before-upgrade-$(date -u +%Y%m%dT%H%M%SZ)-$$.db
   as_owner "$root$bin" backup --data-dir "$root$data" "$copy" >/dev/null || fail "the database could not be copied: nothing was changed"
-  # Names are in the order of time. The five newest stay.
+  # Names sort by time. The five newest stay.
   # shellcheck disable=SC2012
   ls "$folder"/before-upgrade-*.db | sort -r | tail -n +6 | while read -r old; do rm -f "$old"; done
   printf '%s' "$copy"
@@ -419,7 +419,7 @@ upgrade() {
   fi
   warn "the new version is not ready; going back to $before"
   if [ "$switched" = failed ] && as_checker "$root$former"; then
-    # The former version serves on, with a database that it knows.
+    # The former version continues, with a database that it can read.
     mv "$root$former" "$root$bin"
   else
     roll_back "$copy"
@@ -427,8 +427,8 @@ upgrade() {
   fail "the former version serves again: journalctl -u sluice says why the new one did not"
 }
 
-# The running gateway hands over to the new version, without a dropped connection. One that cannot, such as one from before
-# that was possible, is restarted.
+# The running gateway hands over to the new version, without a dropped connection. A gateway that cannot, such as an older
+# version, is restarted.
 switch() {
   code=0 switched=handed
   as_owner "$root$bin" upgrade --executable "$root$bin" --data-dir "$root$data" || code=$?
@@ -441,14 +441,14 @@ switch() {
   manage restart sluice.service
 }
 
-# What is printed is the problem, unless there is none.
+# Prints the problem, if there is one.
 as_checker() {
   problems=$(as_owner "$1" check --data-dir "$root$data" 2>&1) && return 0
   warn "$problems"
   return 1
 }
 
-# $1: a copy of the database from before the upgrade, which is put back only if the former version cannot read what is there.
+# $1: a copy of the database from before the upgrade, restored only if the former version cannot read the current one.
 roll_back() {
   mv "$root$former" "$root$bin"
   manage stop sluice.service || true

@@ -1,11 +1,11 @@
-// Large scripts of packages that the executable holds compressed, and how they are packed into dist/packed/.
+// Large scripts of packages that the executable contains compressed, and how they are packed into dist/packed/.
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
 const folder = join(root, "dist/packed");
 
-/** `name`: of the module that src/ imports. `form`: what it exports, the path of a compressed file or its bytes in base64. */
+/** `name`: the module that src/ imports. `form`: its export, the path of a compressed file or its bytes in base64. */
 export const packedFiles = [
   {
     ...{ name: "reference", form: "path" },

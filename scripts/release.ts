@@ -1,4 +1,4 @@
-// Builds what a release consists of: an executable for each target, sums, the list of parts, licences and the installer.
+// Builds a release: an executable per target, checksums, SBOM, licences and the installer.
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -11,7 +11,7 @@ import { packedFiles } from "./packed-files.ts";
 
 const root = resolve(import.meta.dir, "..");
 const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
-/** For `bun build`, the same as for every other executable: the Makefile has them. */
+/** Flags of `bun build`, from the Makefile. */
 const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
 const program = ["src/main.ts", "src/worker.ts", "src/importer.ts"];
 
@@ -59,7 +59,7 @@ async function build(target: Target, { release, out }: Build): Promise<BuiltFile
     version: release.bunVersion,
     cache: join(root, ".bun/targets"),
   });
-  // The name of the file that is written becomes a part of it, so it is the same for all.
+  // The output contains its own file name, so that name is the same for all.
   const scratch = await mkdtemp(join(out, "build."));
   const built = join(scratch, "sluice");
   try {
@@ -94,7 +94,7 @@ async function main(): Promise<void> {
   const out = resolve(values.out);
   const release = await describe();
   await mkdir(out, { recursive: true });
-  // What an earlier release has left must not look like a part of this one.
+  // Files of an earlier release must not look like part of this one.
   for (const name of [...targets.map((target) => `sluice-${target.name}`), ...others, "SHA256SUMS"])
     await rm(join(out, name), { force: true });
   const files: BuiltFile[] = [];

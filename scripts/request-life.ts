@@ -1,4 +1,4 @@
-// Writes the table of phases in docs/request-life.md anew from src/dataplane/request/phases.ts; the text around it stays.
+// Regenerates the table of phases in docs/request-life.md from src/dataplane/request/phases.ts; the text around it stays.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { phases } from "../src/dataplane/request/phases.ts";
@@ -6,7 +6,7 @@ import { phases } from "../src/dataplane/request/phases.ts";
 const BEGIN = "<!-- phases -->";
 const END = "<!-- /phases -->";
 
-/** The table as it stands between its marks. */
+/** The table between its marks. */
 export function phaseTable(): string {
   const head =
     "| phase | what runs | what may end the request | what it may change | file |\n| --- | --- | --- | --- | --- |";
@@ -17,7 +17,7 @@ export function phaseTable(): string {
   return [head, ...rows].join("\n");
 }
 
-/** `page` with the table of now. */
+/** `page` with the current table. */
 export function withPhases(page: string): string {
   const [before = "", rest = ""] = page.split(BEGIN);
   const after = rest.split(END)[1] ?? "";

@@ -1,4 +1,4 @@
-// Serves the web UI from source with hot reload, and passes everything else on to a gateway that runs.
+// Serves the web UI from source with hot reload, and proxies all other requests to a running gateway.
 import { parseArgs } from "node:util";
 import page from "../src/ui/index.html";
 
@@ -10,12 +10,12 @@ const { values } = parseArgs({
 });
 const gateway = new URL(values.gateway);
 
-/** As if the browser had asked the gateway itself, which refuses requests of other sites. */
+/** Same-origin headers, because the gateway refuses cross-site requests. */
 async function passOn(request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const headers = new Headers(request.headers);
   for (const name of ["host", "origin", "referer", "sec-fetch-site"]) headers.delete(name);
-  // What is passed on has been decoded by fetch.
+  // fetch has decoded the body.
   headers.set("accept-encoding", "identity");
   const answer = await fetch(new URL(pathname + search, gateway), {
     method: request.method,

@@ -1,16 +1,16 @@
-// Writes the list of all parts as CycloneDX 1.6 JSON; knows nothing of how the parts were found.
+// Writes the SBOM as CycloneDX 1.6 JSON; knows nothing of how packages were found.
 import type { Package } from "./packages.ts";
 
 export interface Release {
   readonly version: string;
-  /** Of git, in full; null: it is not known. */
+  /** Full git commit; null: unknown. */
   readonly commit: string | null;
-  /** When the commit was made, ISO 8601; a time of building would make every build another one. */
+  /** Time of the commit, ISO 8601; the time of the build would not be reproducible. */
   readonly committedAt: string;
   readonly bunVersion: string;
 }
 
-/** What was built, with its SHA-256. */
+/** A built file, with its SHA-256. */
 export interface BuiltFile {
   readonly name: string;
   readonly sha256: string;
@@ -82,7 +82,7 @@ function toComponent(each: Package) {
   };
 }
 
-/** One known name is an id; anything with words between is an expression. */
+/** A single known name is an id; other texts are an expression. */
 const licenceOf = (text: string) =>
   /^[\w.+-]+$/.test(text)
     ? { license: { id: text } }

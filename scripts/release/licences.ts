@@ -1,4 +1,4 @@
-// Writes the licences of all parts as one text; knows nothing of how the parts were found.
+// Writes the licences of all packages as one text; knows nothing of how packages were found.
 import type { Package } from "./packages.ts";
 
 const LINE = "=".repeat(80);

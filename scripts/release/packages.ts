@@ -1,16 +1,16 @@
-// Which packages are inside the executable, told by the bundler and by what ready-made files depend on; knows no format of lists.
+// Finds the packages inside the executable, from the bundler and from the dependencies of prebuilt files; knows no output format.
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 export interface Package {
   readonly name: string;
   readonly version: string;
-  /** An SPDX expression; `NOASSERTION` when the package says nothing. */
+  /** An SPDX expression; `NOASSERTION` when the package has none. */
   readonly license: string;
   readonly repository: string | null;
-  /** Texts of its licence and notice files, by name of the file. */
+  /** Texts of its licence and notice files, by file name. */
   readonly texts: readonly (readonly [file: string, text: string])[];
-  /** `bundled`: code of it is inside. `possible`: a file that is inside was made from it and others, perhaps in part. */
+  /** `bundled`: its code is inside. `possible`: a prebuilt file inside was built from it and others, perhaps in part. */
   readonly presence: "bundled" | "possible";
 }
 
@@ -26,11 +26,11 @@ interface Manifest {
 export interface Bundles {
   /** The checkout. */
   readonly root: string;
-  /** What runs inside the gateway. */
+  /** Entry points of the gateway. */
   readonly program: readonly string[];
-  /** What runs in browsers. */
+  /** Entry points for browsers. */
   readonly page: readonly string[];
-  /** Packages of which a ready-made file is inside: the bundler does not see them, nor what the file was made from. */
+  /** Packages with a prebuilt file inside: the bundler does not see them, nor their dependencies. */
   readonly packed: readonly string[];
 }
 
@@ -84,7 +84,7 @@ async function inputsOf({ root, ...options }: Bundle): Promise<readonly string[]
   return Object.keys(metafile.inputs).map((path) => resolve(path));
 }
 
-/** The innermost folder of a package that holds the file; null for a file of ours. */
+/** The innermost package folder of the file; null for a file of this repository. */
 function packageFolder(path: string): string | null {
   const [match] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? [];
   return match === undefined ? null : realpathSync(match);

@@ -1,13 +1,13 @@
-// For which machines there are executables, and where the Bun for each of them comes from; knows nothing of what is built.
+// Target platforms of executables, and the source of Bun for each; knows nothing of the build.
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface Target {
   /** In the names of files: `sluice-linux-x64`. */
   readonly name: string;
-  /** What Bun calls it, behind `bun-`. */
+  /** Name of the target in Bun, after `bun-`. */
   readonly bun: string;
-  /** The npm package of its executable. */
+  /** The npm package of Bun for it. */
   readonly package: string;
 }
 
@@ -27,7 +27,7 @@ export const targets: readonly Target[] = [
   target("darwin-x64", "darwin-x64"),
 ];
 
-/** Throws with the known names for one that is none of them. No names: all targets. */
+/** Throws with the known names for an unknown one. No names: all targets. */
 export function chooseTargets(names: readonly string[]): readonly Target[] {
   const known = targets.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -37,8 +37,8 @@ export function chooseTargets(names: readonly string[]): readonly Target[] {
 }
 
 /**
- * The path of Bun's executable for a target, fetched from the npm registry by npm, which compares the archive with the
- * registry's SHA-512, unless it was fetched before. Nothing is ever taken from anywhere else.
+ * The path of Bun's executable for a target. npm downloads it from the npm registry, once, and compares the archive with the
+ * SHA-512 of the registry. There is no other source.
  */
 export async function fetchBun(
   { package: name, bun }: Target,
@@ -64,7 +64,7 @@ export async function fetchBun(
   return path;
 }
 
-/** Resolves to what the program printed; throws with its complaints when it failed. */
+/** Resolves to the output of the program; throws with its error output when it fails. */
 export async function run(
   command: readonly string[],
   options: { readonly cwd?: string } = {},

@@ -1,5 +1,5 @@
-// Authorizes every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
-import { anybody, includesRole, type Principal, type Role } from "../control/principal.ts";
+// Decides about every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
+import { anonymous, includesRole, type Principal, type Role } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import { type AccessMatch, type AccessRow, createAccessMatcher } from "./access.ts";
 
@@ -36,7 +36,7 @@ export function createGuard(
   options: GuardOptions,
 ): (request: Request, pathname: string, peer: string) => Admission {
   const match = createAccessMatcher(options.table);
-  const authenticate = options.authenticate ?? ((_, peer) => anybody(peer));
+  const authenticate = options.authenticate ?? ((_, peer) => anonymous(peer));
   return (request, pathname, peer) => {
     if (pathname !== HEALTH_PATH) {
       const isOwnCheck = pathname === READY_PATH && options.isOwnMachine?.(peer) === true;
@@ -49,7 +49,7 @@ export function createGuard(
     const found = match(pathname);
     if (found === null) throw new ApiError(404, "there is no such path");
     const needed = roleFor(found.row, request.method);
-    const principal = needed === "open" ? anybody(peer) : authenticate(request, peer, found.row);
+    const principal = needed === "open" ? anonymous(peer) : authenticate(request, peer, found.row);
     if (principal === null) throw new ApiError(401, "authentication is required");
     if (needed !== "open" && !includesRole(principal.role, needed))
       throw new ApiError(403, `the role ${needed} is required`);

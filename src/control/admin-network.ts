@@ -24,7 +24,7 @@ export interface AdminAccess {
   readonly heldBack: string | null;
 }
 
-/** For a management API that only this machine reaches. */
+/** For a management API that only this machine can reach. */
 export const localAccess: AdminAccess = { allowed: null, wantsRemote: false, heldBack: null };
 
 /** local: it listens on loopback; held_back: the same, although another address is configured. */
@@ -39,7 +39,7 @@ export class AdminNetworks {
   #compiledFor: readonly string[] = [];
   #isListed: (address: string) => boolean = () => false;
 
-  /** `settings`: those in service. */
+  /** `settings`: the current ones. */
   constructor(access: AdminAccess, settings: () => Settings) {
     this.access = access;
     this.#settings = settings;

@@ -80,7 +80,7 @@ export class Certificates {
     return certificate;
   }
 
-  /** Throws a 404 when there is none. */
+  /** Throws a 404 when it does not exist. */
   find(key: string): Certificate {
     const { id } = this.#resource.get(key).view;
     const found = this.#changes.config.certificates.get(id);
@@ -250,7 +250,7 @@ function chosenNames(
     isIssued(old) &&
     Bun.deepEquals(namesIn(old.certificate), wanted);
   if (wanted.length === 0 || meantAll) {
-    if (chain.names.length === 0) throw invalid("certificate", "holds no host name");
+    if (chain.names.length === 0) throw invalid("certificate", "contains no host name");
     return [...chain.names];
   }
   for (const [index, name] of wanted.entries())

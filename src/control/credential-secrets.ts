@@ -47,7 +47,7 @@ export const createSecret = (type: CredentialType): string =>
 /** A random identifier. */
 export const createIdentifier = (): string => randomBytes(16).toString("base64url");
 
-/** Throws a 400 that never holds the secret. */
+/** Throws a 400 that never contains the secret. */
 export function checkSecret(type: CredentialType, secret: string): void {
   const problem = problemOf(type, secret);
   if (problem !== null) throw invalid("secret", problem);

@@ -280,7 +280,7 @@ export class Credentials {
   }
 }
 
-const changedMeanwhile = () => new ApiError(409, "was changed by another request meanwhile");
+const changedMeanwhile = () => new ApiError(409, "was changed meanwhile; read it again and retry");
 
 /** Their names are not unique. */
 const findById = (credentials: ReadonlyMap<string, Credential>, key: string): Credential | null =>

@@ -21,7 +21,7 @@ export interface Principal extends Actor {
   readonly userId: string | null;
   /** Id of a named token, `admin` for the admin token. */
   readonly tokenId: string | null;
-  /** RFC 3339: when the session or token ends; null: never. */
+  /** RFC 3339: expiry of the session or token; null: never. */
   readonly expiresAt: string | null;
 }
 
@@ -35,8 +35,8 @@ export function roleOf(by: Actor | Principal): Role {
   return "role" in by ? by.role : "admin";
 }
 
-/** The principal of every client before the first user exists. */
-export function anybody(address: string): Principal {
+/** Any caller, while there are no users. */
+export function anonymous(address: string): Principal {
   return {
     role: "admin",
     method: "disabled",

@@ -73,7 +73,7 @@ function hostProblem(host: string): string | null {
   }
   const normal = normalizeHost(name);
   if (normal === null) return HOST_RULE;
-  // An address has no names below it.
+  // An address has no subdomains.
   if (isWildcard && (/^\d+(?:\.\d+){3}$/.test(normal) || normal.startsWith("["))) return HOST_RULE;
   return null;
 }

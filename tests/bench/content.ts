@@ -138,7 +138,7 @@ async function inTurn(
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
     const cost = { proxied: 0, own: 0, nginx: 0 };
-    // Nobody always goes first: machines get slower and faster.
+    // The order alternates: the speed of the machine changes.
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const { pid } = who[name].program;
       const before = processorTimeUs(pid);

@@ -7,7 +7,7 @@ import {
   targetsOf,
 } from "./many-targets.ts";
 
-/** More connections than there will ever be: the limit is there, and refuses nobody. */
+/** More connections than the load opens: the limit is active, and refuses none. */
 const NO_REAL_LIMIT = 1_000_000;
 
 /** Two gateways that differ only in a limit on connections, which a direct listener could not hold. */

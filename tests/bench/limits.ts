@@ -16,7 +16,7 @@ const CLIENTS = 100_000;
 
 /**
  * Two gateways behind a trusted proxy that names another client with each request; one of them has a sliding limit by address,
- * which nobody reaches.
+ * which the load does not reach.
  */
 export const measureLimits = (input: ManyTargetsInput): Promise<ManyTargetsResult> =>
   middlePair((pair) => comparePair(input, pair));

@@ -67,13 +67,13 @@ async function startProxy(
   }
 }
 
-/** Starts what takes part; a proxy that is missing or answers wrongly is left out and named. */
+/** Starts all contestants; skips a proxy that is missing or responds incorrectly, and names it. */
 async function startAll(input: PeerInput, options: BenchOptions, proxies: RunningProxy[]) {
   const skipped: string[] = [];
   for (const name of options.proxies) {
     const needed = PROGRAM_OF[name];
     if (needed !== undefined && Bun.which(needed) === null) {
-      skipped.push(`${name} was left out: it is not installed.`);
+      skipped.push(`${name} was skipped: it is not installed.`);
       continue;
     }
     let proxy: RunningProxy | undefined;
@@ -89,7 +89,7 @@ async function startAll(input: PeerInput, options: BenchOptions, proxies: Runnin
       proxies.push(proxy);
     } catch (error) {
       await proxy?.program.stop();
-      skipped.push(`${name} was left out: ${error instanceof Error ? error.message : error}`);
+      skipped.push(`${name} was skipped: ${error instanceof Error ? error.message : error}`);
     }
   }
   return skipped;

@@ -11,7 +11,7 @@ import {
 } from "./many-targets.ts";
 import type { RunningSluice } from "./sluice.ts";
 
-/** What is taken out of the copy. Settings switch off all but the counting, which nobody can do without. */
+/** Parts to remove from the copy. Settings disable all but the counters. */
 export const CUTS = [
   {
     file: "src/dataplane/traffic-recorder.ts",
@@ -57,7 +57,7 @@ export async function measureObservation(input: ManyTargetsInput): Promise<ManyT
   }
 }
 
-/** Where it comes from, for whoever watches: one after the other is switched off. */
+/** Breakdown of the cost: one part after the other is disabled. */
 async function tellParts(
   pair: readonly [RunningSluice, RunningSluice],
   input: ManyTargetsInput,

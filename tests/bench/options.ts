@@ -1,4 +1,4 @@
-// What a benchmark run may be told on its command line; knows nothing of how anything is measured.
+// Command-line options of a benchmark run; knows nothing of how anything is measured.
 import { parseArgs } from "node:util";
 
 export const SIZES = {

@@ -102,7 +102,7 @@ function processTree(pid: number): number[] {
   return members;
 }
 
-// A process may end between two reads: then it has no more to tell.
+// A process may end between two reads: then there is no more data.
 function readProc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, "utf8");
@@ -139,7 +139,7 @@ export async function waitFor<T>(
   throw new Error(`${what} did not happen within ${timeoutMs} ms`, { cause: lastError });
 }
 
-/** A port of 127.0.0.1 that nobody listened on a moment ago. */
+/** A free port of 127.0.0.1. */
 export function freePort(): number {
   const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = server;

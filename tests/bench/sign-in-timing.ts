@@ -1,4 +1,4 @@
-// Measures whether the time of a refused sign-in tells who exists: `bun tests/bench/sign-in-timing.ts [ROUNDS]`. No test.
+// Measures whether the time of a refused login reveals existing users: `bun tests/bench/sign-in-timing.ts [ROUNDS]`. No test.
 import { startGateway } from "../support/gateway.ts";
 
 const rounds = Number(process.argv[2] ?? 200);

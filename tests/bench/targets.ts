@@ -116,7 +116,7 @@ export const judgeGuarded = (result: ManyTargetsResult | null): Verdict =>
     atMost: GUARDED_AT_MOST,
   });
 
-/** What a front costs; there is no limit to it, because nobody has one without asking for what it does. */
+/** Cost of an acceptor; without a limit, because users enable it explicitly. */
 export function tellFront(result: ManyTargetsResult | null): Verdict {
   const words = {
     target: "CPU per request, a fronted listener against a direct one, 64B, plain HTTP/1.1",

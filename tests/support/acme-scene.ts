@@ -1,4 +1,4 @@
-// A gateway beside a real certificate authority that checks names on the gateway's own ports, and short words for orders.
+// A gateway and a real CA that validates names on the gateway's ports, with helpers for orders.
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { Pebble, type PebbleOptions } from "./pebble.ts";
 import { eventually } from "./poll.ts";
@@ -15,7 +15,7 @@ export interface AcmeScene {
   /** Waits until it has the status. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   becomes(name: string, status: string, deadlineMs?: number): Promise<any>;
-  /** Adds an account at this authority, or at another one. */
+  /** Adds an account at this CA, or at another one. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   addAccount(name: string, fields?: object): Promise<any>;
   stop(): Promise<void>;
@@ -26,7 +26,7 @@ export interface AcmeSceneOptions {
   readonly pebble?: Omit<PebbleOptions, "httpPort" | "tlsPort">;
 }
 
-/** With an account `pebble` at the authority, unless that asks for a binding. */
+/** With an account `pebble` at the CA, unless the CA requires an external account binding. */
 export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<AcmeScene> {
   const [httpPort, tlsPort] = [quietPort(), quietPort()];
   const pebble = new Pebble({ ...options.pebble, httpPort, tlsPort });
@@ -72,7 +72,7 @@ export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<Ac
   return scene;
 }
 
-/** A webhook that writes into the authority's name server, as a DNS provider would. */
+/** A webhook that writes into the name server of the CA, as a DNS provider would. */
 export function startDnsHook(pebble: Pebble) {
   const values = new Map<string, Set<string>>();
   const calls: string[] = [];
@@ -98,7 +98,7 @@ export function startDnsHook(pebble: Pebble) {
   return {
     url: `http://127.0.0.1:${server.port}`,
     calls,
-    /** Answers nobody until `release`. */
+    /** Delays all responses until `release`. */
     hold: () => {
       gate = Promise.withResolvers();
     },
@@ -106,7 +106,7 @@ export function startDnsHook(pebble: Pebble) {
       gate?.resolve();
       gate = null;
     },
-    /** Records that are there at the moment. */
+    /** Current records. */
     get left() {
       return [...values].flatMap(([host, held]) => [...held].map((value) => `${host} ${value}`));
     },

@@ -1,4 +1,4 @@
-// A certificate authority for one test: signs what it is asked for, with dates and names of the test's choice.
+// A CA for one test: signs certificates with dates and names of the test's choice.
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 
@@ -21,7 +21,7 @@ export interface LeafOptions {
 }
 
 export class Authority {
-  /** PEM of the authority itself. */
+  /** PEM of the CA itself. */
   readonly cert: string;
   readonly #keys: CryptoKeyPair;
   readonly #certificate: x509.X509Certificate;
@@ -32,7 +32,7 @@ export class Authority {
     this.cert = `${certificate.toString("pem")}\n`;
   }
 
-  /** A root, or one that another authority has signed. */
+  /** A root CA, or one that another CA has signed. */
   static async create(name: string, parent: Authority | null = null): Promise<Authority> {
     const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const extensions = [

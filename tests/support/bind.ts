@@ -1,4 +1,4 @@
-// A real BIND on a free port of 127.0.0.1, primary server of some zones that take updates; knows no gateway.
+// A real BIND on a free port of 127.0.0.1, primary server of zones that accept updates; knows no gateway.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface TsigKey {
 
 export interface BindZone {
   readonly name: string;
-  /** Name of the key that may write TXT records; absent: nobody may. */
+  /** Name of the key that may write TXT records; absent: none. */
   readonly key?: string;
   /** Lines beside SOA and NS. */
   readonly records?: readonly string[];

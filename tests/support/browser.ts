@@ -1,4 +1,4 @@
-// A headless Chromium that notes what its pages complain about and whom they ask; knows no page.
+// A headless Chromium that records errors and requests of its pages; knows no page.
 import { type Browser, chromium } from "playwright-core";
 import { eventually } from "./poll.ts";
 
@@ -35,7 +35,7 @@ export interface VisitOptions {
   readonly url: string;
   /** CSS selector of something that only a page that works shows. */
   readonly shows: string;
-  /** Keeps a picture of the whole window there. */
+  /** Saves a screenshot of the whole window there. */
   readonly screenshot?: string;
   readonly dark?: boolean;
   readonly width?: number;

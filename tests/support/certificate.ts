@@ -1,4 +1,4 @@
-// A certificate for localhost, made anew: nothing that expires lies in the repository.
+// Generates a certificate for localhost: the repository contains nothing that expires.
 // @peculiar/x509 needs it, and brings it.
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";

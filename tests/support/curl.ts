@@ -1,4 +1,4 @@
-// Runs curl, which speaks what Bun's own client does not: HTTP/2, odd targets, headers as they came.
+// Runs curl, which supports what Bun's client does not: HTTP/2, odd request targets, raw headers.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export interface CurlAnswer {
 
 const KEEP_BYTES = 1_048_576;
 
-/** Throws with curl's own words when there was no whole answer. Redirects are not followed, certificates not checked. */
+/** Throws with curl's message without a complete response. Does not follow redirects or verify certificates. */
 export async function curl(url: string, args: readonly string[] = []): Promise<CurlAnswer> {
   const scratch = mkdtempSync(join(tmpdir(), "sluice-curl-"));
   const headPath = join(scratch, "head");

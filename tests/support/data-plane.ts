@@ -33,7 +33,7 @@ import type {
 } from "../../src/snapshot/snapshot.ts";
 import { quietPort } from "./quiet-port.ts";
 
-/** Every level may be left out: what is missing has the product's default. */
+/** Every level is optional, with the product's defaults. */
 type Sketch<T> = T extends readonly unknown[]
   ? T
   : T extends object
@@ -101,7 +101,7 @@ export interface RunningDataPlane {
   readonly log: readonly LoggedLine[];
   /** Serves the next version, in which what is named here is new or replaced. */
   apply(change: DataPlaneChange): Promise<void>;
-  /** Prepares such a version, waits for `meanwhile`, and discards it; returns why it could not have been served. */
+  /** Prepares such a version, waits for `meanwhile`, and discards it; returns the issues. */
   discard(change: DataPlaneChange, meanwhile?: () => Promise<unknown>): Promise<readonly Issue[]>;
   drain(timeoutMs: number): Promise<number>;
   /** Cuts everything. */
@@ -205,7 +205,7 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
   };
 }
 
-/** A port of 127.0.0.1 that nobody listened on a moment ago: listeners need to name theirs. */
+/** A free port of 127.0.0.1: listeners need an explicit one. */
 export function freePort(): number {
   return quietPort();
 }

@@ -136,7 +136,7 @@ export class TestDirectory {
   }
 
   #bind(dn: string, password: string): number {
-    // RFC 4513 section 5.1.2: nobody in particular, but a success.
+    // RFC 4513 section 5.1.2: an unauthenticated bind succeeds.
     if (password === "" || dn === "") return 0;
     const entry = this.entries.find((each) => each.dn === dn);
     return entry?.password !== undefined && entry.password === password ? 0 : 49;
@@ -207,12 +207,12 @@ function fits(entry: Entry, filter: Element): boolean {
     case 0x87:
       return entry.attributes?.[filter.value.toString()] !== undefined;
     default:
-      // Anything else, such as a part of a text, fits everybody: who gets one in has won.
+      // Any other filter, such as a substring, matches all entries: an injection succeeds.
       return true;
   }
 }
 
-/** The filter in words, to look for what got into it. */
+/** The filter as text, to find injected parts. */
 function textOf(filter: Element): string {
   const parts = childrenOf(filter.value);
   const inner = () => parts.map(textOf).join("");

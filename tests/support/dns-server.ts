@@ -1,4 +1,4 @@
-// A name server on 127.0.0.1 that answers what a test says, over UDP; knows the usual records.
+// A name server on 127.0.0.1 with records of a test, over UDP; supports the common types.
 import dgram from "node:dgram";
 import { once } from "node:events";
 
@@ -6,7 +6,7 @@ export interface DnsRecord {
   readonly type: "A" | "AAAA" | "SRV" | "TXT" | "NS" | "CNAME";
   /** An address, a name or a text; of SRV `priority weight port host`. */
   readonly value: string;
-  /** Default 0, so that nobody on the way remembers it. */
+  /** Default 0, so that no resolver caches it. */
   readonly ttl?: number;
 }
 
@@ -15,7 +15,7 @@ export interface DnsServer {
   readonly address: string;
   /** What was asked, as `A name`. */
   readonly questions: string[];
-  /** Records by name; a name that is not there does not exist. */
+  /** Records by name; other names do not exist. */
   readonly zone: Map<string, readonly DnsRecord[]>;
   /** How it answers: from the zone, that it failed, or not at all. */
   mode: "zone" | "failure" | "silence";

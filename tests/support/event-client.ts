@@ -1,4 +1,4 @@
-// Reads a stream of server-sent events as a browser does, and keeps what it has seen.
+// Reads a stream of server-sent events as a browser does, and records the events.
 import { eventually } from "./poll.ts";
 
 export interface ReceivedEvent {
@@ -25,7 +25,7 @@ export interface EventClient {
   close(): void;
 }
 
-/** Resolves with the head of the answer; an answer that is no stream is read to its end into `text`. */
+/** Resolves with the head of the response; reads a response that is not a stream into `text`. */
 export async function openEvents(
   url: string,
   headers: Record<string, string> = {},
@@ -44,7 +44,7 @@ export async function openEvents(
       for (const block of blocks) take(block, seen);
     }
   };
-  // A stream that is cut in its middle is at its end as well.
+  // An aborted stream has ended as well.
   void read()
     .catch(() => undefined)
     .finally(() => (seen.isEnded = true));

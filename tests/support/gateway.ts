@@ -1,4 +1,4 @@
-// Starts the whole product as a process of its own, on free ports and an empty data directory, and ends it again.
+// Runs the gateway as a separate process, on free ports and an empty data directory.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -35,7 +35,7 @@ const plainEnvironment = {
   HOME: process.env["HOME"] ?? tmpdir(),
 };
 
-/** A management API that speaks TLS does so with a certificate that no authority signed. */
+/** The management API uses a self-signed certificate for TLS. */
 const tls = { rejectUnauthorized: false };
 
 const main = resolve(import.meta.dir, "../../src/main.ts");
@@ -87,7 +87,7 @@ export class Gateway {
     return this.#process?.pid ?? 0;
   }
 
-  /** The log as events; lines that are no JSON are left out. */
+  /** The log as events, without lines that are not JSON. */
   get log(): LogEvent[] {
     return parseLog(this.stderr);
   }
@@ -109,7 +109,7 @@ export class Gateway {
     });
   }
 
-  /** Like `api`, but throws unless the answer is 200, and hands back the JSON. */
+  /** Like `api`, but throws unless the response is 200, and returns the JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
   async ok(method: string, path: string, body?: unknown): Promise<any> {
     const response = await this.api(method, path, body);

@@ -1,15 +1,15 @@
-// An HTTP/2 client that sends any field and frame a test wants, right or wrong; of answers it reads status and body only.
+// An HTTP/2 client that sends any field and frame, valid or not; of responses it reads status and body only.
 import type { Socket } from "bun";
 import { eventually } from "./poll.ts";
 
 export type Field = readonly [name: string, value: string];
 
-/** What came of one stream. */
+/** The result of one stream. */
 export interface StreamResult {
-  /** Null when no answer began. */
+  /** Null without a response. */
   readonly status: number | null;
   readonly body: string;
-  /** Whether the answer ended with END_STREAM. */
+  /** Whether the response ended with END_STREAM. */
   readonly isComplete: boolean;
   /** Error code of RST_STREAM. */
   readonly reset: number | null;
@@ -73,7 +73,7 @@ export class H2Client {
     });
     await promise;
     client.write(Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1"));
-    // A header table of size 0: answers then never refer to fields sent before, which are not kept here.
+    // A header table of size 0: responses then never refer to earlier fields, which this client does not store.
     client.frame(SETTINGS, 0, 0, Buffer.from([0, 1, 0, 0, 0, 0]));
     return client;
   }
@@ -142,7 +142,7 @@ export class H2Client {
       reset: null,
     };
     const ended = this.goAway === null ? "closed" : "goaway";
-    // RFC 9113 section 8.1: a reset without error behind a whole answer only stops the request's body.
+    // RFC 9113 section 8.1: a reset without error after a complete response only stops the request body.
     const isReset = state.reset !== null && !(state.reset === 0 && state.isComplete);
     const outcome = isReset ? "reset" : state.isComplete ? String(state.status) : ended;
     return { ...state, goAway: this.goAway, isClosed: this.isClosed, outcome };
@@ -183,7 +183,7 @@ export class H2Client {
     };
     this.#streams.set(id, stream);
     if (type === RST_STREAM) stream.reset = payload.readUInt32BE(0);
-    // Interim answers are left out.
+    // Interim responses are skipped.
     if (type === HEADERS && stream.status === null) {
       const status = statusOf(payload);
       if (status >= 200) stream.status = status;
@@ -227,7 +227,7 @@ function integer(value: number): Buffer {
 /** Statuses of the static table, from index 8 on (RFC 7541 appendix A). */
 const STATIC_STATUSES = [200, 204, 206, 304, 400, 404, 500];
 
-/** The status is the first field of an answer: an entry of the static table, or its name with three digits. */
+/** The status is the first field of a response: an entry of the static table, or its name with three digits. */
 function statusOf(block: Buffer): number {
   let at = 0;
   // Changes of the table's size come first.

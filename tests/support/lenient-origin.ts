@@ -1,4 +1,4 @@
-// An upstream server that takes nearly anything for a request and keeps what it would carry out, so that a smuggled one becomes visible.
+// An upstream server that accepts nearly any bytes as requests and records them, so that a smuggled request becomes visible.
 import { eventually } from "./poll.ts";
 
 /** One request as the most generous server understands it. */

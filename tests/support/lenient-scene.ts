@@ -1,9 +1,9 @@
-// A data plane in front of an origin that takes nearly anything, and probes that tell what both ends saw.
+// A data plane in front of a lenient origin, and probes that report what both ends saw.
 import { type DataPlaneSketch, type RunningDataPlane, startDataPlane } from "./data-plane.ts";
 import { type ExecutedRequest, type LenientOrigin, startLenientOrigin } from "./lenient-origin.ts";
 import { type Conversation, exchange, type ExchangeOptions } from "./raw-exchange.ts";
 
-/** What came of a probe. */
+/** The result of a probe. */
 export interface Seen extends Conversation {
   /** Carried out by the origin because of the probe. */
   readonly executed: readonly ExecutedRequest[];

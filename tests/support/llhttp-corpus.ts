@@ -1,4 +1,4 @@
-// The request blocks of llhttp's own tests as bytes to send; judges none of them.
+// The request blocks of llhttp's own tests as bytes to send; evaluates none of them.
 import corpus from "../fixtures/llhttp-requests.json";
 
 export interface CorpusRequest {

@@ -94,7 +94,7 @@ function checkName(
   sample: MetricSample,
   { isOpen, fail }: { readonly isOpen: boolean; readonly fail: (why: string) => Error },
 ): void {
-  if (!name.startsWith("sluice_")) throw fail("a name of somebody else");
+  if (!name.startsWith("sluice_")) throw fail("a name without the prefix sluice_");
   if (isOpen && type === "counter" && name.endsWith("_total")) throw fail("a family with _total");
   const allowed =
     type === "histogram"

@@ -1,4 +1,4 @@
-// Writes MaxMind databases of a few networks (https://maxmind.github.io/MaxMind-DB/), so that tests need none of anybody.
+// Writes small MaxMind databases (https://maxmind.github.io/MaxMind-DB/), so that tests need no licensed one.
 import ipaddr from "ipaddr.js";
 
 /** What a record may hold here. */

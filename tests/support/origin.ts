@@ -1,4 +1,4 @@
-// An upstream server that keeps the raw bytes of every connection and answers as a test says; it repairs and hides nothing.
+// An upstream server that records the raw bytes of every connection and sends scripted responses; it repairs and hides nothing.
 import type { Socket } from "bun";
 import { eventually } from "./poll.ts";
 

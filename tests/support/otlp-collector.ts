@@ -1,4 +1,4 @@
-// A collector that takes OTLP over HTTP, answers as a script says, and keeps what it was sent.
+// An OTLP/HTTP collector with scripted responses that records what it receives.
 import { eventually } from "./poll.ts";
 
 export interface ReceivedSpan {

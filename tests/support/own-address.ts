@@ -1,4 +1,4 @@
-// An address by which this machine reaches itself and which is not loopback, for tests of who comes from where.
+// An address of this machine that is not loopback, for tests of client addresses.
 import { networkInterfaces } from "node:os";
 
 /** The first address of the family that is neither loopback nor link-local; null where the machine has none. */

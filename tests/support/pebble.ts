@@ -1,4 +1,4 @@
-// A real certificate authority for tests: pebble with the name server of its own package, on free ports of 127.0.0.1.
+// A real CA for tests: pebble with the name server of its own package, on free ports of 127.0.0.1.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export class Pebble {
   readonly #managementPort = quietPort();
   readonly #dnsPort = quietPort();
   readonly #dnsManagementPort = quietPort();
-  #authority: Authority | null = null;
+  #ca: Authority | null = null;
   #names: Bun.Subprocess | null = null;
   #process: Bun.Subprocess | null = null;
   /** What was written. */
@@ -44,22 +44,24 @@ export class Pebble {
     return `127.0.0.1:${this.#dnsPort}`;
   }
 
-  /** PEM of who has signed its own certificate. */
+  /** PEM of the CA of its own certificate. */
   get trusted(): string {
-    return this.#authority?.cert ?? "";
+    return this.#ca?.cert ?? "";
   }
 
   /** Resolves when it answers. */
   async start(): Promise<void> {
-    this.#authority ??= await Authority.create("pebble test");
+    this.#ca ??= await Authority.create("pebble test");
     if (this.#names === null) {
       this.#names = this.#spawn("pebble-challtestsrv", [
         ...["-dns01", this.nameServer, "-management", `127.0.0.1:${this.#dnsManagementPort}`],
         ...["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""],
       ]);
-      await eventually(async () => (await this.#tell("clear-txt", { host: "x." })).status === 200);
+      await eventually(
+        async () => (await this.#control("clear-txt", { host: "x." })).status === 200,
+      );
     }
-    const leaf = await this.#authority.sign({ names: ["localhost"], addresses: ["127.0.0.1"] });
+    const leaf = await this.#ca.sign({ names: ["localhost"], addresses: ["127.0.0.1"] });
     const { httpPort, tlsPort, eab, badNonces = 0 } = this.#options;
     const config = {
       pebble: {
@@ -86,7 +88,7 @@ export class Pebble {
     await eventually(async () => (await this.#get(this.directoryUrl)).status === 200);
   }
 
-  /** Ends the authority; its name server goes on. It has forgotten everything when it is started again. */
+  /** Stops the CA; its name server stays. A restart loses all its state. */
   async kill(): Promise<void> {
     this.#process?.kill("SIGKILL");
     await this.#process?.exited;
@@ -115,31 +117,31 @@ export class Pebble {
   }
 
   async setTxt(host: string, value: string): Promise<void> {
-    await this.#tell("set-txt", { host: `${host}.`, value });
+    await this.#control("set-txt", { host: `${host}.`, value });
   }
 
   async clearTxt(host: string): Promise<void> {
-    await this.#tell("clear-txt", { host: `${host}.` });
+    await this.#control("clear-txt", { host: `${host}.` });
   }
 
   async setAlias(host: string, target: string): Promise<void> {
-    await this.#tell("set-cname", { host: `${host}.`, target: `${target}.` });
+    await this.#control("set-cname", { host: `${host}.`, target: `${target}.` });
   }
 
-  /** Has the name lead to an address; without one the authority gets an error. */
+  /** Resolves the name to an address; without one the CA gets an error. */
   async setAddress(host: string, addresses: readonly string[]): Promise<void> {
-    await this.#tell("add-a", { host: `${host}.`, addresses });
+    await this.#control("add-a", { host: `${host}.`, addresses });
   }
 
   async failName(host: string): Promise<void> {
-    await this.#tell("set-servfail", { host: `${host}.` });
+    await this.#control("set-servfail", { host: `${host}.` });
   }
 
   async healName(host: string): Promise<void> {
-    await this.#tell("clear-servfail", { host: `${host}.` });
+    await this.#control("clear-servfail", { host: `${host}.` });
   }
 
-  #tell(command: string, body: object): Promise<Response> {
+  #control(command: string, body: object): Promise<Response> {
     return fetch(`http://127.0.0.1:${this.#dnsManagementPort}/${command}`, {
       method: "POST",
       body: JSON.stringify(body),

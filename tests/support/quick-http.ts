@@ -17,7 +17,7 @@ interface Waiting {
 /** In seconds, after which a connection that waits is given up. */
 const PATIENCE_S = 20;
 
-/** One connection for requests that follow one another. A close that nobody asked for is an error of the request, or of the next one. */
+/** One connection for consecutive requests. An unexpected close is an error of the request, or of the next one. */
 export class QuickConnection {
   #socket: Socket<QuickConnection> | null = null;
   #received = "";

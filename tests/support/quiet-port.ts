@@ -13,7 +13,7 @@ const first = FIRST + (Number(share ?? 0) % SHARES) * width;
 const given: number[] = [];
 const REMEMBERED = 200;
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** A free port of 127.0.0.1. */
 export function quietPort(): number {
   while (true) {
     const port = first + Math.floor(Math.random() * width);

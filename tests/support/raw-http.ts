@@ -1,4 +1,4 @@
-// A client that sends exactly the bytes it is given and keeps every byte that comes back; knows no HTTP beyond `parseResponse`.
+// A client that sends exactly the given bytes and records every received byte; knows no HTTP beyond `parseResponse`.
 import type { Socket } from "bun";
 
 export interface RawOptions {

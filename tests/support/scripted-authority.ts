@@ -1,4 +1,4 @@
-// A certificate authority that does what a test says: takes orders without a challenge, tells when to renew, refuses on demand.
+// A scripted CA: accepts orders without a challenge, suggests renewal times, refuses on demand.
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import { Authority } from "./authority.ts";
@@ -29,7 +29,7 @@ export class ScriptedAuthority {
   readonly revoked: string[] = [];
   /** Certificate ids that renewal information was asked for. */
   readonly asked: string[] = [];
-  /** Answers to the next new orders, before any is taken. */
+  /** Responses to the next new orders, before any is accepted. */
   readonly refusals: Refusal[] = [];
   /** Days that certificates live. */
   lifeDays = 90;
@@ -42,11 +42,11 @@ export class ScriptedAuthority {
   renewalRetryAfter = "21600";
   /** Awaited before an account is registered. */
   accountGate: Promise<void> = Promise.resolve();
-  /** Awaited before an order is taken. */
+  /** Awaited before an order is accepted. */
   gate: Promise<void> = Promise.resolve();
   /** Awaited between the head and the end of the answer to a new order; null: such answers go out as a whole. */
   bodyGate: Promise<void> | null = null;
-  /** PEM of who has signed its own certificate. */
+  /** PEM of the CA of its own certificate. */
   readonly trusted: string;
   readonly #server: ReturnType<typeof Bun.serve>;
   readonly #keys: CryptoKeyPair;

@@ -1,4 +1,4 @@
-// A data plane in front of an origin that answers with the bytes a test gives it.
+// A data plane in front of an origin that responds with the bytes of a test.
 import { type DataPlaneSketch, type RunningDataPlane, startDataPlane } from "./data-plane.ts";
 import { type Answer as Script, type Answerer, type Origin, startOrigin } from "./origin.ts";
 import { type Conversation, exchange, type ExchangeOptions } from "./raw-exchange.ts";
@@ -19,7 +19,7 @@ export interface ScriptedScene {
     request?: string,
     options?: Partial<ExchangeOptions>,
   ): Promise<Conversation>;
-  /** `ask`, and then a plain request, which must be answered well: it tells whether the connection was used again. */
+  /** `ask`, and then a plain request, which must succeed: it shows whether the connection was reused. */
   askTwice(script: Script | Answerer, request?: string): Promise<Served>;
   /** Connections to the origin that are open. */
   openConnections(): number;

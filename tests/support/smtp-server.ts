@@ -1,11 +1,11 @@
-// An SMTP server on a real socket that takes what it is given, refuses what a test says, and can be silent or encrypt.
+// An SMTP server on a real socket that accepts mails, refuses on demand, and can be silent or encrypt.
 import net from "node:net";
 import tls from "node:tls";
 
 export interface SmtpOptions {
   /** Encrypts after STARTTLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
-  /** The only user and password; absent: nobody has to sign in. */
+  /** The only user and password; absent: no authentication. */
   readonly login?: { readonly username: string; readonly password: string };
   /** Takes connections and says nothing. */
   readonly isSilent?: boolean;
@@ -112,7 +112,7 @@ function converse(socket: net.Socket, scene: Scene): void {
           .split("\0");
         const isRight = name === options.login?.username && password === options.login?.password;
         user = isRight ? (name ?? null) : null;
-        // What it was given is repeated: nobody may show that.
+        // The reply repeats the credentials: the gateway must not show them.
         say(isRight ? "235 welcome" : `535 no such user with ${password}`);
         break;
       }

@@ -1,4 +1,4 @@
-// Clients that ask a gateway without a pause, each request on a new connection or on one that is kept, and write down every request that failed.
+// Clients that send requests to a gateway without a pause, on new or persistent connections, and record every failed request.
 import { connect, type Socket } from "node:net";
 
 export interface LoadOptions {

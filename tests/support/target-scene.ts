@@ -1,4 +1,4 @@
-// A data plane in front of several origins, the first of which is asked first; tells what the gateway thinks of each.
+// A data plane in front of several origins, in a fixed order; reports the health of each.
 import { type Health, readHealth } from "../../src/shared-memory/target-health.ts";
 import { type RunningDataPlane, startDataPlane } from "./data-plane.ts";
 import type { RouteSketch, ServiceSketch } from "./data-plane.ts";
@@ -38,7 +38,7 @@ export interface TargetSceneOptions {
 export const request = (method: string, fields = "", body = "") =>
   `${method} / HTTP/1.1\r\nHost: h\r\n${fields}\r\n${body}`;
 
-/** The service `app` has the algorithm `first` unless told otherwise; its targets are `app-0`, `app-1` and so on. */
+/** The service `app` has the algorithm `first` by default; its targets are `app-0`, `app-1` and so on. */
 export async function startTargetScene(options: TargetSceneOptions = {}): Promise<TargetScene> {
   const { targets = 2, early = false } = options;
   const origins = Array.from({ length: targets }, () => startOrigin({ early }));

@@ -4,7 +4,7 @@ import { quietPort } from "./quiet-port.ts";
 
 export interface UdpTarget {
   readonly port: number;
-  /** `address:port` of everybody who sent something. */
+  /** `address:port` of every sender. */
   readonly peers: Set<string>;
   received: number;
   close(): void;
@@ -74,7 +74,7 @@ export class UdpClient {
   }
 }
 
-/** The first of so many ports of 127.0.0.1 that nobody has, and that no connection is given. */
+/** The first of so many free ports of 127.0.0.1, outside the ephemeral range. */
 export async function freeUdpPort(count = 1): Promise<number> {
   while (true) {
     const first = quietPort();

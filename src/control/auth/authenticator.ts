@@ -7,7 +7,7 @@ import type { Token } from "../../model/token.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
-import { type Actor, anybody, includesRole, type Principal } from "../principal.ts";
+import { type Actor, anonymous, includesRole, type Principal } from "../principal.ts";
 import { ADMIN_TOKEN_ID, type AdminToken } from "./admin-token.ts";
 import type { Sessions } from "./sessions.ts";
 import type { TokenUse } from "./token-use.ts";
@@ -67,7 +67,7 @@ export class Authenticator {
    * compensate a wrong header.
    */
   authenticate(credentials: Credentials, peer: string): Principal | null {
-    if (!this.isEnabled) return anybody(peer);
+    if (!this.isEnabled) return anonymous(peer);
     const token = tokenOf(credentials);
     if (token !== null) return this.#byToken(hashToken(token), peer);
     return this.#bySession(credentials.cookie, peer);

@@ -181,7 +181,9 @@ test("an encrypted one opens with its passphrase, and with no other", async () =
   expect(await refused(text, "?mode=replace", wrong)).toBe(
     "400 the passphrase is wrong, or the document was changed",
   );
-  expect(await refused(text, "?mode=replace")).toStartWith("400 X-Passphrase: must be a passphrase");
+  expect(await refused(text, "?mode=replace")).toStartWith(
+    "400 X-Passphrase: must be a passphrase",
+  );
   await gateway.ok("DELETE", "/api/v1/routes/r-5");
   const right = await send(text, "?mode=replace", { "x-passphrase": passphrase });
   const { changes } = (await right.json()) as { changes: { action: string; name: string }[] };

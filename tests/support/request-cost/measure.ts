@@ -40,17 +40,20 @@ export async function measureCost({ mode, plugins, requests }: CostOptions): Pro
     const port = Number(await lines());
     // The code is compiled and connections are made before anything is counted.
     await send(port, Math.ceil(requests / 4));
-    await tell(child, "start");
+    await command(child, "start");
     await lines();
     await send(port, requests);
-    await tell(child, "end");
+    await command(child, "end");
     return JSON.parse(await lines()) as Counts;
   } finally {
     child.kill();
   }
 }
 
-async function tell(child: Bun.Subprocess<"pipe", "pipe", "inherit">, line: string): Promise<void> {
+async function command(
+  child: Bun.Subprocess<"pipe", "pipe", "inherit">,
+  line: string,
+): Promise<void> {
   child.stdin.write(`${line}\n`);
   await child.stdin.flush();
 }

@@ -8,7 +8,7 @@ import {
   privateNetworks,
 } from "../../../src/control/admin-network.ts";
 import { Draft } from "../../../src/control/draft.ts";
-import { anybody, local } from "../../../src/control/principal.ts";
+import { anonymous, local } from "../../../src/control/principal.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 
 const AT = "2026-01-01T00:00:00.000Z";
@@ -110,7 +110,7 @@ describe("a change of the restriction", () => {
     draft.putSingleton("settings", settingsWith(to));
     const networks = new AdminNetworks(access, () => base.settings);
     return (address: string | null, force = false) => {
-      const by = address === null ? local : anybody(address);
+      const by = address === null ? local : anonymous(address);
       networks.checkChange(draft, { by, force });
       return draft.warnings;
     };
@@ -146,7 +146,7 @@ describe("a change of the restriction", () => {
       expect(changed(access, ["10.0.0.0/8"], [])("10.0.0.1")).toEqual([]);
   });
 
-  test("that lets everybody in is warned of, once", () => {
+  test("that allows all clients gives one warning", () => {
     const everybody = ["0.0.0.0/0", "::/0"];
     const texts = changed(remote(null), ["10.0.0.0/8"], everybody)("10.0.0.1");
     expect(texts).toEqual([expect.stringContaining("every address may use the management API")]);

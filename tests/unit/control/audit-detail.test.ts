@@ -1,4 +1,4 @@
-// What an audit entry tells about an object: what changed, never a secret, and never more than fits.
+// Details of an audit entry: what changed, never a secret, and of limited size.
 import { describe, expect, test } from "bun:test";
 import { bounded, detailOf, masked } from "../../../src/control/audit-detail.ts";
 
@@ -37,7 +37,7 @@ describe("secrets", () => {
     expect(masked(value)).toEqual(value);
   });
 
-  test("that changed are told apart from those that did not", () => {
+  test("that changed have another mask than those that did not", () => {
     const changed = { ...user, password_hash: "$argon2id$canary-new" };
     expect(detailOf(user, changed)).toEqual({
       before: { password_hash: "***" },
@@ -100,7 +100,7 @@ describe("what is too long", () => {
     expect(detailOf(old!, now!)).toMatchObject({ diff: [{ path: "html" }] });
   });
 
-  test("is left out, the largest entry has 64 KiB and says so", () => {
+  test("is removed, the largest entry has 64 KiB and says so", () => {
     const many = (word: string) =>
       Array.from({ length: 1000 }, (_, i) => word + "é".repeat(100) + i);
     const detail = detailOf({ hosts: many("a"), name: "x" }, { hosts: many("b"), name: "y" });

@@ -111,7 +111,7 @@ describe("an entry", () => {
     expect(it.list()).toEqual([]);
   });
 
-  test("is never changed in the database, whoever tries", () => {
+  test("is never changed in the database", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     it.audit.record(refusal());
@@ -123,14 +123,14 @@ describe("an entry", () => {
     expect(it.list()).toMatchObject([{ actor: "anonymous" }]);
   });
 
-  test("is told to listeners, those of changes too", async () => {
+  test("reaches listeners, those of changes too", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
-    const heard: string[] = [];
-    it.audit.onEntry(({ action }) => heard.push(action));
+    const actions: string[] = [];
+    it.audit.onEntry(({ action }) => actions.push(action));
     await it.control.services.create({ name: "web" }, options);
     it.audit.record(done({ action: "login" }));
-    expect(heard).toEqual(["create", "login"]);
+    expect(actions).toEqual(["create", "login"]);
   });
 
   test("that strangers sent is cut to a bounded size", () => {
@@ -141,7 +141,7 @@ describe("an entry", () => {
     expect(JSON.stringify(it.list()).length).toBeLessThan(4096);
   });
 
-  test("that cannot be stored goes to the gateway's log, and nobody fails", () => {
+  test("that cannot be stored goes to the gateway's log, and no caller fails", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     using other = new Database(join(directory.path, "sluice.db"));
@@ -196,7 +196,7 @@ describe("what is kept", () => {
     expect(it.stored()).toBeLessThanOrEqual(100);
   });
 
-  test("of what changed nothing is at most half, so that nobody pushes changes out", async () => {
+  test("of what changed nothing is at most half, so that it cannot push changes out", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     await it.control.settings.patch(retention({ audit_entries: 100 }), options);
@@ -247,7 +247,7 @@ describe("a flood", () => {
     expect(it.stored()).toBe(10);
   });
 
-  test("of somebody known is bounded too, and does not hide what others do", () => {
+  test("of a known user is bounded too, and does not hide those of others", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const viewer = { actor: "viewer@example.com", method: "session" } as const;
@@ -270,7 +270,7 @@ describe("a flood", () => {
     expect(it.stored()).toBe(160);
   });
 
-  test("is told at the end of its minute, also when the clock was set back, and when the gateway stops", () => {
+  test("is stored at the end of its minute, also when the clock was set back, and when the gateway stops", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     for (let n = 0; n < 11; n++) it.audit.record(refusal());

@@ -1,4 +1,4 @@
-// Credentials: secrets are made or checked, kept as hashes or sealed, rotated, never told again; keys are of the right kind.
+// Credentials: secrets are generated or checked, stored as hashes or encrypted, rotated, never shown again; keys have the right type.
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { verifyPassword } from "../../../src/crypto/password.ts";

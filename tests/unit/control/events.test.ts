@@ -1,4 +1,4 @@
-// The hub of events: order, roles, what is told again to those who were away, and readers that are too slow.
+// The hub of events: order, roles, replay after a reconnect, and readers that are too slow.
 import { describe, expect, test } from "bun:test";
 import type { ConfigEvent } from "../../../src/control/config-event.ts";
 import {
@@ -36,11 +36,11 @@ function readAll(subscription: Subscription): StreamEvent[] {
   return events;
 }
 
-const told = (subscription: Subscription) =>
+const read = (subscription: Subscription) =>
   readAll(subscription).map(({ id, kind }) => `${id} ${kind}`);
 
 describe("a reader", () => {
-  test("is woken, and told every event in order with rising ids", () => {
+  test("is woken, and gets every event in order with rising ids", () => {
     const hub = hubOf();
     let woken = 0;
     const reader = subscribe(hub, {}, () => woken++);
@@ -57,7 +57,7 @@ describe("a reader", () => {
     expect(reader.next()).toBeNull();
   });
 
-  test("is told nothing from before it came, and nothing once it is closed", () => {
+  test("gets no events from before it subscribed, and none after it closed", () => {
     const hub = hubOf();
     hub.publish("config", config(1));
     let woken = 0;
@@ -82,10 +82,10 @@ describe("a reader", () => {
     const reader = subscribe(hub, { role, kinds: kinds as readonly EventKind[] });
     hub.publish("audit", audit("a"));
     hub.publish("config", config(2));
-    expect(told(reader)).toEqual([...sees]);
+    expect(read(reader)).toEqual([...sees]);
   });
 
-  test("who is no admin is told the reduced form", () => {
+  test("below admin gets the reduced form", () => {
     const hub = hubOf();
     const readers = (["viewer", "editor", "admin"] as const).map((role) =>
       subscribe(hub, { role }),
@@ -100,13 +100,13 @@ describe("a reader", () => {
 });
 
 describe("a reader that comes back", () => {
-  test("is told what it missed, nothing twice, and then what happens", () => {
+  test("gets what it missed, nothing twice, and then new events", () => {
     const hub = hubOf();
     for (let revision = 1; revision <= 5; revision++) hub.publish("config", config(revision));
     const reader = subscribe(hub, { lastEventId: "run-3" });
-    expect(told(reader)).toEqual(["run-4 config", "run-5 config"]);
+    expect(read(reader)).toEqual(["run-4 config", "run-5 config"]);
     hub.publish("config", config(6));
-    expect(told(reader)).toEqual(["run-6 config"]);
+    expect(read(reader)).toEqual(["run-6 config"]);
   });
 
   const unknown = [
@@ -121,36 +121,36 @@ describe("a reader that comes back", () => {
     { why: "nothing but the dash", id: "-" },
     { why: "an id that is too old", id: "run-1" },
   ];
-  test.each(unknown)("with $why is told to start anew, and then only what happens", ({ id }) => {
+  test.each(unknown)("with $why gets a reset, and then only new events", ({ id }) => {
     const hub = hubOf(3);
     for (let revision = 1; revision <= 5; revision++) hub.publish("config", config(revision));
     const reader = subscribe(hub, { lastEventId: id });
-    expect(told(reader)).toEqual(["run-5 reset"]);
+    expect(read(reader)).toEqual(["run-5 reset"]);
     hub.publish("config", config(6));
-    expect(told(reader)).toEqual(["run-6 config"]);
+    expect(read(reader)).toEqual(["run-6 config"]);
   });
 
-  test("at the border of what is kept is told everything", () => {
+  test("at the border of the ring gets everything", () => {
     const hub = hubOf(3);
     for (let revision = 1; revision <= 5; revision++) hub.publish("config", config(revision));
-    expect(told(subscribe(hub, { lastEventId: "run-2" }))).toHaveLength(3);
-    expect(told(subscribe(hub, { lastEventId: "run-5" }))).toEqual([]);
+    expect(read(subscribe(hub, { lastEventId: "run-2" }))).toHaveLength(3);
+    expect(read(subscribe(hub, { lastEventId: "run-5" }))).toEqual([]);
   });
 
   test("has missed nothing when only events that it may not see are gone", () => {
     const hub = hubOf(3);
     hub.publish("config", config(1));
     for (let count = 0; count < 10; count++) hub.publish("audit", audit("a"));
-    expect(told(subscribe(hub, { role: "viewer", lastEventId: "run-1" }))).toEqual([]);
-    expect(told(subscribe(hub, { role: "admin", lastEventId: "run-1" }))).toEqual(["run-11 reset"]);
-    expect(told(subscribe(hub, { role: "viewer", lastEventId: "run-0" }))).toEqual([
+    expect(read(subscribe(hub, { role: "viewer", lastEventId: "run-1" }))).toEqual([]);
+    expect(read(subscribe(hub, { role: "admin", lastEventId: "run-1" }))).toEqual(["run-11 reset"]);
+    expect(read(subscribe(hub, { role: "viewer", lastEventId: "run-0" }))).toEqual([
       "run-11 reset",
     ]);
   });
 });
 
 describe("a reader that is too slow", () => {
-  test("is told how many events it lost, once, and then those that are left", () => {
+  test("gets the number of lost events, once, and then those in the ring", () => {
     const hub = hubOf(3);
     const reader = subscribe(hub);
     for (let revision = 1; revision <= 10; revision++) hub.publish("config", config(revision));
@@ -158,26 +158,26 @@ describe("a reader that is too slow", () => {
     expect(first).toEqual({ id: null, kind: "dropped", data: '{"count":7}' });
     expect(rest.map(({ id }) => id)).toEqual(["run-8", "run-9", "run-10"]);
     hub.publish("config", config(11));
-    expect(told(reader)).toEqual(["run-11 config"]);
+    expect(read(reader)).toEqual(["run-11 config"]);
   });
 
   test("loses only what it would have seen", () => {
     const hub = hubOf(3);
     const [viewer, admin] = [subscribe(hub, { role: "viewer" }), subscribe(hub)];
     hub.publish("config", config(1));
-    expect(told(viewer)).toEqual(["run-1 config"]);
+    expect(read(viewer)).toEqual(["run-1 config"]);
     for (let count = 0; count < 10; count++) hub.publish("audit", audit("a"));
     hub.publish("config", config(2));
-    expect(told(viewer)).toEqual(["run-12 config"]);
+    expect(read(viewer)).toEqual(["run-12 config"]);
     expect(admin.next()).toMatchObject({ kind: "dropped", data: '{"count":9}' });
   });
 
-  test("that came back is told of the loss as well", () => {
+  test("that reconnects gets the loss as well", () => {
     const hub = hubOf(3);
     for (let revision = 1; revision <= 3; revision++) hub.publish("config", config(revision));
     const reader = subscribe(hub, { lastEventId: "run-1" });
     for (let revision = 4; revision <= 6; revision++) hub.publish("config", config(revision));
-    expect(told(reader)).toEqual(["null dropped", "run-4 config", "run-5 config", "run-6 config"]);
+    expect(read(reader)).toEqual(["null dropped", "run-4 config", "run-5 config", "run-6 config"]);
   });
 
   test("holds no memory: what is kept is bounded in bytes too", () => {
@@ -188,6 +188,6 @@ describe("a reader that is too slow", () => {
     expect(first?.kind).toBe("dropped");
     expect(rest.length).toBeLessThan(10);
     hub.publish("audit", audit("x".repeat(100_000)));
-    expect(told(reader)).toEqual(["run-101 audit"]);
+    expect(read(reader)).toEqual(["run-101 audit"]);
   });
 });

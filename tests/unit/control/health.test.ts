@@ -1,4 +1,4 @@
-// Rows of targets come and go with the configuration; what people order and are told about health; no workers.
+// Rows of targets come and go with the configuration; overrides and reports of health; no workers.
 import { describe, expect, test } from "bun:test";
 import { type HealthEvent, HealthWatch } from "../../../src/control/health/health-watch.ts";
 import { createLog } from "../../../src/log.ts";
@@ -237,7 +237,7 @@ test("a service whose targets all fail is failing, and degraded while one of the
     { state: "failing", by: "passive", last_error: failure },
     { state: "failing", by: "passive", last_error: failure },
   ]);
-  // One is ejected, and the other one takes all that comes.
+  // One is ejected, and the other one receives all requests.
   for (const { target } of rows)
     for (let count = 0; count < 9; count++) traffic.failed(target, failure);
   expect(
@@ -302,7 +302,7 @@ describe("an order", () => {
     expect(() => health.order(id, body, options.by)).toThrow(message);
   });
 
-  test("about a target that takes no traffic is refused", async () => {
+  test("of a target without traffic is refused", async () => {
     const { create, health, targets, services } = scene();
     const service = await create("s", [1, 2]);
     const [first, second] = service.targets.map(({ id }) => id);
@@ -334,7 +334,7 @@ describe("the watch", () => {
     return { ...parts, watch, lines, events };
   }
 
-  test("tells each change once, in the log and to listeners, with its reason", async () => {
+  test("reports each change once, in the log and as an event, with its reason", async () => {
     const { create, watch, lines, events, board, rowsOf, clock } = watched();
     const service = await create("s", [1, 2]);
     watch.check();
@@ -357,12 +357,12 @@ describe("the watch", () => {
       [
         { state: "unhealthy" as const, reason: failure },
         { state: "healthy" as const, reason: "active checks succeed" },
-      ].map((told) => ({
+      ].map((line) => ({
         target_id: service.targets[0]?.id ?? "",
         service_id: service.id,
         host: "10.0.0.1",
         port: 1,
-        ...told,
+        ...line,
       })),
     );
   });
@@ -385,7 +385,7 @@ describe("the watch", () => {
     });
   });
 
-  test("tells of a target that fails and stays in use when that is certain, and of its end", async () => {
+  test("reports a target that fails but still receives traffic when that is certain, and its end", async () => {
     const { create, watch, lines, events, board, rowsOf, clock } = watched();
     clock.now = Date.now();
     const service = await create("s", [1]);
@@ -397,7 +397,7 @@ describe("the watch", () => {
       for (let count = 0; count < 4; count++) traffic.failed(rows.target, failure);
       watch.check();
     }
-    // That it answers is told by the first look that finds it so; single failures are not.
+    // The first check reports that it responds; single failures are not reported.
     expect(events.filter(({ state }) => state === "failing")).toBeEmpty();
     expect(lines).toBeEmpty();
     for (let count = 0; count < 9; count++) traffic.failed(rows.target, failure);

@@ -30,7 +30,7 @@ const secretOf = (name: string, sealed: string): Secret => ({
   updated_at: at,
 });
 
-/** Looks sealed, and was written by somebody into a text. */
+/** A user's text in the form of a sealed value. */
 const lookalike = (keyId: string) =>
   `see sealed:1:${keyId}:AAAA and "sealed":"sealed:1:${keyId}:BBBB"`;
 

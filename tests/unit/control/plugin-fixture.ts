@@ -108,7 +108,7 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
 
 export type PluginWorld = ReturnType<typeof pluginWorld>;
 
-/** What a write is asked for by somebody of a role. */
+/** Options of a write by a user with a role. */
 export const as = (role: Role): WriteOptions => ({ ...options, by: caller(role) });
 
 const caller = (role: Role): Principal => ({

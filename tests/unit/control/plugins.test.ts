@@ -133,7 +133,7 @@ const full = {
 };
 
 describe("secrets", () => {
-  test("are sealed, and left out of every answer", async () => {
+  test("are encrypted, and not in any response", async () => {
     const world = pluginWorld();
     const view = await make(world, full, { label: "x" });
     expect(JSON.stringify(view)).not.toContain("s-");

@@ -148,16 +148,16 @@ describe("a change by an editor passes", () => {
   });
 });
 
-test("what is wrong with a value is told after it is known that the client may make the change", async () => {
-  const told = new Error("told");
+test("problems of a value are reported only after the change is authorized", async () => {
+  const problem = new Error("problem");
   const late = (draft: Draft) =>
     draft.checkLater(() => {
-      throw told;
+      throw problem;
     });
   const mutate = (draft: Draft) => {
     late(draft);
     draft.put("plugins", tracing({ endpoint: "http://b" }));
   };
   expect(await refusalOf(mutate)).toStartWith(headerOf("config.endpoint"));
-  expect(await refusalOf(mutate, as("admin").by)).toBe("undefined told");
+  expect(await refusalOf(mutate, as("admin").by)).toBe("undefined problem");
 });

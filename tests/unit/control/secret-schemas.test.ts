@@ -1,4 +1,4 @@
-// Every secret in every schema says where it is sent, or why it is not: one that does not would be open to whoever may edit the rest.
+// Every secret in every schema declares its destination, or why it has none: otherwise an editor of other fields could read it.
 import { describe, expect, test } from "bun:test";
 import { Type as t, type TObject, type TSchema } from "@sinclair/typebox";
 import { dnsProviders } from "../../../src/control/acme/dns/index.ts";

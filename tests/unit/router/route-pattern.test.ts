@@ -77,7 +77,7 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
   { fields: { paths: [exact("/..%2Fb")] }, path: "paths[0].value", says: "no dot segments" },
   { fields: { paths: [prefix("/a//b")] }, path: "paths[0].value", says: 'by one "/": /a/b' },
   { fields: { paths: [prefix("/a%2Fb")] }, path: "paths[0].value", says: 'by one "/": /a/b' },
-  { fields: { paths: [prefix("/a;b")] }, path: "paths[0].value", says: "must not hold a `;`" },
+  { fields: { paths: [prefix("/a;b")] }, path: "paths[0].value", says: "must not contain a `;`" },
   {
     fields: { paths: [regex("(")] },
     path: "paths[0].value",

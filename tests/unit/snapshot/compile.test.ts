@@ -51,7 +51,7 @@ describe("a configuration is refused", () => {
       issue: "400 targets/t service_id: service does not exist",
     },
     {
-      why: "two services have one name: the later one is told",
+      why: "two services have one name: the later one is reported",
       config: configOf({ services: [service("a", { name: "n" }), service("b", { name: "n" })] }),
       issue: '409 services/b name: service "n" exists already',
     },
@@ -61,7 +61,7 @@ describe("a configuration is refused", () => {
       issue: '409 routes/b name: route "n" exists already',
     },
     {
-      why: "a name looks like an id, so nobody could tell which is meant",
+      why: "a name looks like an id, which is ambiguous",
       config: configOf({ services: [service("a", { name: uuid })] }),
       issue: "400 services/a name: must not look like an id",
     },
@@ -148,7 +148,7 @@ describe("a configuration is refused", () => {
         "400 settings trusted_proxies[0]: must be an IP address or a network such as 10.0.0.0/8 or 2001:db8::/32",
     },
     {
-      why: "a wrong network must not lock everybody out of the management API",
+      why: "a wrong network must not lock all clients out of the management API",
       config: configOf({ settings: { admin_allowed_cidrs: ["10.0.0.1/"] } }),
       issue:
         "400 settings admin_allowed_cidrs[0]: must be an IP address or a network such as 10.0.0.0/8 or 2001:db8::/32",

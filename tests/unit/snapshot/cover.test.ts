@@ -151,7 +151,7 @@ function randomRoute(random: Random, id: string): Route {
   });
 }
 
-test(`no route with a warning ever takes a request (seed ${seedOfRun()})`, () => {
+test(`no route with a warning ever matches a request (seed ${seedOfRun()})`, () => {
   const random = new Random(seedOfRun());
   let warned = 0;
   for (let table = 0; table < 150; table++) {

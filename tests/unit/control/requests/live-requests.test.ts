@@ -1,4 +1,4 @@
-// Requests as they end, for readers at different speeds: each is told what fits, or how much it was not told.
+// Live requests for readers at different speeds: each gets the matching ones, or the number of skipped ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import { type LiveReader, LiveRequests } from "../../../../src/control/requests/live-requests.ts";
 import type { RequestFilter } from "../../../../src/control/requests/request-filter.ts";
@@ -41,7 +41,7 @@ function readAll(reader: LiveReader) {
   return found;
 }
 
-test("a reader is told what ends after it came, in order", async () => {
+test("a reader gets the requests that end after it subscribed, in order", async () => {
   const { open, write } = scene();
   write(5);
   const { reader, state } = open();
@@ -68,8 +68,8 @@ test("only what its filter matches, and statuses are asked about first", async (
   expect(asked).toEqual([0, 1, 2, 3]);
 });
 
-describe("what a reader is not told is counted", () => {
-  test("when it reads too slowly: told and dropped are all that there were", async () => {
+describe("skipped requests are counted", () => {
+  test("when it reads too slowly: sent and dropped are all that there were", async () => {
     const { open, write } = scene();
     const { reader, state } = open();
     for (let round = 1; round <= 4; round++) {
@@ -116,7 +116,7 @@ describe("what a reader is not told is counted", () => {
   });
 });
 
-test("500 readers are told the same", async () => {
+test("500 readers get the same", async () => {
   const { open, write } = scene();
   const all = Array.from({ length: 500 }, () => open());
   write(20);
@@ -124,7 +124,7 @@ test("500 readers are told the same", async () => {
   for (const { reader } of all) expect(readAll(reader).requests.length).toBe(20);
 });
 
-test("whoever comes when nobody watched is told nothing of before", async () => {
+test("a reader after a time without readers gets no earlier requests", async () => {
   const { open, write } = scene();
   open().reader.close();
   write(10);

@@ -116,7 +116,7 @@ const read = (stats: Stats, range: StatsRange = "1h") =>
   stats.read({ range, top: 40, subject: null });
 
 describe("what was counted", () => {
-  test("stands under its minute and its hour, once, whoever served it", () => {
+  test("is counted in its minute and its hour, once, for every kind", () => {
     using all = scene();
     const { stats, serve } = all.begin();
     serve(0);

@@ -224,7 +224,7 @@ describe("what is not named", () => {
     ]);
   });
 
-  test("keeps its id, and whoever refers to another one is led to it", () => {
+  test("keeps its id, and references to another id are mapped to it", () => {
     const id = "01a00000-0000-7000-8000-000000000001";
     const document = {
       ...{ format: 1, services: [{ id, name: "b" }] },
