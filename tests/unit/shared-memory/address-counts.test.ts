@@ -63,5 +63,5 @@ test("with more addresses than it holds it goes on, without counting the rest", 
   const results = new Set<string>();
   for (let n = 0; n < 60_000; n++)
     results.add(counts.enter("a", `10.${n}`, { worker: 0, most: 1 }));
-  expect([...results]).toEqual(["counted", "untold"]);
+  expect([...results]).toEqual(["counted", "untracked"]);
 });
