@@ -1,4 +1,4 @@
-// Connections of client addresses are counted exactly, whoever comes and goes, and whichever worker dies.
+// Connections per client address are counted exactly, also when a worker dies.
 import { expect, test } from "bun:test";
 import { AddressCounts } from "../../../src/shared-memory/address-counts.ts";
 
