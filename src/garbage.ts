@@ -1,22 +1,22 @@
-// Collects the garbage of its own thread once enough of it has piled up; knows nothing of what it was made for.
+// Triggers full garbage collections of its thread when the heap has grown; knows nothing of its contents.
 import { fullGC, heapSize } from "bun:jsc";
 
-const LOOK_MS = 1000;
-/** So much more than was left by the last collection is worth another one: the larger of the two. Buffers make it no longer. */
-const LEAST_GROWTH_BYTES = 8_388_608;
-const LEAST_GROWTH = 0.25;
-/** A collection stops the thread: it may cost a thousandth of the time, but where memory grows there is one in a minute. */
-const SHARE_OF_TIME = 0.001;
-const SHORTEST_PAUSE_MS = 10_000;
-const LONGEST_PAUSE_MS = 60_000;
+const CHECK_MS = 1000;
+/** Growth since the last collection that triggers another one: the larger of the two, in bytes and as a share without buffers. */
+const MIN_GROWTH_BYTES = 8_388_608;
+const MIN_GROWTH = 0.25;
+/** A collection stops the thread: at most this share of the time, but at least once in MAX_PAUSE_MS while memory grows. */
+const MAX_TIME_SHARE = 0.001;
+const MIN_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** The heap of a thread. */
 export interface Heap {
-  /** Bytes that were found in use by collections, and memory outside of the heap that objects in it hold. */
+  /** Bytes in use after the last collection, with external memory of objects. */
   readonly size: () => number;
-  /** The part of it that is buffers, those that threads share among them. */
+  /** The part in ArrayBuffers, shared ones included. */
   readonly buffers: () => number;
-  /** Frees all that nobody holds, and returns when that is done. */
+  /** A synchronous full collection. */
   readonly collect: () => void;
 }
 
@@ -27,46 +27,46 @@ const ownHeap: Heap = {
 };
 
 /**
- * The engine looks at what has been there for a while only when the heap has become two to three times as large, and it
- * counts memory that threads share as a part of each heap. So a gateway that is configured all day would hold hundreds of
- * megabytes that nobody needs. `Bun.gc(false)` only looks at what is new.
+ * The engine runs a full collection only when the heap has become two to three times as large, and it
+ * counts shared memory in each heap. So a gateway with many configuration changes would hold hundreds of
+ * megabytes of garbage. `Bun.gc(false)` collects only new objects.
  */
 export class GarbageWatch {
   readonly #heap: Heap;
   readonly #now: () => number;
-  /** What the last collection left. */
-  #left: number;
-  #leastGrowth = LEAST_GROWTH_BYTES;
+  /** Size after the last collection. */
+  #baseline: number;
+  #minGrowth = MIN_GROWTH_BYTES;
   #collectedAt: number;
-  #pauseMs = SHORTEST_PAUSE_MS;
+  #pauseMs = MIN_PAUSE_MS;
 
   constructor(heap: Heap = ownHeap, now: () => number = () => performance.now()) {
     this.#heap = heap;
     this.#now = now;
-    this.#left = heap.size();
+    this.#baseline = heap.size();
     this.#collectedAt = now();
   }
 
-  /** Collects when it is worth it. */
-  look(): void {
+  /** Collects if the heap has grown enough. */
+  check(): void {
     const size = this.#heap.size();
-    // The engine has collected on its own.
-    this.#left = Math.min(this.#left, size);
-    if (size - this.#left < this.#leastGrowth) return;
+    // The engine may have collected on its own.
+    this.#baseline = Math.min(this.#baseline, size);
+    if (size - this.#baseline < this.#minGrowth) return;
     const began = this.#now();
     if (began - this.#collectedAt < this.#pauseMs) return;
     this.#heap.collect();
     this.#collectedAt = this.#now();
-    const pauseMs = (this.#collectedAt - began) / SHARE_OF_TIME;
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, pauseMs));
-    this.#left = this.#heap.size();
-    const objects = this.#left - this.#heap.buffers();
-    this.#leastGrowth = Math.max(LEAST_GROWTH_BYTES, objects * LEAST_GROWTH);
+    const pauseMs = (this.#collectedAt - began) / MAX_TIME_SHARE;
+    this.#pauseMs = Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, pauseMs));
+    this.#baseline = this.#heap.size();
+    const objects = this.#baseline - this.#heap.buffers();
+    this.#minGrowth = Math.max(MIN_GROWTH_BYTES, objects * MIN_GROWTH);
   }
 }
 
-/** Watches the heap of this thread for as long as it lives. */
+/** Checks the heap of this thread periodically. */
 export function watchGarbage(): void {
   const watch = new GarbageWatch();
-  setInterval(() => watch.look(), LOOK_MS).unref();
+  setInterval(() => watch.check(), CHECK_MS).unref();
 }

@@ -1,4 +1,4 @@
-// The gateway's log: one line for each event, JSON or for people; knows nothing of what is logged, only which keys are secret.
+// The gateway's log: one line per event, as JSON or text; knows nothing of the events, only which keys are secret.
 
 const levels = { debug: 10, info: 20, warn: 30, error: 40 } as const;
 export type LogLevel = keyof typeof levels;
@@ -6,7 +6,7 @@ export const logLevels = Object.keys(levels) as LogLevel[];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes events. A key that names a secret is written as `[redacted]`, at any depth. */
+/** Writes events. Redacts the values of secret keys at any depth. */
 export interface Log {
   write(level: LogLevel, message: string, fields?: LogFields): void;
   debug(message: string, fields?: LogFields): void;
@@ -16,12 +16,12 @@ export interface Log {
 }
 
 export interface LogOptions {
-  /** Events below it are dropped. */
+  /** Drops events below it. */
   readonly level: LogLevel;
   /** `text` is for a terminal, `json` for programs. */
   readonly format: "text" | "json";
-  readonly colour?: boolean;
-  /** Takes one line with its line feed. */
+  readonly color?: boolean;
+  /** Receives a line with its line feed. */
   readonly sink: (line: string) => void;
   readonly now?: () => number;
 }
@@ -37,8 +37,8 @@ export function createLog(options: LogOptions): Log {
     const line =
       options.format === "json"
         ? JSON.stringify({ time: at, level, message: text, ...clean })
-        : toText({ at, level, message: text, fields: clean }, options.colour ?? false);
-    options.sink(`${escapeControls(line, options.colour ?? false)}\n`);
+        : toText({ at, level, message: text, fields: clean }, options.color ?? false);
+    options.sink(`${escapeControls(line, options.color ?? false)}\n`);
   };
   return {
     write,
@@ -56,7 +56,7 @@ const SECRET_PARAMETER =
   /([?&;](?:access_token|token|api_?key|password|secret|client_secret|code|signature)=)[^&;#\s"']*/gi;
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^/\s:@]*:)[^/\s@]+@/gi;
 
-/** Secrets travel in query strings and in the user part of URLs as well. */
+/** Secrets also occur in query strings and in the userinfo of URLs. */
 function redactUrl(text: string): string {
   if (!text.includes("=") && !text.includes("@")) return text;
   return text.replace(SECRET_PARAMETER, `$1${REDACTED}`).replace(URL_PASSWORD, `$1${REDACTED}@`);
@@ -88,7 +88,7 @@ function fromError(error: Error, depth: number): unknown {
   };
 }
 
-const colours: Record<LogLevel, string> = {
+const colors: Record<LogLevel, string> = {
   debug: "\x1b[2m",
   info: "\x1b[36m",
   warn: "\x1b[33m",
@@ -102,8 +102,8 @@ interface TextLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-function toText({ at, level, message, fields }: TextLine, colour: boolean): string {
-  // What came from outside is escaped here, so that the only escape sequences in the line are our own colours.
+function toText({ at, level, message, fields }: TextLine, color: boolean): string {
+  // Escapes values here, so that the line's only escape sequences are our own colors.
   let tail = "";
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined) continue;
@@ -113,14 +113,14 @@ function toText({ at, level, message, fields }: TextLine, colour: boolean): stri
   const body = escapeControls(`${message}${tail}`, false);
   const word = level.toUpperCase().padEnd(5);
   const time = at.slice(11, 23);
-  if (!colour) return `${time} ${word} ${body}`;
-  return `\x1b[2m${time}\x1b[0m ${colours[level]}${word}\x1b[0m ${body}`;
+  if (!color) return `${time} ${word} ${body}`;
+  return `\x1b[2m${time}\x1b[0m ${colors[level]}${word}\x1b[0m ${body}`;
 }
 
 /** A line feed or an escape sequence in a value must not forge a second line or drive a terminal. */
-function escapeControls(line: string, keepColour: boolean): string {
+function escapeControls(line: string, keepColor: boolean): string {
   return line.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
-    if (keepColour && character === "\x1b") return character;
+    if (keepColor && character === "\x1b") return character;
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   });
 }

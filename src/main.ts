@@ -55,7 +55,7 @@ async function serve(options: ServeOptions): Promise<number> {
   const log = createLog({
     level: options.logLevel,
     format: terminal ? "text" : "json",
-    colour: terminal && !process.env["NO_COLOR"],
+    color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));

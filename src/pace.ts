@@ -1,18 +1,18 @@
-// Cuts long work into slices, so that the rest of the thread gets its turn between them; knows nothing of the work.
+// Cuts long work into slices, so that the event loop runs between them; knows nothing of the work.
 
 export interface PaceOptions {
   /** Objects in one slice, at most; default 100. */
   readonly objects?: number;
-  /** Milliseconds after which a slice ends with the object that is under way; default 5. */
+  /** Milliseconds after which a slice ends with the current object; default 5. */
   readonly ms?: number;
   /** Called after each rest with the number of objects in the slice before it. */
   readonly rested?: (objects: number) => void;
 }
 
-/** Work that stops after each object, so that its caller may rest: `Pace.run` in slices, `finish` all at once. */
+/** Work that yields after each object: `Pace.run` runs it in slices, `finish` at once. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Does the work without a rest. */
+/** Runs the work without a rest. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
@@ -20,7 +20,7 @@ export function finish<T>(steps: Steps<T>): T {
   }
 }
 
-/** A turn of the event loop in which sockets and timers are served; a resolved promise gives them none. */
+/** One turn of the event loop for sockets and timers; a resolved promise would not yield to them. */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** `for (...) { ...; if (pace.isDue()) await pace.rest(); }`: work that fits into one slice never waits. */
@@ -37,18 +37,18 @@ export class Pace {
     this.#rested = rested;
   }
 
-  /** Something new begins: what was done before it, and the time since, do not count. */
+  /** Starts a new slice. */
   begin(): void {
     this.#done = 0;
     this.#began = performance.now();
   }
 
-  /** Counts one object as done; whether it was the last one of its slice. */
+  /** Counts one object; true at the end of the slice. */
   isDue(): boolean {
     return ++this.#done >= this.#objects || performance.now() - this.#began >= this.#ms;
   }
 
-  /** Does the work in slices. */
+  /** Runs the work in slices. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       const { done, value } = steps.next();
@@ -57,7 +57,7 @@ export class Pace {
     }
   }
 
-  /** Ends the slice. */
+  /** Ends the slice and yields to the event loop. */
   async rest(): Promise<void> {
     const done = this.#done;
     await nextTurn();

@@ -1,4 +1,4 @@
-// Entry of one data-plane worker: joins the data plane to the thread it runs in; knows nothing else.
+// Entry point of a data-plane worker thread; knows nothing else.
 import { createDataPlane } from "./dataplane/runtime.ts";
 import { runWorkerLoop } from "./dataplane/worker-loop.ts";
 import { lazyPlugins } from "./pdk/catalogue.ts";

@@ -14,7 +14,7 @@ import {
   streamSeriesKey,
   targetSeriesKey,
 } from "../shared-memory/series-key.ts";
-import { noFacts, RequestBatch } from "../shared-memory/request-batch.ts";
+import { emptyRecord, RequestBatch } from "../shared-memory/request-batch.ts";
 import { httpVersionOf, tlsVersionOf, type VersionedRequest } from "./protocol-version.ts";
 import { timeOfDay } from "./time-of-day.ts";
 
@@ -184,33 +184,33 @@ export class TrafficRecorder {
 
   #list(request: RecordedRequest, now: number): void {
     const { connectedAt, headAt, startedAt, route, plugins } = request;
-    const facts = this.#batch.next();
-    facts.kind = "http";
-    facts.status = this.#counted.status;
-    facts.attempts = request.attempts;
-    facts.started_at = timeOfDay(startedAt, now);
-    facts.queue = request.queueMs;
-    facts.plugins = request.pluginsMs;
-    facts.connect = connectedAt === 0 ? -1 : connectedAt - request.attemptAt;
-    facts.first_byte = headAt === 0 ? -1 : headAt - startedAt;
-    facts.total = now - startedAt;
-    facts.bytes_in = request.bytesIn;
-    facts.bytes_out = request.bytesOut;
-    facts.id = request.knownId;
-    facts.method = request.method;
-    facts.scheme = request.listener.protocol;
-    facts.host = request.host;
-    facts.target = request.target;
-    facts.user_agent = request.userAgent ?? "";
-    facts.client = request.clientAddress();
-    facts.consumer = plugins?.consumer?.username ?? "";
-    facts.reasons =
+    const record = this.#batch.next();
+    record.kind = "http";
+    record.status = this.#counted.status;
+    record.attempts = request.attempts;
+    record.started_at = timeOfDay(startedAt, now);
+    record.queue = request.queueMs;
+    record.plugins = request.pluginsMs;
+    record.connect = connectedAt === 0 ? -1 : connectedAt - request.attemptAt;
+    record.first_byte = headAt === 0 ? -1 : headAt - startedAt;
+    record.total = now - startedAt;
+    record.bytes_in = request.bytesIn;
+    record.bytes_out = request.bytesOut;
+    record.id = request.knownId;
+    record.method = request.method;
+    record.scheme = request.listener.protocol;
+    record.host = request.host;
+    record.target = request.target;
+    record.user_agent = request.userAgent ?? "";
+    record.client = request.clientAddress();
+    record.consumer = plugins?.consumer?.username ?? "";
+    record.reasons =
       plugins === null ? request.reasons : reasonsOf(request.reasons, plugins.reasons);
-    facts.route = route === null ? "" : route.id;
-    facts.service = request.otherServiceId ?? route?.route.service_id ?? "";
-    facts.target_id = request.targetId;
-    facts.tls_version = tlsVersionOf(request);
-    facts.http_version = httpVersionOf(request);
+    record.route = route === null ? "" : route.id;
+    record.service = request.otherServiceId ?? route?.route.service_id ?? "";
+    record.target_id = request.targetId;
+    record.tls_version = tlsVersionOf(request);
+    record.http_version = httpVersionOf(request);
   }
 
   /** Writes the batch, so that readers see every ended request. */
@@ -243,7 +243,7 @@ export class TrafficRecorder {
     this.#writer.record(stream.series, "total", totalMs * 1000);
     if (!this.#batch.isOn) return;
     Object.assign(this.#batch.next(), {
-      ...noFacts(),
+      ...emptyRecord(),
       kind: "stream",
       started_at: stream.startedAt,
       total: totalMs,

@@ -1,20 +1,20 @@
-// How many connections each client address has at each listener, exact over all workers; knows no socket.
+// Connections per client address and listener, exact over all workers; knows no socket.
 
-/** Addresses at once; a power of two. */
+/** A power of two. */
 const SLOTS = 65_536;
-/** Slots that may be in use: with more, finding one that is free takes too long. */
-const MOST_FILLED = SLOTS * 0.8;
-/** 32-bit integers: the lock, the slots in use. */
+/** Slots in use at most: beyond it probing becomes slow. */
+const MAX_FILLED = SLOTS * 0.8;
+/** 32-bit integers: the lock, the number of slots in use. */
 const HEADER_BYTES = 16;
 const [LOCK, IN_USE] = [0, 1] as const;
-/** Nobody needs it for longer: who does has died while holding it. */
+/** Age of a lock whose holder must have died. */
 const LOCK_STALE_MS = 1000;
 const LOCK_TIME_MASK = 0x3fff_ffff;
 
-/** `untold`: there are more addresses than can be told apart, so this one was not counted. */
-export type Entrance = "counted" | "refused" | "untold";
+/** `untracked`: the table is full, so the connection was not counted. */
+export type AddressAdmission = "counted" | "refused" | "untracked";
 
-/** A table of 64-bit keys with one count for each worker, searched from the key's own place on. */
+/** A hash table with linear probing: 64-bit keys, one count for each worker. */
 export class AddressCounts {
   readonly #header: Int32Array;
   readonly #keys: BigUint64Array;
@@ -33,17 +33,17 @@ export class AddressCounts {
     return HEADER_BYTES + SLOTS * (8 + workers * 4);
   }
 
-  /** One more connection, unless there are `most` already. */
+  /** Counts a connection unless there are `most` already. */
   enter(
     listenerId: string,
     address: string,
     { worker, most }: { readonly worker: number; readonly most: number },
-  ): Entrance {
+  ): AddressAdmission {
     const key = keyOf(listenerId, address);
     return this.#locked(() => {
       let slot = this.#find(key);
       if (slot === null) {
-        if (Atomics.load(this.#header, IN_USE) >= MOST_FILLED) return "untold";
+        if (Atomics.load(this.#header, IN_USE) >= MAX_FILLED) return "untracked";
         slot = this.#claim(key);
       } else if (this.#total(slot) >= most) return "refused";
       this.#counts[slot * this.#workers + worker] = this.#count(slot, worker) + 1;
@@ -62,13 +62,13 @@ export class AddressCounts {
     });
   }
 
-  /** Takes off what a worker that ended had. */
+  /** Subtracts the counts of a worker that has ended. */
   forgetWorker(worker: number): void {
     this.#locked(() => {
-      // At most starts of a worker. Writing zeros would take memory for the whole table.
+      // The usual case; writing zeros would make the kernel allocate the whole table.
       if (Atomics.load(this.#header, IN_USE) === 0) return;
       for (let slot = 0; slot < SLOTS; slot++) this.#counts[slot * this.#workers + worker] = 0;
-      // A removal may move a later one to this place.
+      // A removal may move a later key into this slot.
       for (let slot = 0; slot < SLOTS; slot++)
         while (this.#keys[slot] !== 0n && this.#total(slot) === 0) this.#remove(slot);
     });
@@ -85,7 +85,7 @@ export class AddressCounts {
   }
 
   #find(key: bigint): number | null {
-    for (let slot = homeOf(key); ; slot = (slot + 1) % SLOTS) {
+    for (let slot = firstSlotOf(key); ; slot = (slot + 1) % SLOTS) {
       const found = this.#keys[slot];
       if (found === key) return slot;
       if (found === 0n) return null;
@@ -93,21 +93,21 @@ export class AddressCounts {
   }
 
   #claim(key: bigint): number {
-    let slot = homeOf(key);
+    let slot = firstSlotOf(key);
     while (this.#keys[slot] !== 0n) slot = (slot + 1) % SLOTS;
-    // Counted first: a worker that ends in between must not leave a key in a table that says it is empty.
+    // Counted first: a worker that ends in between must not leave a key in a table that counts as empty.
     Atomics.add(this.#header, IN_USE, 1);
     this.#keys[slot] = key;
     return slot;
   }
 
-  /** What follows without a gap moves up, as far as its own place allows: a search must never meet a gap before its end. */
+  /** Moves following keys up into the gap, as far as their first slot allows: a search must never meet a gap before its end. */
   #remove(slot: number): void {
     let gap = slot;
     for (let next = (gap + 1) % SLOTS; ; next = (next + 1) % SLOTS) {
       const key = this.#keys[next] ?? 0n;
       if (key === 0n) break;
-      const mayMove = distance(homeOf(key), next) >= distance(gap, next);
+      const mayMove = distance(firstSlotOf(key), next) >= distance(gap, next);
       if (!mayMove) continue;
       this.#keys[gap] = key;
       this.#counts.copyWithin(
@@ -144,9 +144,9 @@ export class AddressCounts {
 
 const distance = (from: number, to: number) => (to - from + SLOTS) % SLOTS;
 
-const homeOf = (key: bigint) => Number(key % BigInt(SLOTS));
+const firstSlotOf = (key: bigint) => Number(key % BigInt(SLOTS));
 
-/** Never 0, which means that a slot is free. */
+/** Never 0, which marks a free slot. */
 function keyOf(listenerId: string, address: string): bigint {
   const key = BigInt.asUintN(64, BigInt(Bun.hash(`${listenerId} ${address}`)));
   return key === 0n ? 1n : key;

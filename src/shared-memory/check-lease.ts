@@ -1,9 +1,9 @@
-// Who of all workers makes the active checks: a lease in shared memory that must be renewed; knows no check.
+// The lease for active health checks: held by one worker, renewed in shared memory; knows no check.
 
-/** A holder that was silent for so long has lost the lease. */
-const SILENT_MS = 3000;
+/** A lease expires this long after its last renewal. */
+const LEASE_MS = 3000;
 
-/** The lease as one 64-bit number: 0 nobody, else the time of the last renewal in milliseconds and the worker's number from 1. */
+/** The lease as one 64-bit number: 0: free, else the time of the last renewal in milliseconds and the worker's number from 1. */
 const WORKER_BITS = 16n;
 const WORKER_MASK = (1n << WORKER_BITS) - 1n;
 
@@ -11,53 +11,52 @@ const leaseOf = (worker: number, now: number) =>
   (BigInt(Math.floor(now)) << WORKER_BITS) | BigInt(worker + 1);
 const holderOf = (lease: bigint) => Number(lease & WORKER_MASK) - 1;
 
-/** Where the lease lies: the board of targets. */
-interface LeaseHolder {
+/** The memory of the lease: TargetBoard. */
+interface LeaseMemory {
   readonly lease: BigUint64Array;
 }
 
-/** One worker's view of it. All times are milliseconds since the Unix epoch. */
+/** One worker's view of the lease. Times are milliseconds since the Unix epoch. */
 export class CheckLease {
   readonly #cell: BigUint64Array;
   readonly #worker: number;
 
-  constructor(board: LeaseHolder, worker: number) {
+  constructor(board: LeaseMemory, worker: number) {
     this.#cell = board.lease;
     this.#worker = worker;
   }
 
-  /** Takes the lease or renews it; false: another worker has it. Call it several times within three seconds. */
+  /** Acquires or renews the lease; false: another worker has it. Call it several times within LEASE_MS. */
   hold(now: number): boolean {
     const lease = Atomics.load(this.#cell, 0);
-    const isOpen = lease === 0n || holderOf(lease) === this.#worker || isSilent(lease, now);
-    if (!isOpen) return false;
+    const isFree = lease === 0n || holderOf(lease) === this.#worker || hasExpired(lease, now);
+    if (!isFree) return false;
     return Atomics.compareExchange(this.#cell, 0, lease, leaseOf(this.#worker, now)) === lease;
   }
 
-  /** Whether this worker has it and may act on it: one that was held up for too long may not. */
+  /** Whether this worker has the lease and it has not expired. */
   isHeld(now: number): boolean {
     const lease = Atomics.load(this.#cell, 0);
-    return holderOf(lease) === this.#worker && !isSilent(lease, now);
+    return holderOf(lease) === this.#worker && !hasExpired(lease, now);
   }
 
-  /** Gives it up at once. */
   release(): void {
     releaseLease(this.#cell, this.#worker);
   }
 }
 
-/** Gives the lease up in the name of a worker that may have ended. */
+/** Releases the lease of a worker, which may have ended. */
 export function releaseLease(cell: BigUint64Array, worker: number): void {
   const lease = Atomics.load(cell, 0);
   if (holderOf(lease) === worker) Atomics.compareExchange(cell, 0, lease, 0n);
 }
 
-/** Who has the lease; null: nobody. */
-export function checkingWorker(board: LeaseHolder): number | null {
+/** The worker with the lease; null: none. */
+export function checkingWorker(board: LeaseMemory): number | null {
   const lease = Atomics.load(board.lease, 0);
   return lease === 0n ? null : holderOf(lease);
 }
 
-/** A clock that was set back must not make a lease last for ever. */
-const isSilent = (lease: bigint, now: number) =>
-  Math.abs(now - Number(lease >> WORKER_BITS)) > SILENT_MS;
+/** `abs`: a clock that was set back must not extend a lease. */
+const hasExpired = (lease: bigint, now: number) =>
+  Math.abs(now - Number(lease >> WORKER_BITS)) > LEASE_MS;

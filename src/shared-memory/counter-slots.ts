@@ -1,45 +1,45 @@
-// The memory of a counter table: slots found by a 64-bit key, a lock for each group of them; knows not what they count.
+// The memory of a counter table: slots by 64-bit key, one lock per group of slots; knows not what they count.
 
-/** Slots of one lock; a key is looked for in all of them. A power of two. */
+/** Slots per lock; a key may be in any of them. A power of two. */
 const GROUP = 64;
-/** Slots for each key that there is to be room for: with fewer, some groups are full long before the table is. */
+/** Slots per expected key: with fewer, some groups are full long before the table is. */
 const SLOTS_PER_KEY = 1.5;
-/** As 64-bit floats when the table was made, the number of workers and of groups; then 8 bytes of salt, then `MARKS` words. */
+/** As 64-bit floats: creation time, number of workers, number of groups; then 8 bytes of salt, then the `marks`. */
 const HEADER_BYTES = 64;
 const SALT_BYTE = 24;
 const MARKS_BYTE = 32;
-/** Nobody needs it for longer: who does has died while holding it. */
+/** Age of a lock whose holder must have died. */
 const LOCK_STALE_MS = 1000;
 const LOCK_TIME_MASK = 0x3fff_ffff;
-/** Looks at a lock before a thread sleeps; each takes some tens of nanoseconds, and so does what a lock is held for. */
-const LOOKS = 200;
-/** First halves of keys that mean something: a slot never used, and one that is being given another key. */
+/** Spins before a thread sleeps; one takes tens of nanoseconds, as does work under the lock. */
+const MAX_SPINS = 200;
+/** Reserved first halves of keys: an unused slot, and one whose key is being replaced. */
 const [UNUSED, CHANGING] = [0, 1];
-/** As the tick at which a slot expires: nobody else may have it. */
+/** As the expiry tick: the slot must not be reused. */
 export const NEVER = 0x7fff_ffff;
 
 /** What a slot holds. */
 export const kinds = { value: 0, window: 1, bucket: 2, inside: 3 } as const;
 export const KIND_MASK = 3;
-/** In the flags beside the kind: survives the end of the gateway. */
+/** Flag beside the kind: part of the snapshot that outlives the gateway. */
 export const PERSISTED = 4;
 
-/** What of an entry lies together, so that it comes from memory with one or two reads: 24 bytes, and a key of 8. */
+/** Layout of an entry: contiguous, for few cache lines; 24 bytes, and a key of 8. */
 const RECORD = { floats: 3, words: 6, expires: 4, use: 5 } as const;
 const SLOT_BYTES = 32;
-/** The word `use`, from its end: 3 bits of flags, 11 of a window's number and 18 of a tick. */
+/** The word `use`, from the lowest bit: 3 bits of flags, 11 of the window number, 18 of the tick. */
 const FLAGS_MASK = 7;
 const WINDOW_SHIFT = 3;
 const WINDOW_MASK = 0x7ff;
 const TOUCHED_SHIFT = 14;
 const TOUCHED_MASK = 0x3ffff;
-/** What is left of the word when the tick is taken out. */
+/** Masks the tick out. */
 const BELOW_TOUCHED = (1 << TOUCHED_SHIFT) - 1;
 
-/** What the share of a worker in one key can say; those beyond it come in and are not counted. */
-export const MOST_INSIDE = 0xffff;
+/** Most that a worker's share of one key can count; further entries are admitted uncounted. */
+export const MAX_INSIDE = 0xffff;
 
-/** Places in `CounterSlots.marks`. */
+/** Indexes of `CounterSlots.marks`. */
 export const marks = { inside: 0, persisted: 1 } as const;
 
 /** A key, split so that no bigint is needed to compare it. */
@@ -48,20 +48,20 @@ export interface SlotKey {
   readonly high: number;
 }
 
-/** Memory of a table, and the time by which it lives. */
+/** The memory and the clock of a table. */
 export class CounterSlots {
   readonly buffer: SharedArrayBuffer;
   readonly count: number;
   readonly workers: number;
   readonly salt: BigUint64Array;
-  /** Words that are 1 once there may be such entries, so that nobody looks for them in vain; see `marks`. */
+  /** 1 once such entries may exist, which saves searches for them; see `marks`. */
   readonly marks: Int32Array;
-  /** Of each worker in turn, for each slot what it has entered; see `MOST_INSIDE`. */
+  /** For each worker, its share of each slot; see `MAX_INSIDE`. */
   readonly shares: Uint16Array;
   readonly now: () => number;
-  /** Of each slot the two halves of its key. */
+  /** The two halves of each slot's key. */
   readonly #keys: Int32Array;
-  /** Records, once as 64-bit numbers and once as words. */
+  /** Records, as 64-bit floats and as words. */
   readonly #floats: Float64Array;
   readonly #words: Int32Array;
   readonly #locks: Int32Array;
@@ -109,12 +109,12 @@ export class CounterSlots {
     return Math.min(NEVER - 1, Math.max(-NEVER, Math.ceil((time - this.#madeAt) / 100))) | 0;
   }
 
-  /** And back. */
+  /** The inverse of `tick`. */
   time(tick: number): number {
     return this.#madeAt + tick * 100;
   }
 
-  /** Whether a key was written to its end. */
+  /** Whether the key was written completely. */
   isWhole(slot: number): boolean {
     const low = this.low(slot);
     return low !== CHANGING && low !== UNUSED;
@@ -128,7 +128,7 @@ export class CounterSlots {
     return this.#keys[slot * 2 + 1] ?? 0;
   }
 
-  /** Two numbers of 64 bits, for whatever the entry is. */
+  /** Two 64-bit floats, whose meaning depends on the kind. */
   first(slot: number): number {
     return this.#floats[slot * RECORD.floats] ?? 0;
   }
@@ -145,7 +145,7 @@ export class CounterSlots {
     this.#floats[slot * RECORD.floats + 1] = value;
   }
 
-  /** Tick from which on the entry says the same as none. */
+  /** Tick from which on the entry equals none. */
   expires(slot: number): number {
     return this.#words[slot * RECORD.words + RECORD.expires] ?? 0;
   }
@@ -159,12 +159,12 @@ export class CounterSlots {
     return this.#use(slot) & FLAGS_MASK;
   }
 
-  /** The end of the number of the window that the first value is of. */
+  /** The low bits of the window number of the first value. */
   windowOf(slot: number): number {
     return (this.#use(slot) >> WINDOW_SHIFT) & WINDOW_MASK;
   }
 
-  /** How many windows later this one is. More than a thousand in either direction are not told apart, and have expired. */
+  /** Windows since the stored one; wraps beyond a thousand in either direction, when the entry has expired. */
   windowsSince(slot: number, window: number): number {
     return ((window - this.windowOf(slot)) << 21) >> 21;
   }
@@ -187,12 +187,12 @@ export class CounterSlots {
     this.#words[slot * RECORD.words + RECORD.use] = use;
   }
 
-  /** Ticks since the last use; after seven hours it begins anew. */
+  /** Ticks since the last use; wraps after seven hours. */
   #idle(slot: number, tick: number): number {
     return (tick - (this.#use(slot) >> TOUCHED_SHIFT)) & TOUCHED_MASK;
   }
 
-  /** The group that a key belongs to. */
+  /** The group of a key. */
   groupOf(high: number): number {
     return Math.floor(((high >>> 0) / 0x1_0000_0000) * this.#groups);
   }
@@ -202,8 +202,8 @@ export class CounterSlots {
   }
 
   /**
-   * Takes the lock of a group; what it returns must be given to `unlock`. A thread that ended while it held one keeps the
-   * others waiting for a second, not for ever.
+   * Locks a group; returns the token for `unlock`. A thread that died with the lock delays the
+   * others by LOCK_STALE_MS.
    */
   lock(group: number, now: number): number {
     const token = (now & LOCK_TIME_MASK) | 1;
@@ -217,18 +217,18 @@ export class CounterSlots {
 
   #waitForLock(group: number): number {
     const locks = this.#locks;
-    for (let look = 0; ; look++) {
+    for (let spin = 0; ; spin++) {
       const token = (this.now() & LOCK_TIME_MASK) | 1;
       const held = Atomics.load(locks, group);
-      // Also when it was locked after the time was read.
+      // Also covers a lock taken after the time was read.
       const isFresh = ((token - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
       const isTaken = held !== 0 && isFresh;
       if (!isTaken && Atomics.compareExchange(locks, group, held, token) === held) return token;
-      if (isTaken && look > LOOKS) Atomics.wait(locks, group, held, 1);
+      if (isTaken && spin > MAX_SPINS) Atomics.wait(locks, group, held, 1);
     }
   }
 
-  /** The slot of a key, -1 when there is none. Only with the lock of its group. */
+  /** The slot of a key; -1: none. Requires the group's lock. */
   find(low: number, high: number): number {
     const keys = this.#keys;
     const first = this.groupOf(high) * GROUP;
@@ -242,14 +242,14 @@ export class CounterSlots {
   }
 
   /**
-   * A slot for a key that has none: one never used, one that has expired, or the one that was idle longest; its values are 0.
-   * -1 when somebody is inside in all of them. Only with the lock of its group.
+   * Assigns a slot to a key without one: an unused, expired or least recently used slot; its values are 0.
+   * -1 when all slots of the group are in use by `enter`. Requires the group's lock.
    */
   claim({ low, high }: SlotKey, flags: number, tick: number): number {
     const slot = this.#victim(this.groupOf(high) * GROUP, low, tick);
     if (slot === -1) return -1;
     const keys = this.#keys;
-    // Not found under either key until all is written: its writer may die in between.
+    // Not found under either key until everything is written: the writer may die in between.
     keys[slot * 2] = CHANGING;
     this.setFirst(slot, 0);
     this.setSecond(slot, 0);
@@ -276,5 +276,5 @@ export class CounterSlots {
   }
 }
 
-/** Halves of a 64-bit hash that mean nothing else. */
+/** Avoids the reserved first halves of keys. */
 export const usableLow = (low: number) => (low === UNUSED || low === CHANGING ? low + 2 : low);

@@ -1,4 +1,4 @@
-// The counts that outlive the gateway, as bytes to keep elsewhere; knows no file and no database.
+// The counters that outlive the gateway, as bytes; knows no file and no database.
 import {
   type CounterSlots,
   KIND_MASK,
@@ -8,32 +8,32 @@ import {
   usableLow,
 } from "./counter-slots.ts";
 
-/** Changes when the bytes mean something else. */
+/** Version of the format. */
 const FORMAT = 1;
-/** As 64-bit numbers: the format, the salt, how many rows. */
+/** As 64-bit numbers: the format, the salt, the number of rows. */
 const HEADER_BYTES = 24;
-/** Both values, the time of expiry; as 32-bit integers the key's halves, the flags and the window. */
+/** Both values and the expiry; as 32-bit integers the key's halves, the flags and the window. */
 const ROW_BYTES = 40;
 
-/** The entries that were to be kept and have not expired; null when no instance has asked for it. */
+/** The persisted entries that have not expired; null when no instance persists counters. */
 export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
   if (Atomics.load(slots.marks, marks.persisted) === 0) return null;
   const tick = slots.tick(slots.now());
-  const isKept = (slot: number) =>
+  const isPersisted = (slot: number) =>
     (slots.flags(slot) & PERSISTED) !== 0 && slots.expires(slot) > tick;
-  const kept: number[] = [];
-  for (let slot = 0; slot < slots.count; slot++) if (isKept(slot)) kept.push(slot);
-  const buffer = new ArrayBuffer(HEADER_BYTES + kept.length * ROW_BYTES);
+  const persisted: number[] = [];
+  for (let slot = 0; slot < slots.count; slot++) if (isPersisted(slot)) persisted.push(slot);
+  const buffer = new ArrayBuffer(HEADER_BYTES + persisted.length * ROW_BYTES);
   let rows = 0;
-  for (const slot of kept) {
+  for (const slot of persisted) {
     const at = HEADER_BYTES + rows * ROW_BYTES;
     const numbers = new Float64Array(buffer, at, 3);
     const integers = new Int32Array(buffer, at + 24, 4);
     const group = slots.groupOfSlot(slot);
     const token = slots.lock(group, slots.now());
-    // Somebody else's by now, perhaps.
-    const isStillKept = isKept(slot) && slots.isWhole(slot);
-    if (isStillKept) {
+    // Checked again under the lock: the slot may have another key now.
+    const isStillPersisted = isPersisted(slot) && slots.isWhole(slot);
+    if (isStillPersisted) {
       numbers[0] = slots.first(slot);
       numbers[1] = slots.second(slot);
       numbers[2] = slots.time(slots.expires(slot));
@@ -43,7 +43,7 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
       integers[3] = slots.windowOf(slot);
     }
     slots.unlock(group, token);
-    if (isStillKept) rows++;
+    if (isStillPersisted) rows++;
   }
   new Float64Array(buffer, 0, 1)[0] = FORMAT;
   new BigUint64Array(buffer, 8, 1)[0] = slots.salt[0] ?? 0n;
@@ -51,13 +51,13 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
   return new Uint8Array(buffer, 0, HEADER_BYTES + rows * ROW_BYTES);
 }
 
-/** Puts entries into a table that nobody uses yet; returns how many. Bytes of another format are left out. */
+/** Adds entries to a table that is not in use yet; returns their number. Ignores bytes of another format. */
 export function restoreSnapshot(slots: CounterSlots, bytes: Uint8Array): number {
   if (bytes.length < HEADER_BYTES) return 0;
   const { buffer } = bytes.slice();
   const [format = 0, , rows = 0] = new Float64Array(buffer, 0, 3);
   if (format !== FORMAT || bytes.length !== HEADER_BYTES + rows * ROW_BYTES) return 0;
-  // The keys are hashes that were made with it.
+  // The keys are hashes with this salt.
   slots.salt.set(new BigUint64Array(buffer, 8, 1));
   const tick = slots.tick(slots.now());
   let restored = 0;

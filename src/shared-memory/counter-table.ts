@@ -1,10 +1,10 @@
-// Numbers by key for the instances of plugins, exact over all workers; knows no plugin and no HTTP.
+// Counters by key for plugin instances, exact over all workers; knows no plugin and no HTTP.
 import type { Counters } from "../pdk/kit.ts";
 import { CounterSlots, KIND_MASK, kinds, marks } from "./counter-slots.ts";
 import { restoreSnapshot, takeSnapshot } from "./counter-snapshot.ts";
 import { InstanceCounters } from "./instance-counters.ts";
 
-/** Keys that there is room for unless somebody says otherwise. */
+/** Default capacity. */
 const DEFAULT_KEYS = 131_072;
 
 export interface CounterTableOptions {
@@ -13,9 +13,9 @@ export interface CounterTableOptions {
 }
 
 /**
- * A hash table in memory that all threads share: 48 bytes for each key it has room for, and 3 for each worker, which take up
- * memory only once they were used. When a part of it is full, a new key takes the place of one that expired or was idle
- * longest; keys that somebody has entered stay.
+ * A hash table in shared memory: 48 bytes for each key of its capacity, and 3 for each worker, which take up
+ * memory only after use. When a group is full, a new key replaces one that expired or was idle
+ * longest, except keys in use by `enter`.
  */
 export class CounterTable {
   readonly buffer: SharedArrayBuffer;
@@ -35,17 +35,17 @@ export class CounterTable {
   }
 
   /**
-   * The counters of an instance in one worker, from 0. Keys of other instances are others. `persist`: windows and buckets are
+   * The counters of an instance in one worker, from 0. Instances have separate keys. `persist`: windows and buckets are
    * part of `snapshot`.
    */
   forInstance(worker: number, instanceId: string, { persist = false } = {}): Counters {
     return new InstanceCounters(this.#slots, { worker, instanceId, persist });
   }
 
-  /** Takes off what a worker that ended has entered. */
+  /** Subtracts what a worker that has ended had entered. */
   forgetWorker(worker: number): void {
     const slots = this.#slots;
-    // At most starts of a worker.
+    // The usual case.
     if (Atomics.load(slots.marks, marks.inside) === 0) return;
     const first = worker * slots.count;
     for (let slot = 0; slot < slots.count; slot++)
@@ -57,9 +57,9 @@ export class CounterTable {
     const group = slots.groupOfSlot(slot);
     const token = slots.lock(group, slots.now());
     slots.shares[worker * slots.count + slot] = 0;
-    // Something else by now, if the worker died just before it was counted.
+    // The slot may have another key, if the worker died just before it was counted.
     if ((slots.flags(slot) & KIND_MASK) === kinds.inside) {
-      // Counted anew: the worker may have died between two numbers.
+      // Recounted, because the worker may have died between two writes.
       let count = 0;
       for (let other = 0; other < slots.workers; other++)
         count += slots.shares[other * slots.count + slot] ?? 0;
@@ -69,12 +69,12 @@ export class CounterTable {
     slots.unlock(group, token);
   }
 
-  /** The windows and buckets of the instances that asked to keep them; null when none did. */
+  /** The persisted windows and buckets; null when no instance persists counters. */
   snapshot(): Uint8Array | null {
     return takeSnapshot(this.#slots);
   }
 
-  /** Puts back what `snapshot` gave, before any worker uses the table; returns how many keys. */
+  /** Restores a snapshot before any worker uses the table; returns the number of keys. */
   restore(bytes: Uint8Array): number {
     return restoreSnapshot(this.#slots, bytes);
   }

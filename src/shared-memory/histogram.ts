@@ -1,31 +1,30 @@
 // Histograms of durations with one fixed layout, so that those of all threads and times can be added and subtracted; knows no request.
 
-/** Renard's numbers: twenty in each decade, a ratio of about 1.12, and among them 1, 2, 2.5, 4 and 5, which people ask for. */
+/** Renard series R20: twenty per decade, a ratio of about 1.12; contains 1, 2, 2.5, 4 and 5, common bucket bounds. */
 const DECADE = [
   1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9,
 ];
 /** From 10 microseconds to 10,000 seconds. */
 const DECADES = 9;
 
-/** Upper ends of the buckets in microseconds, each within its bucket; one more bucket behind them takes what is longer. */
+/** Inclusive upper bounds of the buckets in microseconds; one more bucket holds longer durations. */
 export const bounds: Float64Array = Float64Array.from([
   ...Array.from({ length: DECADES }, (_, decade) =>
-    // Multiplied as whole numbers, so that a bound is the same float as the number that people write.
+    // Multiplied as integers, so that a bound is the same float as its decimal literal.
     DECADE.map((step) => (Math.round(step * 100) * 10 ** decade) / 10),
   ).flat(),
   10 ** (DECADES + 1),
 ]);
 
-/** Buckets of a histogram. */
 export const BUCKETS: number = bounds.length + 1;
 
-/** Cells of a histogram: the sum of what was recorded in microseconds, then its buckets. */
+/** Cells of a histogram: the sum in microseconds, then the buckets. */
 export const HISTOGRAM_CELLS: number = 1 + BUCKETS;
 
-/** The most by which a percentile is off, as a share of the true value, from 10 microseconds to 10,000 seconds. */
+/** Largest relative error of a percentile from 10 microseconds to 10,000 seconds. */
 export const RELATIVE_ERROR = 0.062;
 
-/** First bucket of every sixteenth of an octave, so that finding one needs no logarithm. */
+/** First bucket of every sixteenth of an octave: finds a bucket without a logarithm. */
 const starts = Uint8Array.from({ length: 32 * 16 }, (_, index) => {
   const octave = index >> 4;
   const least = octave < 4 ? index & 15 : 2 ** octave * (1 + (index & 15) / 16);
@@ -60,7 +59,7 @@ export interface Histogram {
   readonly count: number;
   /** Microseconds. */
   readonly sum: number;
-  /** How many in each bucket, see `bounds`. */
+  /** Count of each bucket, see `bounds`. */
   readonly buckets: Float64Array;
 }
 
@@ -74,13 +73,13 @@ export function snapshot(cells: Float64Array, at: number): Histogram {
   return { count: total(buckets), sum: cells[at] ?? 0, buckets };
 }
 
-/** All that is in one or the other. */
+/** The sum of two histograms. */
 export function merge(one: Histogram, other: Histogram): Histogram {
   const buckets = one.buckets.map((count, index) => count + (other.buckets[index] ?? 0));
   return { count: total(buckets), sum: one.sum + other.sum, buckets };
 }
 
-/** What came to a histogram since it was `before`. */
+/** What was recorded since `before`. */
 export function diff(after: Histogram, before: Histogram): Histogram {
   const buckets = after.buckets.map((count, index) =>
     Math.max(0, count - (before.buckets[index] ?? 0)),
@@ -90,14 +89,14 @@ export function diff(after: Histogram, before: Histogram): Histogram {
 
 function total(buckets: Float64Array): number {
   let sum = 0;
-  // Not `for … of`: until the engine has found a loop to be hot, that makes an object for each bucket.
+  // Not `for … of`, which allocates an object for each bucket until the loop is hot.
   for (let bucket = 0; bucket < buckets.length; bucket++) sum += buckets[bucket] ?? 0;
   return sum;
 }
 
 /**
- * The duration in microseconds that a share of all does not exceed: 0.95 for the 95th percentile. It lies in the bucket of the
- * true value, in the middle by ratio. 0 when nothing was recorded.
+ * A percentile in microseconds: 0.95 for the 95th. It lies in the bucket of the
+ * true value, at its geometric mean. 0 without records.
  */
 export function percentile({ count, buckets }: Histogram, share: number): number {
   if (count === 0) return 0;
@@ -117,7 +116,7 @@ function middleOf(bucket: number): number {
   return upper === undefined ? lower : Math.sqrt(lower * upper);
 }
 
-/** How many are not above `us`, which must be one of the bounds. */
+/** The count up to `us`, which must be one of the bounds. */
 export function countUpTo({ buckets }: Histogram, us: number): number {
   const last = firstAtLeast(us);
   let count = 0;

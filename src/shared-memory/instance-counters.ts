@@ -1,20 +1,20 @@
-// What one instance of a plugin counts by key, in memory shared by all workers; knows no plugin.
+// The counters of one plugin instance by key, in shared memory; knows no plugin.
 import type { Admission, Counters, WindowCost, WindowCount, WindowDemand } from "../pdk/kit.ts";
 import {
   type CounterSlots,
   kinds,
   marks,
-  MOST_INSIDE,
+  MAX_INSIDE,
   NEVER,
   PERSISTED,
   usableLow,
 } from "./counter-slots.ts";
 
-/** Mixed into keys, so that a count, a bucket, the places and the value of one key are four entries. */
+/** Mixed into keys, so that window, bucket, concurrency and value of one key are four entries. */
 const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965, value: 0x19d699a5 } as const;
-/** Odd, so that no two lengths of a window become the same. */
+/** Odd, so that different window lengths stay different. */
 const LENGTH_MIX = 0x9e3779b1;
-/** What rounding may have lost. */
+/** Tolerance for rounding errors. */
 const ROUNDING = 1e-9;
 
 export interface InstanceCountersOptions {
@@ -26,13 +26,13 @@ export interface InstanceCountersOptions {
 }
 
 /**
- * Two keys with the same 64-bit hash share an entry. The hash is salted, so nobody can look for such keys; that there are two
+ * Two keys with the same 64-bit hash share an entry. The hash is salted, so clients cannot search for such keys; that there are two
  * among a million has a probability of one to 37 million.
  */
 export class InstanceCounters implements Counters {
   readonly #slots: CounterSlots;
   readonly #seed: bigint;
-  /** Where the shares of the worker begin. */
+  /** Offset of the worker's shares. */
   readonly #shares: number;
   readonly #persisted: number;
   readonly #hash = new BigUint64Array(1);
@@ -77,7 +77,7 @@ export class InstanceCounters implements Counters {
     if (slot !== -1) {
       const known = slots.first(slot);
       age = slots.windowsSince(slot, window);
-      // -1: another thread has looked at the time later and was here earlier.
+      // -1: another thread has read the time later and updated the entry earlier.
       const isSame = age === 0 || age === -1;
       if (age === -1) elapsedMs = 0;
       previous = isSame ? slots.second(slot) : age === 1 ? known : 0;
@@ -102,7 +102,7 @@ export class InstanceCounters implements Counters {
     return { isAdmitted, current, previous, elapsedMs, window: age === -1 ? window + 1 : window };
   }
 
-  /** What was counted in a window that has become the one before is taken off there. */
+  /** Also subtracts from the previous window when the window has changed meanwhile. */
   revoke(key: string, { window }: Pick<Admission, "window">, { cost, windowMs }: WindowCost): void {
     const slots = this.#slots;
     const high = this.#high(key, mixes.window);
@@ -117,7 +117,7 @@ export class InstanceCounters implements Counters {
     slots.unlock(group, token);
   }
 
-  /** A cost above the capacity waits for ever: `Infinity`. */
+  /** `wait` is `Infinity` for a cost above the capacity. */
   take(
     key: string,
     {
@@ -144,7 +144,7 @@ export class InstanceCounters implements Counters {
     let level = capacity;
     if (known !== -1) {
       const last = slots.second(slot);
-      // Another thread has looked at the time later and was here earlier. More than that is a clock that was set back.
+      // Another thread has read the time later and updated the entry earlier; beyond 1 s the clock was set back.
       if (last > now && last - now < 1000) filledAt = last;
       const gained = (Math.max(0, now - last) * perSecond) / 1000;
       level = Math.min(capacity, slots.first(slot) + gained);
@@ -156,7 +156,7 @@ export class InstanceCounters implements Counters {
       slots.setSecond(slot, filledAt);
       if (this.#persisted !== 0) this.#notePersisted();
       slots.setUse(slot, { flags: kinds.bucket | this.#persisted, window: 0, tick });
-      // A full bucket is as good as none.
+      // A full bucket equals none.
       slots.setExpires(slot, slots.tick(now + msToGain(capacity - level, perSecond)));
     }
     slots.unlock(group, token);
@@ -165,7 +165,7 @@ export class InstanceCounters implements Counters {
     return { remaining: level, wait };
   }
 
-  /** When there is no room to count it, it may come in and is not counted. */
+  /** Admits uncounted when the table is full. */
   enter(key: string, max: number): boolean {
     const slots = this.#slots;
     const now = slots.now();
@@ -183,8 +183,8 @@ export class InstanceCounters implements Counters {
         Atomics.store(slots.marks, marks.inside, 1);
     }
     const share = this.#shares + slot;
-    if (mayEnter && slot !== -1 && (slots.shares[share] ?? 0) < MOST_INSIDE) {
-      // First, because a thread that dies from here on is known by its share.
+    if (mayEnter && slot !== -1 && (slots.shares[share] ?? 0) < MAX_INSIDE) {
+      // First: if this thread dies, `forgetWorker` finds its share.
       slots.shares[share] = (slots.shares[share] ?? 0) + 1;
       slots.setExpires(slot, NEVER);
       slots.setFirst(slot, before + 1);
@@ -271,7 +271,7 @@ export class InstanceCounters implements Counters {
     return isExpected;
   }
 
-  /** Not before something is counted: an instance may be made for a version that is never served. */
+  /** On the first count, because the instance may belong to a version that never becomes active. */
   #notePersisted(): void {
     const { marks: words } = this.#slots;
     if (Atomics.load(words, marks.persisted) === 0) Atomics.store(words, marks.persisted, 1);

@@ -1,4 +1,4 @@
-// Writes versions of records into memory that other threads read meanwhile; knows nothing of what records mean.
+// Writes versions of records into memory that other threads read concurrently; knows nothing of what records mean.
 import {
   hashOf,
   header,
@@ -12,14 +12,14 @@ import {
 
 const MIN_HEAP_WORDS = 4_096;
 const MIN_SLOTS = 1_024;
-/** Room that is set aside for a record of unknown length; what is not used takes up no memory. */
+/** Reserved for a record of unknown length; unused pages take up no memory. */
 const BYTES_OF_A_RECORD = 192;
 const LINKS_OF_A_RECORD = 2;
 
-/** Room that is left when there was none. */
+/** Factor of a new buffer. */
 const GROWTH = 1.25;
 
-/** Bytes for each UTF-16 unit, at most. */
+/** UTF-8 bytes for one UTF-16 code unit. */
 const MAX_BYTES_OF_UNIT = 3;
 
 interface Room {
@@ -27,7 +27,7 @@ interface Room {
   readonly links: number;
 }
 
-/** Buffer, views of it, and where its heap begins. */
+/** A buffer, its views and the offset of its heap. */
 interface Memory {
   readonly buffer: SharedArrayBuffer;
   readonly words: Int32Array;
@@ -103,7 +103,7 @@ export class RecordWriter {
       const at = found + record.length + index * link.length;
       words[heap + at + link.hash] = hashOf(key);
       words[heap + at + link.record] = found;
-      hang(this.#memory, at);
+      addLink(this.#memory, at);
     }
     this.#used += header + Math.ceil(length / 4);
     this.#links += keys.length;
@@ -114,7 +114,7 @@ export class RecordWriter {
   /** Positions of the records of the committed version, in the order in which they were added. */
   *positions(): Generator<number> {
     for (const found of this.#records(this.#memory))
-      if (this.reader.isThere(found, this.#committed)) yield found;
+      if (this.reader.isVisible(found, this.#committed)) yield found;
   }
 
   /** The next change starts from the written version. */
@@ -141,7 +141,7 @@ export class RecordWriter {
     this.#retired = [];
   }
 
-  /** Everything stays where it is in the heap. */
+  /** Makes room; positions in the heap do not change. */
   #ensure(room: Room): void {
     const memory = this.#memory;
     const needed = { words: this.#used + room.words, links: this.#links + room.links };
@@ -149,29 +149,29 @@ export class RecordWriter {
     if (hasWords && needed.links * 2 <= memory.slots) return;
     const next = createMemory({ words: Math.ceil(needed.words * GROWTH), links: needed.links });
     next.words.set(memory.words.subarray(memory.heap, memory.heap + this.#used), next.heap);
-    for (const found of this.#records(next)) hangAll(next, found);
+    for (const found of this.#records(next)) addLinks(next, found);
     this.#memory = next;
   }
 
-  /** Only what is there moves, to another place. Between two changes: then nobody needs what is gone but those with the old buffer. */
+  /** Moves live records to a new buffer. Only between two changes: readers of older versions still have the old buffer. */
   #compact(): void {
     const before = this.#memory;
     const links = this.#links;
     const next = createMemory({ words: (this.#used - this.#retiredWords) * 2, links });
-    let [used, kept] = [1, 0];
+    let [used, linkCount] = [1, 0];
     for (const found of this.#records(before)) {
       const start = before.heap + found;
       if (before.words[start + record.until] !== 0) continue;
       const length = lengthOf(before, found);
       next.words.set(before.words.subarray(start, start + length), next.heap + used);
-      const count = hangAll(next, used);
+      const count = addLinks(next, used);
       used += length;
-      kept += count;
+      linkCount += count;
     }
     this.#memory = next;
     this.#epoch++;
     this.#used = used;
-    this.#links = kept;
+    this.#links = linkCount;
     this.#retiredWords = 0;
   }
 
@@ -207,23 +207,23 @@ function lengthOf({ words, heap }: Memory, found: number): number {
   return record.length + links * link.length + Math.ceil((words[start + record.bytes] ?? 0) / 4);
 }
 
-/** Puts a link, whose hash is written, at the head of its chain. */
-function hang(memory: Memory, at: number): void {
+/** Inserts a link, whose hash is written, at the head of its chain. */
+function addLink(memory: Memory, at: number): void {
   const { words, heap } = memory;
   const slot = slotOf(words, memory, words[heap + at + link.hash] ?? 0);
   words[heap + at + link.next] = words[slot] ?? 0;
-  // Whoever sees the link sees what was written before.
+  // A store with release semantics: readers of the link see the record.
   Atomics.store(words, slot, at);
 }
 
-/** Hangs a record that was copied on its keys, and returns how many they are. */
-function hangAll(memory: Memory, found: number): number {
+/** Inserts the links of a copied record; returns their number. */
+function addLinks(memory: Memory, found: number): number {
   const { words, heap } = memory;
   const links = words[heap + found + record.links] ?? 0;
   for (let index = 0; index < links; index++) {
     const at = found + record.length + index * link.length;
     words[heap + at + link.record] = found;
-    hang(memory, at);
+    addLink(memory, at);
   }
   return links;
 }

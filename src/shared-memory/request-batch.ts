@@ -1,18 +1,18 @@
-// Requests that have ended and wait a moment to be written down together: one by one that costs several times as much. Knows no HTTP.
-import type { RequestRing, RingFacts } from "./request-ring.ts";
+// Batches ended requests for the ring: writing them one by one costs several times as much. Knows no HTTP.
+import type { RequestRing, RequestRecord } from "./request-ring.ts";
 
-/** As they are filled in anew for each request. */
-export type Facts = { -readonly [K in keyof RingFacts]: RingFacts[K] };
+/** Reused for each request. */
+export type MutableRequestRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
-/** Requests that wait at most. */
+/** Requests in a batch. */
 const SIZE = 128;
-/** How long one waits at most. A worker that is ended loses no more than this. */
-const LONGEST_MS = 100;
+/** Longest delay; a worker that dies loses no more than this. */
+const MAX_WAIT_MS = 100;
 
 export class RequestBatch {
   readonly #worker: number;
-  /** Made once and filled in again and again. */
-  readonly #facts: readonly Facts[] = Array.from({ length: SIZE }, noFacts);
+  /** Allocated once. */
+  readonly #records: readonly MutableRequestRecord[] = Array.from({ length: SIZE }, emptyRecord);
   #count = 0;
   #timer: Timer | null = null;
   #ring: RequestRing | null;
@@ -22,31 +22,31 @@ export class RequestBatch {
     this.#worker = worker;
   }
 
-  /** Whether anything is written down at all. */
+  /** Whether there is a ring. */
   get isOn(): boolean {
     return this.#ring !== null;
   }
 
-  /** Writes to another ring from here on; null: to none. */
+  /** Switches to another ring; null: none. */
   use(ring: RequestRing | null): void {
     this.flush();
     this.#ring = ring;
   }
 
-  /** The place for the next request: all facts are to be set, because those of another one are in it. */
-  next(): Facts {
+  /** The record for the next request. Set all its members: it holds those of an earlier request. */
+  next(): MutableRequestRecord {
     if (this.#count === SIZE) this.flush();
     if (this.#count === 0 && this.#timer === null) this.#flushLater();
-    // One of a few that are all there.
-    return this.#facts[this.#count++] as Facts;
+    // `#count` is below SIZE.
+    return this.#records[this.#count++] as MutableRequestRecord;
   }
 
-  /** By itself: where it is called, its closure would be made room for with each request. */
+  /** A method of its own: inlined, its closure would be allocated for each request. */
   #flushLater(): void {
-    this.#timer = setTimeout(() => this.flush(), LONGEST_MS);
+    this.#timer = setTimeout(() => this.flush(), MAX_WAIT_MS);
   }
 
-  /** Writes down what waits. */
+  /** Writes the batch to the ring. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -55,12 +55,11 @@ export class RequestBatch {
     this.#count = 0;
     if (ring === null) return;
     for (let index = 0; index < count; index++)
-      ring.write(this.#facts[index] as Facts, this.#worker);
+      ring.write(this.#records[index] as MutableRequestRecord, this.#worker);
   }
 }
 
-/** Facts of nothing. */
-export function noFacts(): Facts {
+export function emptyRecord(): MutableRequestRecord {
   return {
     kind: "http",
     status: 0,

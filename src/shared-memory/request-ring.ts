@@ -1,17 +1,17 @@
-// The last requests of all workers in slots of one size, which the main thread reads without asking them; knows no HTTP and no names.
+// The request list: the last requests of all workers in fixed-size slots, which the main thread reads; knows no HTTP and no names.
 
-/** Texts of a slot and the characters that each may have; longer ones are cut. */
+/** Texts of a slot and their maximum length; longer ones are truncated. */
 const texts = {
   id: 36,
   method: 16,
   scheme: 8,
   host: 100,
-  /** Path and query as they came. */
+  /** Path and query as received. */
   target: 288,
   user_agent: 160,
   client: 45,
   consumer: 60,
-  /** Why it ended as it did: words separated by spaces. */
+  /** Reasons of the outcome: words separated by spaces. */
   reasons: 128,
   route: 36,
   service: 36,
@@ -21,7 +21,7 @@ const texts = {
 } as const;
 export type RingText = keyof typeof texts;
 
-/** Numbers of a slot. Times in milliseconds, negative: not known. */
+/** Numbers of a slot. Times in milliseconds, negative: unknown. */
 const numbers = [
   /** Since the Unix epoch. */
   "started_at",
@@ -35,8 +35,8 @@ const numbers = [
 ] as const;
 export type RingNumber = (typeof numbers)[number];
 
-/** What is written of a request, or of a connection of a stream route. */
-export interface RingFacts
+/** The record of a request, or of a connection of a stream route. */
+export interface RequestRecord
   extends Readonly<Record<RingText, string>>, Readonly<Record<RingNumber, number>> {
   readonly kind: "http" | "stream";
   /** 0: none. */
@@ -45,17 +45,17 @@ export interface RingFacts
 }
 
 /** A slot as it is read. */
-export interface RingEntry extends RingFacts {
-  /** 0, 1, 2 and so on, over all workers, in the order in which they ended. */
+export interface RingEntry extends RequestRecord {
+  /** 0, 1, 2 … over all workers, in the order of their end. */
   readonly sequence: number;
-  /** Which texts were cut. */
+  /** Truncated texts. */
   readonly cut: readonly RingText[];
 }
 
 const textNames = Object.keys(texts) as RingText[];
 
-// A slot: as 32-bit integers its lock (0: nobody writes; else the worker that does, from 1), kind, status and attempts; then as
-// 64-bit floats its sequence (from 1; 0: empty) and the numbers; then for each text its length and whether it was cut; then the texts.
+// A slot: as 32-bit integers its lock (0: free; else the writing worker, from 1), kind, status and attempts; then as
+// 64-bit floats its sequence (from 1; 0: empty) and the numbers; then for each text its length and the truncation flag; then the texts.
 const LOCK = 0;
 const KIND = 1;
 const STATUS = 2;
@@ -64,7 +64,7 @@ const SEQUENCE = 2;
 const NUMBERS_AT = SEQUENCE + 1;
 const LENGTHS_BYTE = (NUMBERS_AT + numbers.length) * 8;
 const TEXTS_BYTE = LENGTHS_BYTE + textNames.length * 2;
-/** In a length. */
+/** Truncation flag in a length. */
 const CUT = 0x8000;
 
 const SLOT_BYTES =
@@ -74,26 +74,26 @@ const SLOT_BYTES =
 /** Before the slots: the number of the next one, as a 64-bit integer. */
 const HEADER_BYTES = 64;
 
-/** Bun's buffers write and read texts of one byte for each character themselves; typed arrays of shared memory take that too. */
+/** Bun's native latin1 methods, which also work on shared memory. */
 type Latin1Buffer = Buffer & {
   latin1Write(text: string, at: number, length: number): number;
   latin1Slice(from: number, to: number): string;
 };
 
 /**
- * Any worker writes, also at the same time as another one: each takes the next slot. A slot that is being written to is left
- * out by readers, and by a writer that comes around the whole ring meanwhile.
+ * Workers write concurrently: each takes the next slot. Readers skip a slot that is being written to,
+ * and so does a writer that has lapped the ring.
  */
 export class RequestRing {
   readonly buffer: SharedArrayBuffer;
-  /** Requests that are kept. */
+  /** Slots. */
   readonly capacity: number;
   readonly #next: BigInt64Array;
   readonly #ints: Int32Array;
   readonly #floats: Float64Array;
   readonly #lengths: Uint16Array;
   readonly #bytes: Latin1Buffer;
-  /** Where the next text of the present slot goes, and its length. */
+  /** Positions of the current slot's next text and length. */
   #textAt = 0;
   #lengthAt = 0;
 
@@ -111,13 +111,13 @@ export class RequestRing {
     return new RequestRing(new SharedArrayBuffer(HEADER_BYTES + capacity * SLOT_BYTES));
   }
 
-  /** Sequence of the next request: so many were written since the ring was made. */
+  /** Sequence of the next request, the number of requests so far. */
   get next(): number {
     return Number(Atomics.load(this.#next, 0));
   }
 
-  /** Writes a request down. Runs once for each, so it must cost next to nothing. */
-  write(facts: RingFacts, worker: number): void {
+  /** Writes a request. Hot path. */
+  write(record: RequestRecord, worker: number): void {
     const sequence = Number(Atomics.add(this.#next, 0, 1n));
     const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
     const ints = this.#ints;
@@ -126,40 +126,40 @@ export class RequestRing {
     const float = at / 8;
     const floats = this.#floats;
     floats[float + SEQUENCE] = sequence + 1;
-    ints[int + KIND] = facts.kind === "http" ? 0 : 1;
-    ints[int + STATUS] = facts.status;
-    ints[int + ATTEMPTS] = facts.attempts;
+    ints[int + KIND] = record.kind === "http" ? 0 : 1;
+    ints[int + STATUS] = record.status;
+    ints[int + ATTEMPTS] = record.attempts;
     const number = float + NUMBERS_AT;
-    floats[number] = facts.started_at;
-    floats[number + 1] = facts.queue;
-    floats[number + 2] = facts.plugins;
-    floats[number + 3] = facts.connect;
-    floats[number + 4] = facts.first_byte;
-    floats[number + 5] = facts.total;
-    floats[number + 6] = facts.bytes_in;
-    floats[number + 7] = facts.bytes_out;
-    this.#writeTexts(facts, at);
+    floats[number] = record.started_at;
+    floats[number + 1] = record.queue;
+    floats[number + 2] = record.plugins;
+    floats[number + 3] = record.connect;
+    floats[number + 4] = record.first_byte;
+    floats[number + 5] = record.total;
+    floats[number + 6] = record.bytes_in;
+    floats[number + 7] = record.bytes_out;
+    this.#writeTexts(record, at);
     Atomics.store(ints, int + LOCK, 0);
   }
 
-  /** One by one: a loop over names would cost as much again. In the order of the names. */
-  #writeTexts(facts: RingFacts, slot: number): void {
+  /** Unrolled, because a loop over names would double the cost. In the order of `texts`. */
+  #writeTexts(record: RequestRecord, slot: number): void {
     this.#textAt = slot + TEXTS_BYTE;
     this.#lengthAt = (slot + LENGTHS_BYTE) >> 1;
-    this.#write(facts.id, texts.id);
-    this.#write(facts.method, texts.method);
-    this.#write(facts.scheme, texts.scheme);
-    this.#write(facts.host, texts.host);
-    this.#write(facts.target, texts.target);
-    this.#write(facts.user_agent, texts.user_agent);
-    this.#write(facts.client, texts.client);
-    this.#write(facts.consumer, texts.consumer);
-    this.#write(facts.reasons, texts.reasons);
-    this.#write(facts.route, texts.route);
-    this.#write(facts.service, texts.service);
-    this.#write(facts.target_id, texts.target_id);
-    this.#write(facts.tls_version, texts.tls_version);
-    this.#write(facts.http_version, texts.http_version);
+    this.#write(record.id, texts.id);
+    this.#write(record.method, texts.method);
+    this.#write(record.scheme, texts.scheme);
+    this.#write(record.host, texts.host);
+    this.#write(record.target, texts.target);
+    this.#write(record.user_agent, texts.user_agent);
+    this.#write(record.client, texts.client);
+    this.#write(record.consumer, texts.consumer);
+    this.#write(record.reasons, texts.reasons);
+    this.#write(record.route, texts.route);
+    this.#write(record.service, texts.service);
+    this.#write(record.target_id, texts.target_id);
+    this.#write(record.tls_version, texts.tls_version);
+    this.#write(record.http_version, texts.http_version);
   }
 
   #write(text: string, max: number): void {
@@ -169,7 +169,7 @@ export class RequestRing {
     this.#textAt += written;
   }
 
-  /** The request with this sequence; null when it was overwritten, is being written, or was not written yet. */
+  /** The request with this sequence; null when it was overwritten, is being written or does not exist yet. */
   read(sequence: number): RingEntry | null {
     if (this.capacity === 0 || sequence < 0) return null;
     const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
@@ -188,11 +188,11 @@ export class RequestRing {
     numbers.forEach((name, index) => {
       found[name] = this.#floats[at / 8 + NUMBERS_AT + index];
     });
-    // If it was overwritten meanwhile, what was read is of two requests.
+    // Otherwise the slot was overwritten during the read.
     return this.#holds(at, sequence) ? (found as unknown as RingEntry) : null;
   }
 
-  /** The status of a request that may still be there: much cheaper than all of it. */
+  /** The status of a request that may have been overwritten; much cheaper than `read`. */
   statusOf(sequence: number): number {
     const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
     return this.#ints[(at >> 2) + STATUS] ?? 0;
@@ -216,7 +216,7 @@ export class RequestRing {
     return cut;
   }
 
-  /** Frees the slot that a worker was writing to when it ended. */
+  /** Unlocks the slot that a worker was writing to when it died. */
   forgetWorker(worker: number): void {
     for (let slot = 0; slot < this.capacity; slot++) {
       const at = HEADER_BYTES + slot * SLOT_BYTES;
@@ -227,13 +227,13 @@ export class RequestRing {
     }
   }
 
-  /** Copies the newest requests of another ring, so that a ring of another size does not begin empty. */
-  takeOver(other: RequestRing, idOf: (entry: RingEntry) => string): void {
+  /** Copies the newest requests of a ring of another size. */
+  copyFrom(other: RequestRing, idOf: (entry: RingEntry) => string): void {
     const { next } = other;
     const from = Math.max(0, next - Math.min(other.capacity, this.capacity));
     for (let sequence = from; sequence < next; sequence++) {
       const entry = other.read(sequence);
-      // An id may follow from the sequence, and that is another one here.
+      // An id may be derived from the sequence, which differs here.
       if (entry !== null) this.write({ ...entry, id: idOf(entry) }, 0);
     }
   }

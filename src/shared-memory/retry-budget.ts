@@ -1,19 +1,19 @@
-// How many retries a service may make: a share of all its requests and a few a second besides, over all workers.
+// The retry budget of a service over all workers: a share of its requests, and a few retries a second besides.
 import type { TargetBoard } from "./target-board.ts";
 
-/** A token is worth this much, so that a percentage of one can be paid in. */
+/** Units per token, so that a percentage of one can be deposited. */
 const TOKEN = 100;
-/** Tokens that can be saved up, and that a service begins with. */
-const MOST_TOKENS = 100;
-/** Paid in whatever the traffic, so that a quiet service can retry at all: one in a tenth of a second. */
+/** Capacity of the budget, and its initial value. */
+const MAX_TOKENS = 100;
+/** Deposited every tenth of a second, so that a service with little traffic can retry. */
 const TOKENS_PER_TICK = 1;
 
-/** Pays in for one request: `percent` of a token. */
+/** Deposits `percent` of a token for one request. */
 export function deposit(board: TargetBoard, service: number, percent: number): void {
   if (board.get(service, "spent") > 0) board.add(service, "spent", -percent);
 }
 
-/** Takes one token; false when there is none: no retry. `percent` 0 allows none at all. */
+/** Withdraws one token; false: the budget is exhausted. `percent` 0 allows no retries. */
 export function withdraw(
   board: TargetBoard,
   service: number,
@@ -23,11 +23,11 @@ export function withdraw(
   const time = board.time(now);
   const last = board.get(service, "spent_at");
   if (time > last && board.swap(service, "spent_at", { from: last, to: time })) {
-    const paid = Math.min(MOST_TOKENS, (time - last) * TOKENS_PER_TICK) * TOKEN;
-    // Taken off, not written: what other workers spend meanwhile must not be lost.
+    const paid = Math.min(MAX_TOKENS, (time - last) * TOKENS_PER_TICK) * TOKEN;
+    // Subtracted, not stored, so that withdrawals of other workers are not lost.
     board.add(service, "spent", -Math.min(paid, Math.max(0, board.get(service, "spent"))));
   }
-  if (board.add(service, "spent", TOKEN) + TOKEN <= MOST_TOKENS * TOKEN) return true;
+  if (board.add(service, "spent", TOKEN) + TOKEN <= MAX_TOKENS * TOKEN) return true;
   board.add(service, "spent", -TOKEN);
   return false;
 }

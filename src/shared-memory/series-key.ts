@@ -1,6 +1,6 @@
-// The keys by which both planes name a row of counters; knows no counter.
+// The keys of counter rows, for both planes; knows no counter.
 
-/** A route that leads to another service counts anew, because the counts of one are no counts of the other. */
+/** Includes the service: a route that leads to another service starts new counters. */
 export const routeSeriesKey = (routeId: string, serviceId: string | null): string =>
   `route ${routeId} ${serviceId ?? ""}`;
 
@@ -11,15 +11,15 @@ export const listenerSeriesKey = (listenerId: string): string => `listener ${lis
 
 export const pluginSeriesKey = (name: string): string => `plugin ${name}`;
 
-/** On the board of targets: the connections that a stream route has. */
+/** On the board of targets: connections of a stream route. */
 export const streamBoardKey = (streamRouteId: string): string => `stream ${streamRouteId}`;
 
-/** On the board of targets: requests in flight through a listener, and through all of them. */
+/** On the board of targets: requests in flight of a listener, and of all. */
 export const inFlightKey = (listenerId: string): string => `requests of ${listenerId}`;
 export const IN_FLIGHT_KEY = "requests";
 
-/** On the board of targets: the connections that a listener has, where connections are counted. */
+/** On the board of targets: connections of a listener with an acceptor. */
 export const connectionsKey = (listenerId: string): string => `listener ${listenerId}`;
 
-/** In the memory for targets. */
+/** In the traffic memory of targets. */
 export const targetSeriesKey = (targetId: string): string => `target ${targetId}`;

@@ -1,23 +1,23 @@
-// What all threads know about targets and services: requests in flight, health, turns; exact over all workers. Knows no HTTP.
+// The state of targets and services that all threads share: requests in flight, health, turns; exact over all workers. Knows no HTTP.
 import { AddressCounts } from "./address-counts.ts";
 import { releaseLease } from "./check-lease.ts";
 
-/** Words of a row, each a 32-bit integer. Times are tenths of a second since the board was made. */
+/** Words of a row, each a 32-bit integer. Times are tenths of a second since the board's creation. */
 const words = [
   /** Requests in flight, of all workers. */
   "active",
-  /** Failures of the traffic in a row. */
+  /** Consecutive failed requests. */
   "failures",
-  /** How often it was ejected in a row. */
+  /** Consecutive ejections. */
   "ejections",
   "ejected_until",
-  /** How often it was ejected at all. */
+  /** All ejections. */
   "ejected_total",
-  /** What active checks say: 0 nothing, 1 healthy, 2 unhealthy. */
+  /** Result of active checks: 0 none, 1 healthy, 2 unhealthy. */
   "check",
-  /** Equal results of active checks in a row: successes above 0, failures below. */
+  /** Consecutive equal results of active checks: successes above 0, failures below. */
   "check_streak",
-  /** What a person said: 0 nothing, 1 healthy, 2 unhealthy. */
+  /** Override by a user: 0 none, 1 healthy, 2 unhealthy. */
   "override",
   /** 0: for ever. */
   "override_until",
@@ -25,21 +25,21 @@ const words = [
   "since",
   /** Number of the last failure, see `failureText`; 0: none. */
   "error",
-  /** Average time to the response head in microseconds; 0: none known. */
+  /** Average time to the response head in microseconds; 0: unknown. */
   "latency",
   "latency_at",
-  /** When it was first seen or recovered, for slow starts. */
+  /** When it was added or recovered, for slow starts. */
   "started_at",
-  /** What the traffic last said: 0 nothing, 1 it works, 2 it failed, 3 failed `consecutive_failures` times in a row. */
+  /** Last result of the traffic, see `outcomes`: 3 is `consecutive_failures` failures in a row. */
   "outcome",
-  /** Of a service: whose turn it is. */
+  /** Of a service: the round robin counter. */
   "turn",
   /** Of a service: changes whenever the health of a target does. */
   "version",
-  /** Of a service: hundredths of retries made that its requests have not paid for yet. */
+  /** Of a service: hundredths of retries that deposits have not covered yet. */
   "spent",
   "spent_at",
-  /** Changes when the row is given up, so that who still holds it can tell. Never goes back to 0. */
+  /** Changes when the row is released, so that its holders notice. Never reset. */
   "epoch",
 ] as const;
 export type Word = (typeof words)[number];
@@ -49,37 +49,37 @@ const at = Object.fromEntries(words.map((name, index) => [name, index])) as Reco
 
 /** Targets and services together. */
 const CAPACITY = 30_000;
-/** Part of the rows that may be in use: more, and finding one that is not there would look at very many. */
-const MOST_FILLED = 0.9;
+/** Load factor: beyond it unsuccessful searches become slow. */
+const MAX_FILLED = 0.9;
 /**
- * Before the rows: as 64-bit floats when the board was made, in milliseconds since the Unix epoch, the number of workers and
+ * Before the rows: as 64-bit floats the creation time in milliseconds since the Unix epoch, the number of workers and
  * the capacity; then 8 bytes for the lease of `CheckLease`; then as 32-bit integers the lock and the number of rows in use.
  */
 const HEADER_BYTES = 64;
 const LEASE_BYTE = 24;
 const LOCK = 8;
 const IN_USE = 9;
-/** Rows are made and given up in microseconds: who takes longer has died while holding the lock. */
+/** Age of a lock whose holder must have died. */
 const LOCK_STALE_MS = 1000;
 const LOCK_TIME_MASK = 0x3fff_ffff;
-/** Keys that mean something: no row, and a row that may be used again. */
+/** Reserved keys: no row, and a released row (tombstone). */
 const FREE = 0n;
 const REUSABLE = 1n;
 
-/** More targets and services than there may be. */
+/** More targets and services than the board has rows for. */
 export class BoardFullError extends Error {}
 
 /**
- * Rows are found by id and stay where they are as long as the id is in use, whatever changes around it. Each worker also
- * keeps its own share of the requests in flight, so that those of a worker that died can be taken off again.
+ * Rows are found by id and do not move while the id is in use. Each worker also
+ * counts its own share of the requests in flight, so that those of a worker that died can be subtracted.
  */
 export class TargetBoard {
   readonly buffer: SharedArrayBuffer;
-  /** Targets and services that there may be. */
+  /** Most targets and services. */
   readonly capacity: number;
-  /** Who makes the active checks; see `CheckLease`. */
+  /** See `CheckLease`. */
   readonly lease: BigUint64Array;
-  /** Connections of client addresses. */
+  /** Connections per client address. */
   readonly addresses: AddressCounts;
   readonly #header: Int32Array;
   readonly #rows: number;
@@ -117,32 +117,32 @@ export class TargetBoard {
     return Atomics.load(this.#header, IN_USE);
   }
 
-  /** The row of an id, made when there is none; throws BoardFullError. Any thread may ask; all get the same one. */
+  /** The row of an id, created if needed; throws BoardFullError. Thread-safe. */
   rowOf(id: string): number {
     const key = keyOf(id);
     return this.#find(key) ?? this.#locked(() => this.#claim(key));
   }
 
-  /** The row of an id; null when there is none. */
+  /** The row of an id; null: none. */
   findRow(id: string): number | null {
     return this.#find(keyOf(id));
   }
 
   /**
-   * Lets the row of an id be used again, unless a request is in flight on it. False: one is, so ask again later. Nobody may
-   * ask for the row at the same time.
+   * Releases the row of an id. False: a request is in flight on it, try again later. No thread may call `rowOf` for the id
+   * concurrently.
    */
   release(id: string): boolean {
     const key = keyOf(id);
     return this.#locked(() => {
       const row = this.#find(key);
       if (row === null) return true;
-      // First the mark, then the look: who enters looks for the mark afterwards, so one of the two sees the other.
+      // Changes the epoch before reading `active`; `enter` counts before its caller reads the epoch, so one of them sees the other.
       this.add(row, "epoch", 1);
       if (this.active(row) !== 0) return false;
       Atomics.store(this.#keys, row, REUSABLE);
       Atomics.sub(this.#header, IN_USE, 1);
-      this.#tidy(row);
+      this.#reclaim(row);
       return true;
     });
   }
@@ -167,18 +167,18 @@ export class TargetBoard {
     let row = Number(key % BigInt(this.#rows));
     while (Atomics.load(this.#keys, row) > REUSABLE) row = (row + 1) % this.#rows;
     const epoch = this.get(row, "epoch");
-    // All but the requests in flight, which are none: one that comes too late, looks at the mark and goes again, may be there.
+    // All words except `active`, which a late `enter` may hold until its caller has read the epoch.
     this.#cells.fill(0, row * WORDS + 1, (row + 1) * WORDS);
     this.set(row, "epoch", epoch);
     this.set(row, "started_at", this.time(Date.now()));
-    // Last, because from here on others find it.
+    // Last, because from here on other threads find the row.
     Atomics.store(this.#keys, row, key);
     Atomics.add(this.#header, IN_USE, 1);
     return row;
   }
 
-  /** Rows that may be used again keep a search going. Before a free one they need not: those become free too. */
-  #tidy(row: number): void {
+  /** Tombstones extend searches; those before a free row become free. */
+  #reclaim(row: number): void {
     if (Atomics.load(this.#keys, (row + 1) % this.#rows) !== FREE) return;
     let last = row;
     while (Atomics.load(this.#keys, last) === REUSABLE) {
@@ -187,7 +187,7 @@ export class TargetBoard {
     }
   }
 
-  /** One thread at a time makes or gives up rows. */
+  /** One thread at a time creates or releases rows. */
   #locked<T>(work: () => T): T {
     const token = this.#lock();
     try {
@@ -201,7 +201,7 @@ export class TargetBoard {
     for (;;) {
       const now = (Date.now() & LOCK_TIME_MASK) | 1;
       const held = Atomics.load(this.#header, LOCK);
-      // Also when it was locked after `now` was read.
+      // Also covers a lock taken after `now` was read.
       const isFresh = ((now - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
       const isTaken = held !== 0 && isFresh;
       if (isTaken) Atomics.wait(this.#header, LOCK, held, 1);
@@ -222,7 +222,7 @@ export class TargetBoard {
     return Atomics.add(this.#cells, row * WORDS + at[word], delta);
   }
 
-  /** Sets a word if it still is `from`; true when it was. */
+  /** Compare and swap; true when the word was `from`. */
   swap(
     row: number,
     word: Word,
@@ -232,7 +232,7 @@ export class TargetBoard {
     return Atomics.compareExchange(this.#cells, cell, from, to | 0) === from;
   }
 
-  /** A request of this worker begins on the target; returns how many there were before it. */
+  /** Counts a request of this worker; returns the count before it. */
   enter(row: number, worker: number): number {
     const before = Atomics.add(this.#cells, row * WORDS, 1);
     const share = worker * this.#rows + row;
@@ -240,7 +240,7 @@ export class TargetBoard {
     return before;
   }
 
-  /** It has ended. */
+  /** The request has ended. */
   leave(row: number, worker: number): void {
     Atomics.sub(this.#cells, row * WORDS, 1);
     const share = worker * this.#rows + row;
@@ -252,7 +252,7 @@ export class TargetBoard {
     return Atomics.load(this.#cells, row * WORDS);
   }
 
-  /** Takes off what a worker that ended had in flight, and the lease of checks if it had that. */
+  /** Subtracts the requests in flight of a worker that has ended, and releases its lease. */
   forgetWorker(worker: number): void {
     releaseLease(this.lease, worker);
     this.addresses.forgetWorker(worker);
@@ -270,19 +270,19 @@ export class TargetBoard {
     return Math.max(1, Math.floor((now - this.#madeAt) / 100));
   }
 
-  /** And back. */
+  /** The inverse of `time`. */
   date(time: number): number {
     return this.#madeAt + time * 100;
   }
 }
 
-const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + 1;
+const rowsFor = (capacity: number) => Math.ceil(capacity / MAX_FILLED) + 1;
 
-/** Bytes of everything but the addresses, at a border of eight. */
+/** Bytes of everything but the addresses, aligned to eight. */
 const bytesBefore = (rows: number, workers: number) =>
   Math.ceil((HEADER_BYTES + rows * (8 + WORDS * 4 + workers * 4)) / 8) * 8;
 
-/** 64 bits of an id; the two smallest numbers mean something else. */
+/** A 64-bit hash that avoids the reserved keys. */
 function keyOf(id: string): bigint {
   const key = BigInt.asUintN(64, BigInt(Bun.hash(id)));
   return key < 2n ? key + 2n : key;

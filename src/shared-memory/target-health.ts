@@ -1,17 +1,17 @@
-// The health of one target, put together from what people, checks and the traffic say; knows no request.
+// The health of one target from overrides, active and passive checks; knows no request.
 import type { TargetBoard } from "./target-board.ts";
 
 export type HealthState = "unknown" | "healthy" | "failing" | "unhealthy";
 
 export interface Health {
   readonly state: HealthState;
-  /** Milliseconds since the Unix epoch; null: it never changed. */
+  /** Milliseconds since the Unix epoch; null: never changed. */
   readonly since: number | null;
-  /** What went wrong last, in words; null: nothing did. */
+  /** Text of the last failure; null: none. */
   readonly lastError: string | null;
-  /** Who decided: a person, an active check, the traffic, or nobody yet. */
+  /** Source of the state; null: unknown. */
   readonly by: "override" | "active" | "passive" | null;
-  /** False only for `failing` after fewer failures in a row than the service counts: too little for an alert. */
+  /** False for `failing` below `consecutive_failures`, which is too little for an alert. */
   readonly isCertain: boolean;
 }
 
@@ -26,19 +26,19 @@ export interface TargetRows {
   readonly service: number;
 }
 
-/** Whether traffic should avoid the target. `time` is the board's. */
+/** Whether to avoid the target. `time` is the board's. */
 export function isUnhealthy(board: TargetBoard, row: number, time: number): boolean {
   const override = overrideOf(board, row, time);
   if (override !== 0) return override === UNHEALTHY;
   return board.get(row, "check") === UNHEALTHY || board.get(row, "ejected_until") > time;
 }
 
-/** Whether a person has said that it must not be used. */
-export function isForbidden(board: TargetBoard, row: number, time: number): boolean {
+/** Whether an override says unhealthy. */
+export function isForcedUnhealthy(board: TargetBoard, row: number, time: number): boolean {
   return overrideOf(board, row, time) === UNHEALTHY;
 }
 
-/** What a person said and still holds: 0 nothing, 1 healthy, 2 unhealthy. */
+/** The override in force: 0 none, 1 healthy, 2 unhealthy. */
 function overrideOf(board: TargetBoard, row: number, time: number): number {
   const override = board.get(row, "override");
   if (override === 0) return 0;
@@ -46,13 +46,13 @@ function overrideOf(board: TargetBoard, row: number, time: number): number {
   return until !== 0 && until <= time ? 0 : override;
 }
 
-/** When the state will change by itself, in the board's time; infinity: not. */
+/** When an ejection or override ends, in the board's time; infinity: never. */
 export function nextStateChange(board: TargetBoard, row: number, time: number): number {
   const times = [board.get(row, "ejected_until"), board.get(row, "override_until")];
   return Math.min(...times.filter((until) => until > time), Number.POSITIVE_INFINITY);
 }
 
-/** Everything that is known, for people. `now` in milliseconds since the Unix epoch. */
+/** For the API. `now` in milliseconds since the Unix epoch. */
 export function readHealth(board: TargetBoard, row: number, now: number): Health {
   const time = board.time(now);
   const override = overrideOf(board, row, time);
@@ -82,7 +82,7 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
   return { ...common, state: "unknown", by: null };
 }
 
-/** What a person says about a target: holds until `until`, null for ever; `auto` takes it back. */
+/** Sets an override until `until`, null: without end; `auto` removes it. */
 export function override(
   board: TargetBoard,
   rows: TargetRows,
@@ -102,12 +102,12 @@ export function override(
     order.state === "auto" ? 0 : order.state === "healthy" ? HEALTHY : UNHEALTHY,
   );
   if (order.state === "auto") {
-    // Asked to decide anew: what is remembered against the target goes too.
+    // `auto` also clears the failures of the traffic.
     for (const word of ["ejected_until", "failures", "ejections"] as const)
       board.set(target, word, 0);
     forgetFailure(board, target);
   }
-  // Starts slowly, as after every other recovery.
+  // A slow start, as after every recovery.
   if (wasUnhealthy && !isUnhealthy(board, target, time)) board.set(target, "started_at", time);
   noteChange(board, rows, order.now);
 }
@@ -123,14 +123,14 @@ const learned = [
   "latency",
 ] as const;
 
-/** Forgets what checks and traffic said: there is another server behind the target now. What a person said stays. */
+/** Clears results of checks and traffic, because another server is behind the target now. Overrides stay. */
 export function forget(board: TargetBoard, rows: TargetRows, now: number): void {
   for (const word of learned) board.set(rows.target, word, 0);
   board.set(rows.target, "started_at", board.time(now));
   noteChange(board, rows, now);
 }
 
-/** Forgets what active checks said, because nothing makes them any more. */
+/** Clears results of active checks that no longer run. */
 export function forgetChecks(board: TargetBoard, rows: TargetRows, now: number): void {
   board.set(rows.target, "check_streak", 0);
   if (board.get(rows.target, "check") === 0) return;
@@ -138,13 +138,13 @@ export function forgetChecks(board: TargetBoard, rows: TargetRows, now: number):
   noteChange(board, rows, now);
 }
 
-/** Successes and failures in a row that change what active checks say. */
+/** Consecutive results that change the state. */
 export interface CheckThresholds {
   readonly healthy: number;
   readonly unhealthy: number;
 }
 
-/** Takes in that an active check succeeded. A target of which nothing was known works from the first success on. */
+/** Records a successful check. A target in an unknown state is healthy after the first one. */
 export function checkSucceeded(
   board: TargetBoard,
   rows: TargetRows,
@@ -160,7 +160,7 @@ export function checkSucceeded(
   noteChange(board, rows, now);
 }
 
-/** Takes in that one failed. */
+/** Records a failed check. */
 export function checkFailed(
   board: TargetBoard,
   rows: TargetRows,
@@ -184,34 +184,34 @@ export function failsChecks(board: TargetBoard, row: number): boolean {
   return board.get(row, "check") === UNHEALTHY;
 }
 
-/** Tenths of a second by which the clocks that two threads have read may differ. */
+/** Tolerance between the clocks of two threads, in tenths of a second. */
 const CLOCK_SLACK = 50;
 
-/** When the traffic's verdict ends, in the board's time; 0: there is none. */
+/** End of the ejection in the board's time; 0: not ejected. */
 export function ejectedUntil(board: TargetBoard, row: number, time: number): number {
   const until = board.get(row, "ejected_until");
   if (until <= time) return 0;
-  // A clock that was set back must not keep a target out for as much longer.
+  // A clock that was set back must not extend an ejection.
   return board.get(row, "since") - time > CLOCK_SLACK ? 0 : until;
 }
 
-/** Whether requests to it have failed so often in a row that it would be ejected, or was. */
+/** Whether `consecutive_failures` requests in a row have failed. */
 export const isFailing = (board: TargetBoard, row: number): boolean =>
   board.get(row, "outcome") === outcomes.failing;
 
-/** Forgets failed requests; a successful one stays. */
+/** Clears the outcome of failed requests only. */
 function forgetFailure(board: TargetBoard, row: number): void {
   if (board.get(row, "outcome") > outcomes.works) board.set(row, "outcome", outcomes.none);
 }
 
-/** Ends `failing` early, because active checks succeed. */
+/** Ends `failing` early, after successful active checks. */
 export function endFailing(board: TargetBoard, rows: TargetRows, now: number): void {
   board.set(rows.target, "failures", 0);
   forgetFailure(board, rows.target);
   noteChange(board, rows, now);
 }
 
-/** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */
+/** Ends an ejection early. The number of ejections stays, so that the next one is longer. */
 export function endEjection(board: TargetBoard, rows: TargetRows, now: number): void {
   const time = board.time(now);
   const until = board.get(rows.target, "ejected_until");
@@ -220,13 +220,13 @@ export function endEjection(board: TargetBoard, rows: TargetRows, now: number): 
   endFailing(board, rows, now);
 }
 
-/** Writes down that the state of a target has changed, so that every worker looks again. */
+/** Notes a change of state, so that every worker rebuilds its balancers. */
 export function noteChange(board: TargetBoard, rows: TargetRows, now: number): void {
   board.set(rows.target, "since", board.time(now));
   board.add(rows.service, "version", 1);
 }
 
-/** Failures by number: these, and 1000 more than a status that the target answered with. */
+/** Failures by code: an index here, or 1000 plus the status of a response. */
 const failureTexts = [
   "",
   "the target's name could not be resolved",
@@ -253,7 +253,7 @@ const failureTexts = [
   "the TLS settings for the target are not valid",
 ] as const;
 export type FailureText = Exclude<(typeof failureTexts)[number], "">;
-/** What went wrong; a status when that was it. */
+/** A failure text, or the status of a response. */
 export type Failure = FailureText | { readonly status: number };
 
 export function failureCode(failure: Failure): number {

@@ -1,7 +1,7 @@
-// What is counted for each route, stream route, listener and plugin, and where it lies in a row; knows no thread.
+// The layout of a row of traffic counters; knows no thread.
 import { HISTOGRAM_CELLS } from "./histogram.ts";
 
-/** Statuses that are counted by themselves; all others are counted by their class. */
+/** Statuses with a counter of their own; all others count by class. */
 const EXACT = [
   101, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409,
   410, 413, 414, 415, 421, 422, 429, 431, 499, 500, 501, 502, 503, 504, 508,
@@ -13,29 +13,29 @@ export const codes: readonly string[] = [...EXACT.map(String), ...CLASSES];
 
 /** Cells that are plain counters. */
 const counters = [
-  /** Requests, or connections of a stream route, that have ended. */
+  /** Ended requests, or connections of a stream route. */
   "ended",
-  /** Bytes of bodies from clients and to them. */
+  /** Body bytes from clients and to them. */
   "bytes_in",
   "bytes_out",
   "retries",
-  /** Answers that broke off, because a target or the client was gone. */
+  /** Responses that broke off. */
   "broken_off",
-  /** Connections that were opened; TLS handshakes of a listener, and those that failed. */
+  /** Connections of a stream route; successful and failed TLS handshakes of a listener. */
   "opened",
   "handshakes",
   "handshakes_failed",
-  /** What a plugin decided. */
+  /** Decisions of a plugin, see `pluginDecisions`. */
   "pass",
   "reply",
   "reject",
   "error",
-  /** Records of what happened that a plugin has lost. */
+  /** Log records that a plugin has dropped. */
   "dropped",
 ] as const;
 export type TrafficCounter = (typeof counters)[number];
 
-/** What a plugin can decide: it lets a request go on, answers it, refuses it, or fails. */
+/** A plugin lets a request pass, responds to it, rejects it or fails. */
 export const pluginDecisions = [
   "pass",
   "reply",

@@ -1,4 +1,4 @@
-// What the workers count of the traffic, read by the main thread without asking them; exact, and kept when a worker ends. Knows no names.
+// Traffic counters of the workers in shared memory, read by the main thread; exact, and they outlive a worker. Knows no names.
 import { type Histogram, record, snapshot } from "./histogram.ts";
 import {
   CODES_AT,
@@ -13,30 +13,30 @@ import {
 
 /** Rows for routes, stream routes, listeners and plugins together. */
 const CAPACITY = 1000;
-/** Part of the keys that may be in use: more, and finding one that is not there would look at very many. */
-const MOST_FILLED = 0.8;
+/** Load factor: beyond it unsuccessful searches become slow. */
+const MAX_FILLED = 0.8;
 /** As 64-bit floats: the number of workers and the capacity. */
 const HEADER_BYTES = 64;
 const FREE = 0n;
 const REUSABLE = 1n;
 
 /**
- * The memory of `TrafficMetrics` as it crosses to a thread. Each worker's cells are a buffer of their own, because a thread that
- * holds a large buffer collects its garbage later: it must not hold those of all others.
+ * The memory of `TrafficMetrics` as sent to a thread. Each worker's cells have their own buffer, because a thread that
+ * holds large buffers collects garbage later: a worker gets only its own.
  */
 export interface TrafficMemory {
-  /** The number of workers and the capacity; keys, the row of each, and epochs. */
+  /** The number of workers and the capacity; keys, their rows, and epochs. */
   readonly index: SharedArrayBuffer;
-  /** Of each worker; null: not for whoever gets this. */
+  /** By worker; null: not shared with this thread. */
   readonly cells: readonly (SharedArrayBuffer | null)[];
 }
 
-/** Rows that always exist: of everything that has no row of its own, and of requests that no route took. */
+/** Rows that always exist: for everything without a row of its own, and for requests without a route. */
 export const OTHER_ROW = 0;
 export const NO_ROUTE_ROW = 1;
 const FIRST_ROW = 2;
 
-/** A row as whoever counts in it holds it. Once the row is given to something else, it counts no more there. */
+/** A writer's handle on a row. After the row's release it counts in `OTHER_ROW`. */
 export interface Series {
   readonly row: number;
   readonly epoch: number;
@@ -47,7 +47,7 @@ export interface EndedRequest {
   readonly status: number;
   /** Microseconds. */
   readonly totalUs: number;
-  /** Time in which it was with a target; 0 or less: never. */
+  /** Time in upstream attempts; 0 or less: none. */
   readonly upstreamUs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -58,29 +58,29 @@ export interface EndedRequest {
 /** A row at one moment, over all workers. */
 export interface TrafficSnapshot {
   readonly counters: Readonly<Record<TrafficCounter, number>>;
-  /** By the values of the label `code`; those that never came are left out. */
+  /** By the values of the label `code`, without zeros. */
   readonly codes: ReadonlyMap<string, number>;
   readonly histograms: Readonly<Record<TrafficHistogram, Histogram>>;
 }
 
 /**
- * Each worker has cells of its own in every row and adds to them without locks: there is one writer, and 64-bit stores never
- * tear. Only the main thread makes rows and gives them up; workers find them by key. A worker that is started again goes on
- * in the cells of the one before it.
+ * Each worker has its own cells in every row and adds to them without locks: there is one writer, and 64-bit stores never
+ * tear. Only the main thread creates and releases rows; workers find them by key. A restarted worker continues
+ * with the cells of its predecessor.
  */
 export class TrafficMetrics {
   readonly memory: TrafficMemory;
   readonly workers: number;
-  /** Rows that there may be, beside those that always exist. */
+  /** Most rows, beside those that always exist. */
   readonly capacity: number;
   readonly #keys: BigUint64Array;
-  /** Of each key. */
+  /** Row by key. */
   readonly #rows: Int32Array;
-  /** Of each row. */
+  /** Epoch by row. */
   readonly #epochs: Int32Array;
-  /** Of each worker; empty where the memory is not at hand. */
+  /** By worker; empty where not shared with this thread. */
   readonly #cells: readonly Float64Array[];
-  /** Rows that a key has. Of the main thread. */
+  /** Rows in use; main thread only. */
   readonly #taken: Uint8Array;
   #inUse = 0;
 
@@ -90,10 +90,10 @@ export class TrafficMetrics {
     const [workers = 0, capacity = 0] = new Float64Array(index, 0, 2);
     this.workers = workers;
     this.capacity = capacity;
-    const places = placesFor(capacity);
-    this.#keys = new BigUint64Array(index, HEADER_BYTES, places);
-    this.#rows = new Int32Array(index, HEADER_BYTES + places * 8, places);
-    this.#epochs = new Int32Array(index, HEADER_BYTES + places * 12, FIRST_ROW + capacity);
+    const positions = positionsFor(capacity);
+    this.#keys = new BigUint64Array(index, HEADER_BYTES, positions);
+    this.#rows = new Int32Array(index, HEADER_BYTES + positions * 8, positions);
+    this.#epochs = new Int32Array(index, HEADER_BYTES + positions * 12, FIRST_ROW + capacity);
     this.#taken = new Uint8Array(FIRST_ROW + capacity).fill(1, 0, FIRST_ROW);
     this.#cells = cells.map((buffer) => new Float64Array(buffer ?? new SharedArrayBuffer(0)));
   }
@@ -108,70 +108,70 @@ export class TrafficMetrics {
     return new TrafficMetrics({ index, cells });
   }
 
-  /** What a worker is given to make its own view of. */
+  /** The memory for one worker's view. */
   memoryFor(worker: number): TrafficMemory {
     const { index, cells } = this.memory;
     return { index, cells: cells.map((buffer, of) => (of === worker ? buffer : null)) };
   }
 
-  /** Rows in use; for the main thread. */
+  /** Number of rows in use; main thread only. */
   get inUse(): number {
     return this.#inUse;
   }
 
-  /** The row of a key, made when there is none; `OTHER_ROW` when there is no room. For the main thread. */
+  /** The row of a key, created if needed; `OTHER_ROW` when the table is full. Main thread only. */
   claim(key: string): number {
     const hash = hashOf(key);
     const known = this.#find(hash);
     if (known !== null) return this.#rowAt(known);
     if (this.#inUse >= this.capacity) return OTHER_ROW;
-    let place = this.#firstOf(hash);
-    while (Atomics.load(this.#keys, place) > REUSABLE) place = this.#after(place);
-    // The first that is free: if keys that come and go led to rows all over the place, all of the memory would be in use soon.
+    let position = this.#firstOf(hash);
+    while (Atomics.load(this.#keys, position) > REUSABLE) position = this.#after(position);
+    // The first free row, so that keys that come and go do not touch all pages of the memory.
     const row = this.#taken.indexOf(0);
     const at = row * ROW_CELLS;
-    // Memory that was never written to takes no room: zeros are written only where something else is.
+    // Unwritten pages take no memory: zeros only where there are counts.
     for (const cells of this.#cells) if (isUsed(cells, at)) cells.fill(0, at, at + ROW_CELLS);
     this.#taken[row] = 1;
     this.#inUse++;
-    Atomics.store(this.#rows, place, row);
-    // Last, because from here on others find it.
-    Atomics.store(this.#keys, place, hash);
+    Atomics.store(this.#rows, position, row);
+    // Last, because from here on workers find the row.
+    Atomics.store(this.#keys, position, hash);
     return row;
   }
 
-  /** Lets the row of a key be given to another one. Whoever still counts in it counts in `OTHER_ROW` from here on. */
+  /** Releases the row of a key. Its handles count in `OTHER_ROW` from here on. */
   release(key: string): void {
-    const place = this.#find(hashOf(key));
-    if (place === null) return;
-    const row = this.#rowAt(place);
+    const position = this.#find(hashOf(key));
+    if (position === null) return;
+    const row = this.#rowAt(position);
     Atomics.add(this.#epochs, row, 1);
-    Atomics.store(this.#keys, place, REUSABLE);
+    Atomics.store(this.#keys, position, REUSABLE);
     this.#taken[row] = 0;
     this.#inUse--;
   }
 
-  /** The row of a key for who counts; `OTHER_ROW` when it has none. Any thread may ask. */
+  /** The handle of a key's row; `OTHER_ROW` when it has none. Thread-safe. */
   seriesOf(key: string): Series {
     const hash = hashOf(key);
-    const place = this.#find(hash);
-    if (place === null) return this.#seriesAt(OTHER_ROW);
-    const series = this.#seriesAt(this.#rowAt(place));
-    // Meanwhile another key may have come to the same place.
-    return Atomics.load(this.#keys, place) === hash ? series : this.#seriesAt(OTHER_ROW);
+    const position = this.#find(hash);
+    if (position === null) return this.#seriesAt(OTHER_ROW);
+    const series = this.#seriesAt(this.#rowAt(position));
+    // Meanwhile another key may have come to the same position.
+    return Atomics.load(this.#keys, position) === hash ? series : this.#seriesAt(OTHER_ROW);
   }
 
-  /** The row of requests that no route took. */
+  /** The row of requests without a route. */
   get noRoute(): Series {
     return this.#seriesAt(NO_ROUTE_ROW);
   }
 
-  /** For one worker, which alone may use it. */
+  /** The only writer of a worker's cells. */
   writer(worker: number): TrafficWriter {
     return new TrafficWriter(this.#cells[worker] ?? new Float64Array(), this.#epochs);
   }
 
-  /** The counts of a row over all workers. */
+  /** A row, summed over all workers. */
   read(row: number): TrafficSnapshot {
     const at = row * ROW_CELLS;
     let sum: Float64Array | null = null;
@@ -188,18 +188,17 @@ export class TrafficMetrics {
     return { row, epoch: Atomics.load(this.#epochs, row) };
   }
 
-  #rowAt(place: number): number {
-    return Atomics.load(this.#rows, place);
+  #rowAt(position: number): number {
+    return Atomics.load(this.#rows, position);
   }
 
-  /** The place of a key. */
   #find(hash: bigint): number | null {
-    let place = this.#firstOf(hash);
+    let position = this.#firstOf(hash);
     for (let step = 0; step < this.#keys.length; step++) {
-      const found = Atomics.load(this.#keys, place);
-      if (found === hash) return place;
+      const found = Atomics.load(this.#keys, position);
+      if (found === hash) return position;
       if (found === FREE) return null;
-      place = this.#after(place);
+      position = this.#after(position);
     }
     return null;
   }
@@ -208,12 +207,12 @@ export class TrafficMetrics {
     return Number(hash % BigInt(this.#keys.length));
   }
 
-  #after(place: number): number {
-    return place + 1 === this.#keys.length ? 0 : place + 1;
+  #after(position: number): number {
+    return position + 1 === this.#keys.length ? 0 : position + 1;
   }
 }
 
-/** Counts for one worker. */
+/** Writes the counters of one worker. */
 export class TrafficWriter {
   readonly #cells: Float64Array;
   readonly #epochs: Int32Array;
@@ -223,7 +222,7 @@ export class TrafficWriter {
     this.#epochs = epochs;
   }
 
-  /** Counts a request that has ended. Runs once for each, so it must cost next to nothing. */
+  /** Counts an ended request. Hot path. */
   ended(series: Series, request: EndedRequest): void {
     const cells = this.#cells;
     const at = this.#at(series);
@@ -234,7 +233,7 @@ export class TrafficWriter {
     if (bytesOut > 0) add(cells, at + counterAt.bytes_out, bytesOut);
     if (retries > 0) add(cells, at + counterAt.retries, retries);
     if (request.isBrokenOff) add(cells, at + counterAt.broken_off, 1);
-    // A WebSocket lasts for as long as people like: that says nothing about speed.
+    // The duration of a WebSocket is not a latency.
     if (request.status === 101) return;
     record(cells, at + histogramAt.total, totalUs);
     if (upstreamUs > 0) {
@@ -253,7 +252,7 @@ export class TrafficWriter {
     record(this.#cells, this.#at(series) + histogramAt[histogram], us);
   }
 
-  /** A plain read: the engine makes a locked instruction of an atomic one, and neither sees a change before it is made. */
+  /** A plain read: an atomic one would cost a locked instruction and gain nothing. */
   #at({ row, epoch }: Series): number {
     return (this.#epochs[row] === epoch ? row : OTHER_ROW) * ROW_CELLS;
   }
@@ -282,18 +281,18 @@ function toSnapshot(cells: Float64Array): TrafficSnapshot {
 
 const NOTHING: TrafficSnapshot = toSnapshot(new Float64Array(ROW_CELLS));
 
-const placesFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + 1;
+const positionsFor = (capacity: number) => Math.ceil(capacity / MAX_FILLED) + 1;
 
-/** Of the header, the keys, their rows and the epochs. */
+/** Header, keys, their rows and epochs. */
 const indexBytes = (capacity: number) =>
-  HEADER_BYTES + placesFor(capacity) * 12 + (FIRST_ROW + capacity) * 4;
+  HEADER_BYTES + positionsFor(capacity) * 12 + (FIRST_ROW + capacity) * 4;
 
 function isUsed(cells: Float64Array, at: number): boolean {
   for (let cell = at; cell < at + CODES_AT; cell++) if ((cells[cell] ?? 0) !== 0) return true;
   return false;
 }
 
-/** 64 bits of a key; the two smallest numbers mean something else. */
+/** A 64-bit hash that avoids the reserved keys. */
 function hashOf(key: string): bigint {
   const hash = BigInt.asUintN(64, BigInt(Bun.hash(key)));
   return hash < 2n ? hash + 2n : hash;

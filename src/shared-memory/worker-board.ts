@@ -1,4 +1,4 @@
-// One row of shared numbers for each worker, read by the main thread without asking the worker; knows no HTTP.
+// One row of numbers for each worker in shared memory, read by the main thread; knows no HTTP.
 
 /** Columns of a row, each one 64-bit slot. */
 const columns = [
@@ -7,18 +7,18 @@ const columns = [
   "active_requests",
   "requests_total",
   "open_websockets",
-  /** Requests that were refused because there was too much of something. */
+  /** Requests refused by load shedding and limits. */
   "shed_memory",
   "shed_descriptors",
   "shed_in_flight",
   "shed_aborts_connection",
   "shed_aborts_address",
-  /** Requests whose client left while a target worked for them. */
+  /** Requests that clients have aborted while a target worked for them. */
   "aborted_requests",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 
-/** What the process may be short of, each a bit of `pressure`. */
+/** Scarce resources of the process, as bits of `pressure`. */
 export const pressures = { memory: 1, descriptors: 2 } as const;
 export type PressureKind = keyof typeof pressures;
 
@@ -44,7 +44,7 @@ export class WorkerBoard {
     return new WorkerBoard(new SharedArrayBuffer((workers * columns.length + 1) * 8));
   }
 
-  /** What the whole process is short of, bits of `pressures`; 0: nothing. Only the main thread sets it. */
+  /** Scarce resources of the process, bits of `pressures`; 0: none. Only the main thread sets it. */
   get pressure(): number {
     return this.#cells[this.#pressureCell] ?? 0;
   }
@@ -57,7 +57,7 @@ export class WorkerBoard {
     return this.#cells[worker * columns.length + index[column]] ?? 0;
   }
 
-  /** Of all workers. */
+  /** Over all workers. */
   sum(column: BoardColumn): number {
     let total = 0;
     for (let cell = index[column]; cell < this.#pressureCell; cell += columns.length)
@@ -69,13 +69,13 @@ export class WorkerBoard {
     this.#cells[worker * columns.length + index[column]] = value;
   }
 
-  /** Adds without reading back; only the row's own worker may call it. */
+  /** Not atomic: only the row's own worker may call it. */
   add(worker: number, column: BoardColumn, delta: number): void {
     const cell = worker * columns.length + index[column];
     this.#cells[cell] = (this.#cells[cell] ?? 0) + delta;
   }
 
-  /** Sets a whole row to zero: a restarted worker starts anew. */
+  /** Zeros a row for a restarted worker. */
   reset(worker: number): void {
     this.#cells.fill(0, worker * columns.length, (worker + 1) * columns.length);
   }

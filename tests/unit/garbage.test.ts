@@ -22,12 +22,12 @@ test("much garbage is collected, a little is left", () => {
   const { heap, watch } = fakeHeap(20 * MB, 5);
   heap.now += 60_000;
   heap.bytes += 8 * MB;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(0);
   heap.bytes += MB;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(1);
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(1);
 });
 
@@ -41,14 +41,14 @@ test.each([
     heap.buffers = buffers * MB;
     heap.now += 60_000;
     heap.bytes += 10 * MB;
-    watch.look();
+    watch.check();
     expect(heap.collections).toBe(1);
     heap.now += 60_000;
     heap.bytes += (most - 1) * MB;
-    watch.look();
+    watch.check();
     expect(heap.collections).toBe(1);
     heap.bytes += 2 * MB;
-    watch.look();
+    watch.check();
     expect(heap.collections).toBe(2);
   },
 );
@@ -61,14 +61,14 @@ test.each([
   const { heap, watch } = fakeHeap(20 * MB, tookMs);
   heap.now += 60_000;
   heap.bytes += 50 * MB;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(1);
   heap.bytes += 50 * MB;
   heap.now += pauseMs - 1;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(1);
   heap.now += 1;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(2);
 });
 
@@ -76,13 +76,13 @@ test("where the engine has collected on its own, growth counts from there", () =
   const { heap, watch } = fakeHeap(60 * MB, 5);
   heap.now += 60_000;
   heap.bytes = 20 * MB;
-  watch.look();
+  watch.check();
   heap.bytes = 30 * MB;
-  watch.look();
+  watch.check();
   expect(heap.collections).toBe(1);
 });
 
-test("objects that have been there for a while and are let go go away, which a look at what is new does not see to", () => {
+test("objects that have been there for a while and are let go go away, which a check at what is new does not see to", () => {
   // No other test makes them.
   const count = () => heapStats().objectTypeCounts["WeakSet"] ?? 0;
   const kept = Array.from({ length: 50_000 }, () => new WeakSet());
@@ -95,7 +95,7 @@ test("objects that have been there for a while and are let go go away, which a l
   edenGC();
   expect(count()).toBeGreaterThan(40_000);
   time += 60_000;
-  watch.look();
+  watch.check();
   expect(count()).toBeLessThan(1000);
   expect(grown.length).toBe(50_000_000);
 });

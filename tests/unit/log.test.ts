@@ -82,8 +82,8 @@ describe("a secret is not written", () => {
 describe("a line cannot be forged", () => {
   const evil = "a\r\nb\x1b[31mc\u2028d\u0085e\0f\x7f";
   test.each([{ format: "json" }, { format: "text" }] as const)("in $format", ({ format }) => {
-    for (const colour of [false, true]) {
-      const [line = ""] = linesOf((log) => log.info(evil, { [evil]: evil }), { format, colour });
+    for (const color of [false, true]) {
+      const [line = ""] = linesOf((log) => log.info(evil, { [evil]: evil }), { format, color });
       const inside = line.slice(0, -1).replaceAll(/\x1b\[(?:0|2|36)m/g, "");
       expect(inside).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
     }

@@ -113,7 +113,7 @@ export class RequestLog {
   #resize(size: number): void {
     const before = this.#ring;
     const ring = size === 0 ? null : RequestRing.create(size);
-    if (before !== null) ring?.takeOver(before, this.#idOf);
+    if (before !== null) ring?.copyFrom(before, this.#idOf);
     this.#ring = ring;
     this.#options.useRing(ring);
   }

@@ -2,7 +2,11 @@
 import type { Service } from "../../model/service.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { deposit, withdraw } from "../../shared-memory/retry-budget.ts";
-import { isForbidden, isUnhealthy, nextStateChange } from "../../shared-memory/target-health.ts";
+import {
+  isForcedUnhealthy,
+  isUnhealthy,
+  nextStateChange,
+} from "../../shared-memory/target-health.ts";
 import { createBalancer } from "../balancer/algorithms.ts";
 import type { Balancer, BalancerTarget, Load, PickRequest } from "../balancer/balancer.ts";
 import { PassiveCheck } from "./passive-check.ts";
@@ -150,14 +154,14 @@ export class TargetGroup<T extends GroupTarget> {
     const { algorithm } = this.#service;
     this.#tiers = lists.map((list) => createBalancer(algorithm, list, this.#load));
     const others = this.#targets.filter(
-      ({ row }) => isUnhealthy(board, row, time) && !isForbidden(board, row, time),
+      ({ row }) => isUnhealthy(board, row, time) && !isForcedUnhealthy(board, row, time),
     );
     this.#others = others.length === 0 ? null : createBalancer(algorithm, others, this.#load);
   }
 
   #healthyTiers(time: number): readonly (readonly T[])[] {
     const { board } = this.#context;
-    const allowed = this.#targets.filter(({ row }) => !isForbidden(board, row, time));
+    const allowed = this.#targets.filter(({ row }) => !isForcedUnhealthy(board, row, time));
     const tiers = Map.groupBy(allowed, (target) => target.priority);
     const lists: (readonly T[])[] = [];
     for (const [, targets] of [...tiers].sort(([a], [b]) => a - b)) {

@@ -28,9 +28,9 @@ export class ConnectionLimits {
       claim(address) {
         const most = listener.max_connections_per_address;
         if (most === 0) return null;
-        const entrance = board.addresses.enter(listener.id, address, { worker, most });
-        if (entrance === "counted") counted = address;
-        return entrance === "refused" ? "too many connections from this address" : null;
+        const admission = board.addresses.enter(listener.id, address, { worker, most });
+        if (admission === "counted") counted = address;
+        return admission === "refused" ? "too many connections from this address" : null;
       },
       release() {
         if (!isOpen) return;

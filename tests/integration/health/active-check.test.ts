@@ -1,4 +1,4 @@
-// What an active check sends, what it takes for a working target, and what its verdict changes; one worker, real sockets.
+// What an active check sends, what it expects of a healthy target, and what its result changes; one worker, real sockets.
 import { afterAll, describe, expect, test } from "bun:test";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { selfSigned } from "../../support/certificate.ts";
@@ -159,7 +159,7 @@ describe.concurrent("a verdict", () => {
     await eventually(() => target.connections[0]?.isClosed === true);
   });
 
-  test("where nobody listens, by each kind of check", async () => {
+  test("on a closed port, by each type of check", async () => {
     for (const type of ["http", "tcp", "https"] as const) {
       const gateway = await checked(serviceOf([freePort()], { type }));
       await becomes(gateway, "unhealthy");
@@ -388,7 +388,7 @@ describe.concurrent("a change", () => {
     await becomes(gateway, "unhealthy");
     await gateway.apply({ services: [serviceOf([target.port], { enabled: false })] });
     expect(healthOf(gateway)).toMatchObject({ state: "unknown", by: null });
-    // Nobody has the lease when there is nothing to check.
+    // The lease is free when there is nothing to check.
     expect(gateway.targets.lease[0]).toBe(0n);
   });
 

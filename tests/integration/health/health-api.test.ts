@@ -1,4 +1,4 @@
-// Health through the whole product with two workers: what is ordered and learned holds on both at once and through changes.
+// Health through the whole product with two workers: overrides and check results apply to both at once and across changes.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
@@ -110,7 +110,7 @@ describe("what a person orders", () => {
     expect(patch.status).toBe(200);
   });
 
-  test("ends by its time without anybody doing anything", async () => {
+  test("expires by itself", async () => {
     const { ids, ask } = await serve("timed", origins("a", "b"));
     await order(ids[0] ?? "", { state: "unhealthy", ttl: 1 });
     expect([...(await fromEveryWorker(ask, 1))]).toEqual(["b"]);
@@ -118,7 +118,7 @@ describe("what a person orders", () => {
     expect([...(await fromEveryWorker(ask))].sort()).toEqual(["a", "b"]);
   });
 
-  test("is told in the log and to listeners", async () => {
+  test("is logged and sent as an event", async () => {
     const { ids } = await serve("told", origins("a"));
     const stream = await fetch(`${gateway.admin}/api/v1/events?kinds=health`);
     expect(stream.status).toBe(200);

@@ -1,4 +1,4 @@
-// Of several real worker threads one makes the active checks, and another one takes over when that one ends or lets go.
+// One of several worker threads makes the active checks, and another one takes over when it ends or releases the lease.
 import { afterEach, expect, test } from "bun:test";
 import { checkingWorker } from "../../../src/shared-memory/check-lease.ts";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
@@ -80,7 +80,7 @@ test("checks are made once for all workers, and go on when the worker that made 
   await origin.untilRequests(3);
   const first = checkingWorker(board);
 
-  // Ends like a crash: nobody lets the others know.
+  // Ends like a crash, without releasing the lease.
   all[first ?? -1]?.terminate();
   const second = await eventually(
     () => {

@@ -1,4 +1,4 @@
-// Answers that stop in the middle: the client gets 502 or a broken-off answer, never one that looks complete.
+// Responses that break off: the client gets 502 or an aborted response, never one that looks complete.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { read } from "../../support/raw-exchange.ts";
 import { connectRaw } from "../../support/raw-http.ts";

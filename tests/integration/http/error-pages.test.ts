@@ -1,4 +1,4 @@
-// The gateway's own answers: the form that the client likes, what every one carries, and nothing of the inside.
+// The gateway's error responses: negotiated media type, common headers, no internals.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Answer, exchange } from "../../support/raw-exchange.ts";
 import { type ScriptedScene, startScriptedScene } from "../../support/scripted-scene.ts";
@@ -170,7 +170,7 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
     },
   );
 
-  test("nobody is made to repeat a POST as a GET", async () => {
+  test("no browser repeats a POST as a GET", async () => {
     const { answers } = await exchange(
       "POST / HTTP/1.1\r\nHost: none\r\nContent-Length: 0\r\nAccept: text/html\r\n\r\n",
       { port: scene.port, methods: ["POST"] },

@@ -1,4 +1,4 @@
-// Answers that the gateway gives by itself because the configuration says so: maintenance, default site.
+// Responses of the gateway by configuration: maintenance, default site.
 import { afterEach, expect, test } from "bun:test";
 
 import { type DataPlaneSketch, startDataPlane } from "../../support/data-plane.ts";
@@ -70,7 +70,7 @@ test.each([
   { action: "404", status: 404, body: "no route matches this request", location: null },
   { action: "html", status: 404, body: "<p>nothing here</p>", location: null },
   { action: "redirect", status: 302, body: "", location: "https://example.com/" },
-] as const)("the default site $action answers what no route takes", async (want) => {
+] as const)("the default site $action responds to requests that no route matches", async (want) => {
   const site = { action: want.action, to: "https://example.com/", html: "<p>nothing here</p>" };
   const plane = await scene({ settings: { default_site: site } });
   const answer = await fetch(plane.url, { redirect: "manual" });

@@ -1,4 +1,4 @@
-// Targets that misbehave: what the client sees, what the log says, what is held against the target, and that no connection is left over.
+// Misbehaving targets: what the client sees, what the log says, what counts against the target, and that no connection leaks.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type FullQueue, startFullQueue } from "../../support/full-queue.ts";
 import { type Answer, type Answerer, type OriginConnection, reply } from "../../support/origin.ts";

@@ -57,7 +57,7 @@ describe("Expect: 100-continue", () => {
     expect(seen.executed[0]?.header("expect")).toBeNull();
   });
 
-  test("an expectation that nobody knows is ignored and not passed on", async () => {
+  test("an unknown expectation is ignored and not forwarded", async () => {
     const seen = await scene.probe(post("Content-Length: 2\r\nExpect: miracles", "ab"));
     expect(seen).toMatchObject({ ...served(["POST /a"]), interim: [] });
     expect(seen.executed[0]?.header("expect")).toBeNull();
@@ -88,7 +88,7 @@ describe("trailers", () => {
     },
   );
 
-  test("TE and Trailer are not passed on: nobody here could carry trailers", async () => {
+  test("TE and Trailer are not forwarded, because the gateway supports no trailers", async () => {
     const seen = await scene.probe(
       post("TE: trailers\r\nTrailer: X-A\r\nConnection: TE\r\nContent-Length: 2", "ab"),
     );

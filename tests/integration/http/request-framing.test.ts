@@ -125,7 +125,7 @@ describe("any transfer coding but exactly `chunked` is refused", () => {
     ["chunked, gzip", "chunked is not the last"],
     ["identity, chunked", "identity, which RFC 9112 no longer knows"],
     ["identity", "identity"],
-    ["gzip", "no chunked: nobody knows the end"],
+    ["gzip", "no chunked: the end is unknown"],
     [",chunked", "an empty element, which Bun lets through"],
     ["chunked,", "an empty element, which Bun lets through"],
     [" , chunked", "an empty element"],

@@ -1,4 +1,4 @@
-// The id of a request: target and client learn the same one, unless the settings say that nobody does.
+// Request ids: target and client get the same one, unless the settings turn them off.
 import { afterEach, describe, expect, test } from "bun:test";
 import { type PluginScene, pluginScene } from "../../support/plugin-scene.ts";
 
@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 describe("the id of a request", () => {
-  test("is told to the target and to the client, also where the target says another", async () => {
+  test("goes to the target and to the client, also when the target sends another one", async () => {
     scene = await pluginScene({
       answer: () => new Response("ok", { headers: { "X-Request-Id": "of the target" } }),
     });

@@ -1,4 +1,4 @@
-// What becomes of an answer's fields on the way to the client, and of a request's on the way to the target.
+// Header fields of responses on the way to the client, and of requests on the way to the target.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { GET, type ScriptedScene, startScriptedScene } from "../../support/scripted-scene.ts";
 

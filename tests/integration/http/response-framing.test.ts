@@ -1,4 +1,4 @@
-// Answers of targets that are not HTTP/1.1, or whose end is unclear: the client gets 502 and the connection is never used again.
+// Target responses that are not HTTP/1.1, or whose end is ambiguous: the client gets 502 and the connection is not reused.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { GET, type ScriptedScene, startScriptedScene } from "../../support/scripted-scene.ts";
@@ -143,7 +143,7 @@ describe("a malformed answer is 502, and its connection is closed", () => {
     [
       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
       "http_protocol_error",
-      "nobody asked for it",
+      "it has no request",
     ],
     [
       `${OK}X: ${"x".repeat(70_000)}\r\n\r\n`,
@@ -169,7 +169,7 @@ describe("a malformed answer is 502, and its connection is closed", () => {
     expect(served).toMatchObject({ outcome: "502", connections: 1 });
   });
 
-  test("an answer that nobody asked for is not taken for that of the next request", async () => {
+  test("a response without a request is not used for the next request", async () => {
     const plain = `${OK}Content-Length: 5\r\n\r\nplain`;
     await scene.ask(plain);
     const kept = scene.origin.connections.findLast(({ isClosed }) => !isClosed);

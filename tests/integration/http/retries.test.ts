@@ -1,4 +1,4 @@
-// Which failures are made up for by another target, which are not, and what both sides see of it.
+// Which failures are retried on another target, which are not, and what both sides see.
 import { afterAll, describe, expect, test } from "bun:test";
 import { type Answer, reply } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
@@ -201,7 +201,7 @@ describe("how often", () => {
     expect(answers[0]?.header("proxy-status")).toBeNull();
   });
 
-  test("an answer is not given up when nobody else may take the request", async () => {
+  test("a response is not dropped when no other target is available", async () => {
     const scene = await withRetries({}, { targets: 2, service: { max_connections_per_target: 1 } });
     const release: (() => void)[] = [];
     scene.origins[0]!.answer = (_, connection) => {
@@ -311,7 +311,7 @@ describe("time", () => {
   });
 
   test("request_timeout ends the pause before an attempt too", async () => {
-    // A pause of at most 2 s, which is hardly ever shorter than the time-out.
+    // A pause of at most 2 s, which is hardly ever shorter than the timeout.
     const scene = await withRetries(
       { backoff_ms: 86_400_000, count: 10 },
       { targets: 8, service: { request_timeout: 200 } },

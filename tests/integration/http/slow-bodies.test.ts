@@ -1,4 +1,4 @@
-// Clients that send their bodies slowly: 408 when the gateway waits for them for too long, and never when somebody else is slow.
+// Clients that send their bodies slowly: 408 when the gateway waits too long for the client, and never when the target is slow.
 import { afterEach, describe, expect, test } from "bun:test";
 import { H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";

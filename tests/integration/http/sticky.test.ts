@@ -1,4 +1,4 @@
-// Session affinity: the cookie that a client gets, which target it leads to, and what becomes of it when that target cannot serve.
+// Sticky sessions: the client's cookie, its target, and what happens when that target cannot serve.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { override } from "../../../src/shared-memory/target-health.ts";
 import { selfSigned } from "../../support/certificate.ts";

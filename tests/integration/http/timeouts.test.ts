@@ -1,4 +1,4 @@
-// Every time-out of a service and a route: which status it gives, and that nothing stays open behind it.
+// Every timeout of a service and a route: its status, and that no connection stays open.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type FullQueue, startFullQueue } from "../../support/full-queue.ts";
 import { eventually } from "../../support/poll.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
   await Promise.all(scenes.map((scene) => scene.stop()));
 });
 
-/** Each with a service that has the time-out, and with a route that has it in place of the service's. */
+/** Each with a service that has the timeout, and with a route that has it in place of the service's. */
 const owners = ["service", "route"] as const;
 const withTimeout = (owner: (typeof owners)[number], name: string) =>
   owner === "service"
@@ -163,7 +163,7 @@ test("body_read_timeout: a client that stops sending gets 408", async () => {
 test("request_timeout counts from the request, also when nothing was asked for a while before", async () => {
   const scene = await start({ service: { request_timeout: 1500 } });
   expect((await scene.ask(OK)).outcome).toBe("200");
-  // Longer than the time-out after the clock of a worker with nothing to do has stopped.
+  // Longer than the timeout after the clock of a worker with nothing to do has stopped.
   const answeredAt = performance.now();
   await eventually(() => performance.now() > answeredAt + 3500);
   const late = async () => {
@@ -176,7 +176,7 @@ test("request_timeout counts from the request, also when nothing was asked for a
   expect(outcome).toBe("200");
 }, 20_000);
 
-test("a time-out of 0 is none", async () => {
+test("a timeout of 0 is none", async () => {
   const scene = await start({
     service: {
       connect_timeout: 0,
@@ -187,7 +187,7 @@ test("a time-out of 0 is none", async () => {
     },
     settings: { limits: { body_read_timeout: 0 } },
   });
-  // Longer than the clock's tick, at which a time-out of 0 would strike.
+  // Longer than the clock's tick, at which a timeout of 0 would strike.
   const { answers } = await scene.ask(async (_request, connection) => {
     await Bun.sleep(250);
     connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");

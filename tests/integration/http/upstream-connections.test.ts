@@ -1,4 +1,4 @@
-// The connections to targets: kept, worn out, stale, aborted; each is counted at the origin.
+// The connections to targets: reused, at max_requests, stale, aborted; counted at the origin.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { OriginRequest } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
@@ -237,7 +237,7 @@ describe("a target that goes away in the middle of a body", () => {
 });
 
 describe("other targets", () => {
-  test("nobody listens there: 502, and the next target is tried when there is one", async () => {
+  test("a closed port: 502, and the next target is tried when there is one", async () => {
     const gone = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const { port } = gone;
     gone.stop(true);

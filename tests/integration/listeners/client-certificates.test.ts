@@ -1,4 +1,4 @@
-// Client certificates: who gets in, what targets are told, and that nothing lets a client in that nobody has looked at.
+// Client certificates: which clients are allowed, what targets get, and that no unverified client is served.
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { connect } from "node:net";
@@ -80,7 +80,7 @@ function sessionOf(port: number, options: ConnectionOptions): Promise<Buffer | n
   });
 }
 
-test("a listener that requests them lets clients without in, and nobody with a wrong one", async () => {
+test("a listener that requests them allows clients without one, and denies those with an invalid one", async () => {
   const port = await listener("requested", required({ client_auth: "request" }));
   expect(mirrored((await ask(port, shown(undefined))).text)["client-cert"]).toBeUndefined();
   expect(mirrored((await ask(port, shown(people.good))).text)["client-cert"]).toBe(

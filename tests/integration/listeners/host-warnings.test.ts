@@ -1,4 +1,4 @@
-// The status and the log tell of a kernel setting that would lose connections, once there is a certificate to replace.
+// Status and log warn of a kernel setting that would lose connections, once there is a certificate to replace.
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -323,7 +323,7 @@ describe("a Host of another certificate than the TLS name's", () => {
     expect(statusOf((await get(port, "one.tls", "two.tls")).text)).toBe(200);
   });
 
-  test("a direct listener is not told the name, and serves it", async () => {
+  test("a direct listener does not know the name, and serves it", async () => {
     const port = freePort();
     await api.create("/listeners", {
       ...{ name: "direct", address: "127.0.0.1", port, protocol: "https" },

@@ -1,4 +1,4 @@
-// HTTP/3: offered by listeners that say so, told to clients of HTTP/1.1 and HTTP/2, and hard to break with datagrams.
+// HTTP/3: enabled per listener, advertised to HTTP/1.1 and HTTP/2 clients, and robust against datagrams.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { connect, type IncomingHttpHeaders } from "node:http2";
@@ -100,10 +100,10 @@ test("requests over HTTP/3 reach targets, with bodies both ways", async () => {
 test("answers over HTTP/1.1 and HTTP/2 tell of it, those of other listeners do not", async () => {
   const { port } = await listener();
   const without = await listener({ http3: false });
-  const told = `h3=":${port}"; ma=86400`;
+  const advertised = `h3=":${port}"; ma=86400`;
   for (const version of [overHttp1, overHttp2]) {
-    expect(await version(port)).toBe(told);
-    expect(await version(port, "/large")).toBe(told);
+    expect(await version(port)).toBe(advertised);
+    expect(await version(port, "/large")).toBe(advertised);
     expect(await version(without.port)).toBeNull();
   }
 });

@@ -66,7 +66,7 @@ describe("a head that does not arrive in time gets 408", () => {
     expect(scene.origin.requests).toEqual([]);
     expect(scene.origin.connections).toEqual([]);
     const lines = scene.gateway.log.filter(({ message }) => message === "connections refused");
-    expect(lines.map(({ fields: told }) => [told["reason"], told["client"]])).toEqual([
+    expect(lines.map(({ fields }) => [fields["reason"], fields["client"]])).toEqual([
       ["the head of a request did not arrive in time", "127.0.0.1"],
     ]);
   });
@@ -108,7 +108,7 @@ describe("a head that does not arrive in time gets 408", () => {
 
   test("a client that goes on sending afterwards loses its place all the same", async () => {
     const scene = await start({ max_connections: 1 });
-    // Half open: it does not close its side when it is told that the other one sends no more.
+    // Half open: it does not close its side after the other's FIN.
     const socket = connect({ port: scene.port, host: "127.0.0.1", allowHalfOpen: true });
     let received = "";
     socket.on("data", (data) => (received += data.toString("latin1")));
@@ -124,7 +124,7 @@ describe("a head that does not arrive in time gets 408", () => {
   }, 30_000);
 });
 
-describe("nobody else is cut off", () => {
+describe("no other client is cut off", () => {
   test("a connection between two requests", async () => {
     const scene = await start();
     const client = await open(scene.port);

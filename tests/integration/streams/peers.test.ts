@@ -1,4 +1,4 @@
-// Peers of TCP streams that do not say goodbye: a client that stops reading, a target that is killed; other streams never notice.
+// Peers of TCP streams that vanish: a client that stops reading, a target that is killed; other streams are not affected.
 import { afterAll, expect, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { freePort } from "../../support/data-plane.ts";
@@ -55,7 +55,7 @@ const say = (socket: Socket, text: string) =>
     socket.write(text);
   });
 
-test("a client that takes nothing any more is cut off after idle_timeout, and its target is told", async () => {
+test("a client that no longer reads is disconnected after idle_timeout, and its target as well", async () => {
   let sent = 0;
   let isClosed = false;
   const server = createServer((socket) => {

@@ -1,4 +1,4 @@
-// Plugins on stream routes with real TCP and UDP: which instance is asked, what it sees, refusals, failures and the end.
+// Plugins on stream routes with real TCP and UDP: which instances run, what they see, refusals, failures and the end.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { connect, createServer, type Server } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -22,7 +22,7 @@ interface Asked {
 }
 let asked: Asked[] = [];
 
-/** Keeps what it sees, and does what it is told. */
+/** Records what it sees, and does what its configuration says. */
 const probe: AnyPlugin = definePlugin({
   name: "probe",
   summary: "Keeps what it sees",
@@ -58,7 +58,7 @@ const probe: AnyPlugin = definePlugin({
         };
         asked.push(entry);
         context.memory.set(key, entry);
-        if (own.fails) throw new Error("as told");
+        if (own.fails) throw new Error("as configured");
         return own.refuses ? { reason: "probe.refused" } : undefined;
       },
       disconnect(context: StreamContext, result: StreamResult) {
@@ -328,13 +328,13 @@ describe("a plugin", () => {
     [null, "refused"],
     ["closed", "refused"],
     ["open", "hello"],
-  ] as const)("that fails lets nobody in unless it was told to: %s", async (onError, outcome) => {
+  ] as const)("that fails denies clients unless on_error is open: %s", async (onError, outcome) => {
     await use({ name: "probe", onError, config: { fails: true } });
     expect(await hello(ports.tcp)).toBe(outcome);
-    expect(plane.log.some(({ fields }) => fields["error"] === "as told")).toBe(true);
+    expect(plane.log.some(({ fields }) => fields["error"] === "as configured")).toBe(true);
   });
 
-  test("that fails at the end harms nobody", async () => {
+  test("that fails at the end affects no other instance", async () => {
     await use({ name: "probe", config: { failsAtEnd: true } });
     expect(await hello(ports.tcp)).toBe("hello");
     await eventually(() => plane.log.some(({ fields }) => fields["error"] === "at the end"));

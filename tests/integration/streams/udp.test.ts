@@ -1,4 +1,4 @@
-// UDP streams through the product: datagrams both ways, a session for each client, limits, and ports that come and go.
+// UDP streams through the product: datagrams in both directions, a session for each client, limits, ports added and removed.
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -92,7 +92,7 @@ test("a target may send as often as it likes, and before it is asked again", asy
   expect(asker.answers.map(String)).toEqual(Array.from({ length: 50 }, (_, index) => `${index}`));
 });
 
-test("sessions are balanced, and a port that nobody listens on is a failure of its target", async () => {
+test("sessions are balanced, and a closed port is a failure of its target", async () => {
   const [one, two] = [await target(() => "one"), await target(() => "two")];
   const dead = await freeUdpPort();
   const made = await route(
@@ -138,7 +138,7 @@ test("a session ends after udp_session_timeout, and the next datagram begins ano
   expect(to.peers.size).toBe(2);
 });
 
-describe("datagrams are dropped, and told about:", () => {
+describe("datagrams are dropped and logged:", () => {
   test("of more clients than udp_max_sessions, in each worker", async () => {
     const made = await route([(await target()).port], { udp_max_sessions: 2 });
     const clients = await Promise.all(Array.from({ length: 20 }, client));
@@ -254,7 +254,7 @@ describe("ports", () => {
     expect(String(await known.ask(port, "x"))).toBe("one");
     await api.call(`DELETE /stream-routes/${made.id}`);
     expect(await (await client()).ask(port, "x", 200)).toBeNull();
-    // Whoever has a session may bring it to an end.
+    // Existing sessions may continue.
     expect(String(await known.ask(port, "x"))).toBe("one");
     await route([two.port], { listen_port: port });
     expect(String(await (await client()).ask(port, "x"))).toBe("two");

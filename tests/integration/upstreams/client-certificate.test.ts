@@ -1,4 +1,4 @@
-// A service shows a certificate to its targets: named by name or id, replaced without a restart, kept from being deleted.
+// The client certificate of a service: named by name or id, replaced without a restart, protected from deletion.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

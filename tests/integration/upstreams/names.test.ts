@@ -1,4 +1,4 @@
-// Targets that are names: whose addresses get the requests, what a dead address costs, and what holds while a name is not found.
+// Targets with names: which addresses get requests, what a dead address costs, and what happens while a name does not resolve.
 import { afterAll, expect, test } from "bun:test";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { type DnsRecord, type DnsServer, startDnsServer } from "../../support/dns-server.ts";
@@ -109,7 +109,7 @@ test.concurrent(
 
 const META_IPV6: DnsRecord = { type: "AAAA", value: "fd00:ec2::254" };
 
-test.concurrent("when all refuse, the client is told once, without an address", async () => {
+test.concurrent("when all refuse, the client gets one error, without an address", async () => {
   const [origin] = origins("127.0.0.9");
   const { get, plane } = await scene(
     { "app.test": a("127.0.0.2", "127.0.0.3") },

@@ -1,4 +1,4 @@
-// TLS to targets: every check of a certificate by itself, passing and failing, in the words that clients and the log get.
+// TLS to targets: each certificate check, passing and failing, with the texts for clients and the log.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import tls from "node:tls";
 import { once } from "node:events";
@@ -163,7 +163,7 @@ describe("a certificate is taken", () => {
     expect((await one.get()).status).toBe(200);
   });
 
-  test("from nobody, when it is itself what is trusted", async () => {
+  test("from no CA, when the certificate itself is trusted", async () => {
     const pair = await selfSigned("app.test");
     const one = await scene(await secureOrigin(pair), { tls: { ca_certificates: pair.cert } });
     expect((await one.get()).status).toBe(200);
@@ -279,7 +279,7 @@ describe("there is no TLS connection", () => {
     ]);
   });
 
-  test("when nobody listens", async () => {
+  test("when the port is closed", async () => {
     const { proxyStatus } = await (await scene({ port: freePort() })).get();
     expect(proxyStatus).toContain("error=connection_refused");
   });

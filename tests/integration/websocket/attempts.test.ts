@@ -1,4 +1,4 @@
-// WebSocket handshakes and several targets: which failures another target makes up for, and how a client stays on one.
+// WebSocket handshakes and several targets: which failures are retried, and sticky sessions.
 import { afterEach, expect, test } from "bun:test";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import {
@@ -100,7 +100,7 @@ test.each([
     "the target responded with status 503",
   ],
 ] as const)(
-  "a target that has it and %s: the client hears of it, and nobody else gets it",
+  "a target that has it and %s: the client gets the error, and there is no retry",
   async (_, does, status, held) => {
     const retries: ServiceSketch["retries"] = {
       per_try_timeout: 200,

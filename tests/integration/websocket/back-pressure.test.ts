@@ -1,4 +1,4 @@
-// A side that does not read stops the other one: what the gateway takes in between is bounded, and nothing is lost.
+// A side that does not read stops the other one: the gateway's buffers are bounded, and nothing is lost.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { closePayload, frameBytes, opcodes, type Peer } from "./peer.ts";

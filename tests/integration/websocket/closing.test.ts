@@ -145,7 +145,7 @@ describe("a target that breaks the protocol", () => {
     ],
     ["closes with a code that is none", frameBytes(opcodes.close, closePayload(1006)), 1002],
   ])(
-    "%s: it is told so, and the client gets 1011 after what came before",
+    "%s: it gets the close code, and the client gets 1011 after what came before",
     async (_, bytes, code) => {
       const { client, origin } = await scene.open();
       origin.write(
@@ -178,7 +178,7 @@ describe("a client that breaks the protocol", () => {
       1009,
     ],
   ])(
-    "%s: it is told so, and the target's connection ends after what came before",
+    "%s: it gets the close code, and the target's connection ends after what came before",
     async (_, bytes, code) => {
       const { client, origin } = await scene.open();
       client.write(Buffer.concat([frameBytes(opcodes.text, "good", { mask: true }), bytes]));

@@ -17,7 +17,7 @@ export interface FrameRow {
   readonly last: readonly FrameSketch[];
   /** Whether they break the protocol, and do not close as it says. */
   readonly isMistake: boolean;
-  /** Close code of whoever receives them (section 7.4); 1005 for a Close without one. */
+  /** Close code of the receiver (section 7.4); 1005 for a Close without one. */
   readonly code: number;
   /** The receiver can know before the message ends (section 8.1), but Bun looks only then; what follows tells it. */
   readonly bunNeeds?: readonly FrameSketch[];
@@ -84,7 +84,7 @@ const pings: readonly FrameRow[] = [
   holds("2.2 a ping with text", [ping("Hello, world!")], [], ["Hello, world!"]),
   holds("2.4 a ping of 125 bytes", [ping("p".repeat(125))], [], ["p".repeat(125)]),
   breaks("2.5 a ping of 126 bytes", [ping("p".repeat(126))]),
-  holds("2.7 a pong that nobody asked for", [frame(PONG), text("after")], ["after"]),
+  holds("2.7 an unsolicited pong", [frame(PONG), text("after")], ["after"]),
   holds(
     "2.9 such a pong, then a ping",
     [frame(PONG, "pong"), ping("ping"), text("after")],

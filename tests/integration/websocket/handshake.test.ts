@@ -1,4 +1,4 @@
-// The opening handshake: what reaches the target, what the client is told, and every way in which it can fail.
+// The opening handshake: what reaches the target, what the client gets, and every way in which it can fail.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { freePort, startDataPlane } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
@@ -84,7 +84,7 @@ describe("what reaches the target", () => {
   });
 });
 
-describe("what the client is told", () => {
+describe("what the client gets", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();

@@ -1,4 +1,4 @@
-// What ends a WebSocket besides its two sides: not a change of the configuration, but the end of the gateway.
+// What closes a WebSocket besides its two sides: not a configuration change, but the shutdown of the gateway.
 import { afterEach, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { closePayload, handshake, opcodes, Peer, switching } from "./peer.ts";
@@ -73,7 +73,7 @@ test.each([
   await expectAlive(bystander.client, bystander.origin);
 });
 
-test("the end of the gateway says goodbye with 1001 to both sides, after what was sent before", async () => {
+test("the shutdown closes both sides with 1001, after everything sent before", async () => {
   scene = await startScene();
   const { client, origin } = await scene.open();
   await expectAlive(client, origin);
@@ -87,7 +87,7 @@ test("the end of the gateway says goodbye with 1001 to both sides, after what wa
   expect(await drained).toBe(0);
 });
 
-test("what does not end within the time is cut and counted", async () => {
+test("what does not close in time is terminated and counted", async () => {
   scene = await startScene();
   const { client, origin } = await scene.open();
   // Neither answers: the target sends no Close, and the client ends nothing.
@@ -99,7 +99,7 @@ test("what does not end within the time is cut and counted", async () => {
   expect(scene.openCount()).toBe(0);
 });
 
-test("one that is opened while the gateway ends is told so at once", async () => {
+test("one that opens while the gateway stops is closed at once", async () => {
   scene = await startScene();
   const { client, origin, head } = await scene.knock();
   const drained = scene.gateway.drain(10_000);

@@ -129,7 +129,7 @@ describe("with a target that speaks by hand", () => {
     },
   );
 
-  test("one pong may answer several pings, and a pong that nobody asked for passes", async () => {
+  test("one pong may stand for several pings, and an unsolicited pong passes", async () => {
     const { client, origin } = await scene.open();
     client.send(opcodes.ping, "1");
     client.send(opcodes.ping, "2");

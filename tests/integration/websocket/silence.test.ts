@@ -1,4 +1,4 @@
-// Silence ends no WebSocket whose peers are there; one that vanished without a word, or reads nothing, is noticed.
+// Idle WebSockets stay open while their peers respond to pings; the gateway detects dead peers and those that do not read.
 import { describe, expect, test } from "bun:test";
 import { startDataPlane } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
@@ -48,7 +48,7 @@ async function idleConnectionEnded(scene: Scene): Promise<void> {
   await idle.ended(15_000);
 }
 
-describe("the idle time-out of the listener", () => {
+describe("the idle timeout of the listener", () => {
   test.concurrent(
     "is not for open WebSockets",
     () =>
@@ -61,7 +61,7 @@ describe("the idle time-out of the listener", () => {
   );
 
   test.concurrent(
-    "is not for handshakes either, and the route's time-out stands in for the service's",
+    "does not apply to handshakes either, and the route's timeout overrides the service's",
     () =>
       inScene(
         {
@@ -80,7 +80,7 @@ describe("the idle time-out of the listener", () => {
   );
 });
 
-describe("peers that are there", () => {
+describe("live peers", () => {
   test.concurrent(
     "stay connected as long as they answer, and do not hear of each other's answers",
     () =>
@@ -158,7 +158,7 @@ describe("peers that are there", () => {
   });
 });
 
-describe("a peer that answers nothing", () => {
+describe("a peer that sends no pongs", () => {
   const talking = [
     ["is silent", false],
     ["talks", true],
@@ -267,7 +267,7 @@ async function readSlowly(peer: Peer): Promise<number> {
 
 describe("a peer that does not read", () => {
   test.concurrent(
-    "the client is cut after the write time-out",
+    "the client is disconnected after the write timeout",
     () =>
       inScene(WRITING, async (scene) => {
         const { client, origin } = await scene.open();
@@ -282,7 +282,7 @@ describe("a peer that does not read", () => {
   );
 
   test.concurrent(
-    "the target is cut after the write time-out",
+    "the target is disconnected after the write timeout",
     () =>
       inScene(WRITING, async (scene) => {
         const { client, origin } = await scene.open();

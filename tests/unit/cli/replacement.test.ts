@@ -5,7 +5,7 @@ import { createLog } from "../../../src/log.ts";
 
 function scene(deadlineMs = 60_000) {
   const steps: string[] = [];
-  const log = createLog({ level: "error", format: "json", colour: false, sink: () => undefined });
+  const log = createLog({ level: "error", format: "json", color: false, sink: () => undefined });
   const problem: { text: string | null } = { text: null };
   const replacement = new Replacement(
     {

@@ -176,7 +176,7 @@ describe("while nothing is found", () => {
     },
   );
 
-  test("nobody waits when the search failed a moment ago; a second later it is tried for whoever asks", async () => {
+  test("callers do not wait when the lookup failed a moment ago; a second later the next call starts one", async () => {
     const name = start("app.test");
     await found();
     expect([name.size, name.next(null)]).toEqual([0, null]);

@@ -130,7 +130,7 @@ test("an address that aborts more than its limit over many connections is refuse
   expect(whyNot(from("192.0.2.1", 9000))).toBeNull();
 });
 
-test("a limit of 0 refuses nobody, and takes back what was refused", () => {
+test("a limit of 0 refuses no client, and lifts refusals", () => {
   const { guard, abort, whyNot } = scene(1, 1);
   abort(map, 5);
   expect(whyNot(map)).not.toBeNull();
@@ -141,7 +141,7 @@ test("a limit of 0 refuses nobody, and takes back what was refused", () => {
   expect(guard.isWatching).toBeFalse();
 });
 
-test("nothing is watched before anybody aborts, and nothing of it is left afterwards", () => {
+test("nothing is tracked before the first abort, and nothing is left afterwards", () => {
   const { guard, abort, pass } = scene();
   expect(guard.isWatching).toBeFalse();
   abort(map);
@@ -150,7 +150,7 @@ test("nothing is watched before anybody aborts, and nothing of it is left afterw
   expect(guard.isWatching).toBeFalse();
 });
 
-test("more connections than can be told apart are not counted one by one, their address still is", () => {
+test("beyond the tracked connections only the address is counted", () => {
   const { abort, whyNot } = scene(1, 15_000);
   for (let port = 1; port <= 10_000; port++) abort(from("192.0.2.1", port));
   const late = from("192.0.2.1", 20_000);

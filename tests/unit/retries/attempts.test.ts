@@ -217,7 +217,7 @@ describe("the pause", () => {
   });
 });
 
-describe("what the target is told", () => {
+describe("what counts against the target", () => {
   const upstream = Object.entries(failures)
     .map(
       ([name, failure]) =>

@@ -37,7 +37,7 @@ test.each([0, 1, 20, 50, 100])("of 1000 requests %i percent may be retried", (pe
   expect(taken).toBe(percent * 10);
 });
 
-test("requests that nobody retries save nothing up", () => {
+test("requests without retries save up nothing", () => {
   const { board, service } = setUp();
   for (let request = 0; request < 10_000; request++) deposit(board, service, 100);
   expect(takeAll(board, service, START)).toBe(100);

@@ -1,4 +1,4 @@
-// Connections of client addresses are counted exactly, whoever comes and goes, and whichever worker dies.
+// Connections per client address are counted exactly, also when a worker dies.
 import { expect, test } from "bun:test";
 import { AddressCounts } from "../../../src/shared-memory/address-counts.ts";
 
@@ -63,5 +63,5 @@ test("with more addresses than it holds it goes on, without counting the rest", 
   const results = new Set<string>();
   for (let n = 0; n < 60_000; n++)
     results.add(counts.enter("a", `10.${n}`, { worker: 0, most: 1 }));
-  expect([...results]).toEqual(["counted", "untold"]);
+  expect([...results]).toEqual(["counted", "untracked"]);
 });

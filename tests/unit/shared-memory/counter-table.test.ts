@@ -276,7 +276,7 @@ describe("places", () => {
     expect(counters.inside("k")).toBe(1);
     for (let key = 0; key < 10_000; key++) counters.enter(`other ${key}`, 1);
     expect(counters.enter("k", 1)).toBe(false);
-    // All is taken: nobody is kept out for that, and nothing is counted.
+    // The table is full: entries are admitted and not counted.
     expect(counters.enter("one more", 1)).toBe(true);
     expect(counters.inside("one more")).toBe(0);
     expect(counters.add("one more", 1, 1000).current).toBe(1);

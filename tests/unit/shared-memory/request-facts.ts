@@ -1,8 +1,8 @@
 // Requests as workers write them down; knows no test.
-import type { RingFacts } from "../../../src/shared-memory/request-ring.ts";
+import type { RequestRecord } from "../../../src/shared-memory/request-ring.ts";
 
 /** Every text and number of it tells which thread and which request it is, so that a mixture of two is noticed. */
-export function factsOf(worker: number, request: number): RingFacts {
+export function factsOf(worker: number, request: number): RequestRecord {
   const tag = `${worker}-${request}`;
   return {
     kind: "http",

@@ -115,6 +115,6 @@ describe("with several threads", () => {
 test("another size takes over what fits, newest first, with ids that stay", () => {
   const [small, large] = [RequestRing.create(3), RequestRing.create(10)];
   for (let request = 0; request < 8; request++) large.write({ ...factsOf(0, request), id: "" }, 0);
-  small.takeOver(large, ({ sequence }) => `id-${sequence}`);
+  small.copyFrom(large, ({ sequence }) => `id-${sequence}`);
   expect([0, 1, 2].map((sequence) => small.read(sequence)?.id)).toEqual(["id-5", "id-6", "id-7"]);
 });

@@ -88,7 +88,7 @@ describe("rows", () => {
     expect(metrics.claim("d")).not.toBe(OTHER_ROW);
   });
 
-  test("that were given up begin anew, and whoever still holds one does not count for its successor", () => {
+  test("that were released start over, and handles on them do not count for their successors", () => {
     const metrics = TrafficMetrics.create(2, { capacity: 1 });
     const writer = metrics.writer(1);
     metrics.claim("a");

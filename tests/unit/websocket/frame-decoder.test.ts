@@ -24,7 +24,7 @@ class Recorder implements FrameSink {
   }
 }
 
-/** What the sink heard, and the close code of the error, if any, with the input cut into pieces of `step` bytes. */
+/** What the sink received, and the close code of the error, if any, with the input cut into pieces of `step` bytes. */
 function read(bytes: Buffer, step: number): { calls: Recorder["calls"]; code: number | null } {
   const recorder = new Recorder();
   const decoder = new FrameDecoder(recorder, MAX_BYTES);
