@@ -21,7 +21,7 @@ const [HEALTHY, UNHEALTHY] = [1, 2] as const;
 export const outcomes = { none: 0, works: 1, failed: 2, failing: 3 } as const;
 
 /** A target and its service on the board. */
-export interface TargetRows {
+export interface HealthRows {
   readonly target: number;
   readonly service: number;
 }
@@ -85,7 +85,7 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
 /** What a person says about a target: holds until `until`, null for ever; `auto` takes it back. */
 export function override(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   order: {
     readonly state: "healthy" | "unhealthy" | "auto";
     readonly until: number | null;
@@ -124,14 +124,14 @@ const learned = [
 ] as const;
 
 /** Forgets what checks and traffic said: there is another server behind the target now. What a person said stays. */
-export function forget(board: TargetBoard, rows: TargetRows, now: number): void {
+export function forget(board: TargetBoard, rows: HealthRows, now: number): void {
   for (const word of learned) board.set(rows.target, word, 0);
   board.set(rows.target, "started_at", board.time(now));
   noteChange(board, rows, now);
 }
 
 /** Forgets what active checks said, because nothing makes them any more. */
-export function forgetChecks(board: TargetBoard, rows: TargetRows, now: number): void {
+export function forgetChecks(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "check_streak", 0);
   if (board.get(rows.target, "check") === 0) return;
   board.set(rows.target, "check", 0);
@@ -147,7 +147,7 @@ export interface CheckThresholds {
 /** Takes in that an active check succeeded. A target of which nothing was known works from the first success on. */
 export function checkSucceeded(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   { thresholds, now }: { readonly thresholds: CheckThresholds; readonly now: number },
 ): void {
   const row = rows.target;
@@ -163,7 +163,7 @@ export function checkSucceeded(
 /** Takes in that one failed. */
 export function checkFailed(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   result: {
     readonly thresholds: CheckThresholds;
     readonly failure: Failure;
@@ -205,14 +205,14 @@ function forgetFailure(board: TargetBoard, row: number): void {
 }
 
 /** Ends `failing` early, because active checks succeed. */
-export function endFailing(board: TargetBoard, rows: TargetRows, now: number): void {
+export function endFailing(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "failures", 0);
   forgetFailure(board, rows.target);
   noteChange(board, rows, now);
 }
 
 /** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */
-export function endEjection(board: TargetBoard, rows: TargetRows, now: number): void {
+export function endEjection(board: TargetBoard, rows: HealthRows, now: number): void {
   const time = board.time(now);
   const until = board.get(rows.target, "ejected_until");
   if (until <= time) return;
@@ -221,7 +221,7 @@ export function endEjection(board: TargetBoard, rows: TargetRows, now: number): 
 }
 
 /** Writes down that the state of a target has changed, so that every worker looks again. */
-export function noteChange(board: TargetBoard, rows: TargetRows, now: number): void {
+export function noteChange(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "since", board.time(now));
   board.add(rows.service, "version", 1);
 }
