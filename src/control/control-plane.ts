@@ -33,7 +33,7 @@ import { Credentials } from "./credentials.ts";
 import { CredentialUse } from "./credential-use.ts";
 import { createDnsAccess, type DnsAccess } from "./acme/dns/access.ts";
 import { DnsProviders } from "./dns-providers.ts";
-import { TargetRows } from "./health/target-rows.ts";
+import { TargetBoardRows } from "./health/target-board-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
@@ -157,7 +157,7 @@ export interface ControlPlane {
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { targetBoard, clock, current } = options;
   const observation = new ObservationBase({ ...options, served: current.snapshot });
-  const rows = new TargetRows(targetBoard, current.snapshot);
+  const rows = new TargetBoardRows(targetBoard, current.snapshot);
   const observers = [rows, ...observation.observers];
   const rollout = new ObservedRollout(options.rollout, observers, current.snapshot);
   const states = new TargetStates(targetBoard, clock);

@@ -21,7 +21,7 @@ const [HEALTHY, UNHEALTHY] = [1, 2] as const;
 export const outcomes = { none: 0, works: 1, failed: 2, failing: 3 } as const;
 
 /** A target and its service on the board. */
-export interface TargetRows {
+export interface HealthRows {
   readonly target: number;
   readonly service: number;
 }
@@ -85,7 +85,7 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
 /** Sets an override until `until`, null: without end; `auto` removes it. */
 export function override(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   order: {
     readonly state: "healthy" | "unhealthy" | "auto";
     readonly until: number | null;
@@ -123,15 +123,15 @@ const learned = [
   "latency",
 ] as const;
 
-/** Clears results of checks and traffic, because another server is behind the target now. Overrides stay. */
-export function forget(board: TargetBoard, rows: TargetRows, now: number): void {
+/** Forgets what checks and traffic said: there is another server behind the target now. What a person said stays. */
+export function forget(board: TargetBoard, rows: HealthRows, now: number): void {
   for (const word of learned) board.set(rows.target, word, 0);
   board.set(rows.target, "started_at", board.time(now));
   noteChange(board, rows, now);
 }
 
-/** Clears results of active checks that no longer run. */
-export function forgetChecks(board: TargetBoard, rows: TargetRows, now: number): void {
+/** Forgets what active checks said, because nothing makes them any more. */
+export function forgetChecks(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "check_streak", 0);
   if (board.get(rows.target, "check") === 0) return;
   board.set(rows.target, "check", 0);
@@ -147,7 +147,7 @@ export interface CheckThresholds {
 /** Records a successful check. A target in an unknown state is healthy after the first one. */
 export function checkSucceeded(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   { thresholds, now }: { readonly thresholds: CheckThresholds; readonly now: number },
 ): void {
   const row = rows.target;
@@ -163,7 +163,7 @@ export function checkSucceeded(
 /** Records a failed check. */
 export function checkFailed(
   board: TargetBoard,
-  rows: TargetRows,
+  rows: HealthRows,
   result: {
     readonly thresholds: CheckThresholds;
     readonly failure: Failure;
@@ -204,15 +204,15 @@ function forgetFailure(board: TargetBoard, row: number): void {
   if (board.get(row, "outcome") > outcomes.works) board.set(row, "outcome", outcomes.none);
 }
 
-/** Ends `failing` early, after successful active checks. */
-export function endFailing(board: TargetBoard, rows: TargetRows, now: number): void {
+/** Ends `failing` early, because active checks succeed. */
+export function endFailing(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "failures", 0);
   forgetFailure(board, rows.target);
   noteChange(board, rows, now);
 }
 
-/** Ends an ejection early. The number of ejections stays, so that the next one is longer. */
-export function endEjection(board: TargetBoard, rows: TargetRows, now: number): void {
+/** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */
+export function endEjection(board: TargetBoard, rows: HealthRows, now: number): void {
   const time = board.time(now);
   const until = board.get(rows.target, "ejected_until");
   if (until <= time) return;
@@ -220,8 +220,8 @@ export function endEjection(board: TargetBoard, rows: TargetRows, now: number): 
   endFailing(board, rows, now);
 }
 
-/** Notes a change of state, so that every worker rebuilds its balancers. */
-export function noteChange(board: TargetBoard, rows: TargetRows, now: number): void {
+/** Writes down that the state of a target has changed, so that every worker looks again. */
+export function noteChange(board: TargetBoard, rows: HealthRows, now: number): void {
   board.set(rows.target, "since", board.time(now));
   board.add(rows.service, "version", 1);
 }

@@ -112,7 +112,6 @@ const PENDING_NAMES: readonly string[] = [
   "ArrivingConnection|CarriedConnection",
   "WorkerHappening|tellOfWorker",
   "keepUp",
-  "TargetRows|TrafficRows|TargetSeries",
   "AccountKeeper|ApplicationKeeper",
   "TokenDesk",
   "plainNumbered",

@@ -7,7 +7,7 @@ import type { Changes } from "../change.ts";
 import type { EventHub } from "../events.ts";
 import { HealthUseCases } from "./health.ts";
 import { HealthWatch } from "./health-watch.ts";
-import type { TargetRows } from "./target-rows.ts";
+import type { TargetBoardRows } from "./target-board-rows.ts";
 import type { TargetStates } from "./target-states.ts";
 
 export type { HealthUseCases } from "./health.ts";
@@ -16,7 +16,7 @@ const CHECK_MS = 1000;
 
 export interface HealthParts {
   readonly targetBoard: TargetBoard;
-  readonly rows: TargetRows;
+  readonly rows: TargetBoardRows;
   readonly states: TargetStates;
   readonly changes: Changes;
   readonly audit: AuditSink;

@@ -12,7 +12,7 @@ import {
   failsChecks,
   forgetChecks,
   isFailing,
-  type TargetRows,
+  type HealthRows,
 } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { probeSpec } from "./check-request.ts";
@@ -31,7 +31,7 @@ interface Job {
   /** The settings that the checks depend on: while it is the same, the job goes on. */
   readonly key: string;
   readonly serviceId: string;
-  readonly rows: TargetRows;
+  readonly rows: HealthRows;
   readonly spec: ProbeSpec;
   readonly policy: Service["health"]["active"];
   timer: Timer | null;
@@ -135,7 +135,7 @@ export class ActiveChecks {
     forgetChecks(this.#board, this.#rowsOf(runtime, target), Date.now());
   }
 
-  #rowsOf(runtime: ServiceRuntime, target: TargetRuntime): TargetRows {
+  #rowsOf(runtime: ServiceRuntime, target: TargetRuntime): HealthRows {
     return { target: target.row, service: this.#board.rowOf(runtime.id) };
   }
 

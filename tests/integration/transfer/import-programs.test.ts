@@ -89,8 +89,8 @@ describe("kong", () => {
   test("a dry run tells everything and changes nothing", async () => {
     const result = await run("--dry-run");
     expect([result.code, result.stderr]).toEqual([0, ""]);
-    expect(result.stdout).toStartWith("Not carried over:\n");
-    expect(result.stdout).toContain("Carried over, but not the same:\n");
+    expect(result.stdout).toStartWith("Not imported:\n");
+    expect(result.stdout).toContain("Imported with differences:\n");
     expect(result.stdout).toContain('  route "by-expression": ');
     expect(result.stdout).toContain('+ service "orders"\n');
     expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
-import { TargetRows } from "../../../src/control/health/target-rows.ts";
+import { TargetBoardRows } from "../../../src/control/health/target-board-rows.ts";
 import { SeriesRows } from "../../../src/control/metrics/series-rows.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
@@ -48,7 +48,7 @@ function scene({ capacity = 20 } = {}) {
   const clock = { now: () => 0 };
   const common = { clock, served: served.snapshot };
   const observers = [
-    new TargetRows(board, served.snapshot),
+    new TargetBoardRows(board, served.snapshot),
     new SeriesRows({ ...common, metrics, of: "traffic" }),
     new SeriesRows({ ...common, metrics: targetMetrics, of: "targets" }),
   ];

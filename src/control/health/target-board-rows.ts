@@ -19,7 +19,7 @@ type Plans = Snapshot["services"];
  * Creates rows before workers look for them, and checks for room while a version is prepared: a full board refuses a change
  * instead of ending a worker.
  */
-export class TargetRows implements RolloutObserver {
+export class TargetBoardRows implements RolloutObserver {
   readonly #board: TargetBoard;
   /** Rows out of use that may still have requests in flight. */
   readonly #leaving = new Set<string>();
