@@ -245,7 +245,7 @@ test("uploads, downloads and WebSockets pass as they do elsewhere", async () => 
 });
 
 needs("curl").test("HTTP/2 passes as it does elsewhere", async () => {
-  const secure = await listener("echo over HTTP/2", { max_connections: 100, protocol: "https" });
+  const secure = await listener("echo over HTTP 2", { max_connections: 100, protocol: "https" });
   const { version, status } = await curl(`https://127.0.0.1:${secure}/`, ["--http2"]);
   expect([version, status]).toEqual(["2", 200]);
 });

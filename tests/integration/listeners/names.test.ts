@@ -172,8 +172,8 @@ describe("a stream route beside an https listener", () => {
   });
 
   needs("curl").test("leaves HTTP/2 to the listener for all other names", async () => {
-    const port = await listener("shared with HTTP/2", { protocol: "https" });
-    await streamTo("beside HTTP/2", port, { sni: ["app.nas.test"] });
+    const port = await listener("shared with HTTP 2", { protocol: "https" });
+    await streamTo("beside HTTP 2", port, { sni: ["app.nas.test"] });
     const { version, status } = await curl(`https://127.0.0.1:${port}/`, ["--http2"]);
     expect([version, status]).toEqual(["2", 200]);
   });
