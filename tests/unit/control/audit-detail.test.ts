@@ -76,7 +76,7 @@ describe("an update", () => {
     });
   });
 
-  test("of what was not there, or is not any more", () => {
+  test("of an object that was created or deleted", () => {
     expect(detailOf({ a: 1 }, { b: 2 })).toMatchObject({
       diff: [
         { path: "a", before: 1, after: null },
@@ -109,7 +109,7 @@ describe("what is too long", () => {
     expect(sizeOf(bounded(many("a")))).toBeLessThan(100);
   });
 
-  test("keeps what differs when only the whole does not fit", () => {
+  test("retains the difference when only the whole is too long", () => {
     const big = { list: Array.from({ length: 2000 }, (_, i) => `entry number ${i} of the list`) };
     const detail = detailOf({ box: { ...big, n: 1 } }, { box: { ...big, n: 2 } });
     expect(detail).toMatchObject({

@@ -153,7 +153,7 @@ describe("an entry", () => {
   });
 });
 
-describe("what is kept", () => {
+describe("retention", () => {
   test("is exactly the newest entries, before and after they are deleted", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
@@ -258,7 +258,7 @@ describe("a flood", () => {
     expect(it.stored()).toBe(62);
   });
 
-  test("of sign-ins and sign-outs is bounded, other things that succeed are all kept", () => {
+  test("of logins and logouts is bounded, other successful actions are all stored", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     for (let n = 0; n < 100; n++) {

@@ -25,8 +25,8 @@ const create = async ({ control }: PluginWorld, fields: object): Promise<Shown> 
 const storedOf = ({ control }: PluginWorld, id: string): Shown =>
   control.changes.config.credentials.get(id);
 
-describe("a secret that is made", () => {
-  test("of a key is kept as its SHA-256 and shown once", async () => {
+describe("a generated secret", () => {
+  test("of a key is stored as its SHA-256 and shown once", async () => {
     const at = await world();
     const { id, secret, prefix, ...shown } = await create(at, { type: "key" });
     expect(secret).toMatch(/^slt_[\w-]{43}$/);
@@ -37,7 +37,7 @@ describe("a secret that is made", () => {
     expect(JSON.stringify(at.steps.commits)).not.toContain(secret);
   });
 
-  test("of a password is kept as argon2id; the user name is the consumer's", async () => {
+  test("of a password is stored as argon2id; the user name is the consumer's", async () => {
     const at = await world();
     const { id, secret, identifier } = await create(at, { type: "basic" });
     expect(identifier).toBe("alice");
@@ -74,7 +74,7 @@ describe("a secret that is made", () => {
   });
 });
 
-describe("a secret that is given", () => {
+describe("a secret from the client", () => {
   const secret = "a secret that is long enough to be one";
 
   test("is not shown, and writing it again changes nothing", async () => {
@@ -207,7 +207,7 @@ describe("rotation", () => {
     },
   );
 
-  test("without overlap ends the old secret at once, and so does a secret that is given", async () => {
+  test("without overlap ends the old secret at once, and so does a secret from the client", async () => {
     const at = await world();
     const { credentials } = at.control;
     const { id } = await create(at, { type: "key" });
@@ -262,7 +262,7 @@ describe("public keys", () => {
     else expect((await written).public_key).toBe(publicPem(key));
   });
 
-  test("are kept in one spelling, and private keys not at all", async () => {
+  test("are stored in canonical form, and private keys not at all", async () => {
     const at = await world();
     const old = rsa.publicKey.export({ type: "pkcs1", format: "pem" }).toString();
     const fields = { type: "jwt", algorithm: "RS256" };
@@ -283,7 +283,7 @@ describe("public keys", () => {
   });
 });
 
-test("the last use is kept in memory, written now and then, and survives a restart", async () => {
+test("the last use is in memory, written periodically, and survives a restart", async () => {
   using directory = temporaryDirectory();
   using opened = openStore(directory.path);
   const store = opened.store.with((context) => new CredentialUseTable(context));

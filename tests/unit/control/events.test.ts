@@ -99,7 +99,7 @@ describe("a reader", () => {
   });
 });
 
-describe("a reader that comes back", () => {
+describe("a reader that reconnects", () => {
   test("gets what it missed, nothing twice, and then new events", () => {
     const hub = hubOf();
     for (let revision = 1; revision <= 5; revision++) hub.publish("config", config(revision));
@@ -180,7 +180,7 @@ describe("a reader that is too slow", () => {
     expect(read(reader)).toEqual(["null dropped", "run-4 config", "run-5 config", "run-6 config"]);
   });
 
-  test("holds no memory: what is kept is bounded in bytes too", () => {
+  test("holds no memory: the ring is bounded in bytes too", () => {
     const hub = hubOf(1000, 10_000);
     const reader = subscribe(hub);
     for (let count = 0; count < 100; count++) hub.publish("audit", audit("x".repeat(1000)));

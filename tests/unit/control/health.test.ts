@@ -36,7 +36,7 @@ const thresholds = { healthy: 1, unhealthy: 1 };
 const failure = "the target refused the connection";
 
 describe("rows", () => {
-  test("are given back by what is deleted, however often", async () => {
+  test("are released when their objects are deleted, however often", async () => {
     const { create, remove, board } = scene(10);
     for (let cycle = 0; cycle < 30; cycle++) {
       const service = await create("s", [1, 2, 3, 4]);
@@ -46,7 +46,7 @@ describe("rows", () => {
     }
   });
 
-  test("are kept while requests are in flight on them, and given back afterwards", async () => {
+  test("stay while requests are in flight on them, and are released afterwards", async () => {
     const { create, remove, board, rowsOf } = scene();
     const service = await create("s", [1, 2]);
     const { target } = rowsOf(service);
@@ -61,7 +61,7 @@ describe("rows", () => {
     await remove(other.id);
   });
 
-  test("that there are not enough of refuse a change before any worker hears of it", async () => {
+  test("refuse a change beyond their number before any worker prepares it", async () => {
     const { create, services, targets, board, steps } = scene(4);
     const service = await create("s", [1, 2]);
     const before = steps.steps.length;
@@ -84,7 +84,7 @@ describe("rows", () => {
     expect(await one.catch(({ status }: { status: number }) => status)).toBe(409);
   });
 
-  test("of a change that was refused later are given back too", async () => {
+  test("of a change that was refused later are released too", async () => {
     const { services, board, steps } = scene();
     steps.fail.prepare = new Error("dead");
     await services.create({ name: "s", targets: [{ host: "a", port: 1 }] }, options).catch(() => 0);
@@ -93,7 +93,7 @@ describe("rows", () => {
     expect(board.inUse).toBe(1);
   });
 
-  test("keep what is known of targets through changes of everything else", async () => {
+  test("retain the health of targets through changes of everything else", async () => {
     const { create, services, board, rowsOf, targets, clock } = scene(200);
     const service = await create("s", [1, 2]);
     const rows = rowsOf(service);
@@ -121,7 +121,7 @@ describe("rows", () => {
     expect(state()).toBe("unknown");
   });
 
-  test("forget what is known of a target that is another server now", async () => {
+  test("reset the health of a target that is another server now", async () => {
     const { create, board, rowsOf, targets, clock } = scene();
     const service = await create("s", [1]);
     checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
@@ -253,7 +253,7 @@ test("a service whose targets all fail is failing, and degraded while one of the
 });
 
 describe("an order", () => {
-  test("goes before what checks and traffic say, ends by its time, and is written down", async () => {
+  test("overrides checks and traffic, ends by its time, and is in the audit log", async () => {
     const { create, health, targets, board, rowsOf, clock, steps } = scene();
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
@@ -414,7 +414,7 @@ describe("the watch", () => {
     expect(events.filter(({ state }) => state === "failing")).toHaveLength(1);
   });
 
-  test("says nothing new of a target because something else was changed", async () => {
+  test("reports no target because something else was changed", async () => {
     const { create, watch, events, board, rowsOf, clock, targets } = watched();
     const service = await create("s", [1, 2]);
     checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });

@@ -329,7 +329,7 @@ describe("instances", () => {
     expect(plugins.list([]).view.map(({ id }) => id)).not.toContain(view.id);
   });
 
-  test("of one plugin in one place clash, unless the plugin may be there several times", async () => {
+  test("of one plugin in one scope clash, unless the plugin allows several", async () => {
     const world = pluginWorld();
     await make(world, {}, { label: "a" });
     const again = world.control.plugins.create({ name: "sample" }, options);

@@ -103,7 +103,7 @@ describe("the store of routes", () => {
     );
   });
 
-  test("keeps what workers hold readable while memory is made anew", async () => {
+  test("leaves the records of workers readable while memory is reallocated", async () => {
     const store = new RouteStore();
     const first = await store.write({ upserts: routes(500, "x".repeat(100)), removals: [] });
     store.commit();
@@ -116,7 +116,7 @@ describe("the store of routes", () => {
     expect(new RouteRecords(store.whole().table!).byId("r7").description).toBe("29");
   });
 
-  test("says nothing of no change", async () => {
+  test("writes nothing without a change", async () => {
     const store = new RouteStore();
     const change = await store.write({ upserts: [], removals: [] });
     expect(change).toEqual({ table: null, upserts: [], removals: [] });

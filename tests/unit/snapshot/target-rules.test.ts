@@ -81,7 +81,7 @@ describe("a port", () => {
 describe("TLS to targets", () => {
   const issuesWith = (tls: object) => issuesOf(configOf({ services: [web({ tls })] }));
 
-  test("takes certificates to trust, and nothing else in their place", async () => {
+  test("accepts CA certificates, and nothing else", async () => {
     const { cert, key } = await selfSigned();
     expect(issuesWith({ ca_certificates: cert })).toEqual([]);
     expect(issuesWith({ ca_certificates: `My CA\n${cert}\n${cert}` })).toEqual([]);

@@ -72,7 +72,7 @@ test("what a deleted route has counted can be read for five minutes, and is gone
   expect(counts()).toEqual({ a: 1, b: 1 });
 });
 
-test("one that is back before that goes on", async () => {
+test("one that returns before that continues", async () => {
   const { clock, serve, count, counts } = scene(10);
   await serve("a");
   count("a");
@@ -84,7 +84,7 @@ test("one that is back before that goes on", async () => {
   expect(counts()).toEqual({ a: 2 });
 });
 
-test("a change that does not come to pass leaves no rows behind, and takes none", async () => {
+test("a discarded change claims and releases no rows", async () => {
   const { clock, serve, give, count, counts } = scene(3);
   await serve("a");
   count("a");
@@ -99,7 +99,7 @@ test("a change that does not come to pass leaves no rows behind, and takes none"
   expect(counts()).toEqual({ a: 1, b: 1 });
 });
 
-test("routes beyond the rows that there are count together", async () => {
+test("routes without a free row count together", async () => {
   const { serve, count, counts } = scene(2);
   const names = ["a", "b", "c", "d", "e"];
   await serve(...names);

@@ -36,7 +36,7 @@ const view: RequestView = {
 const matches = (words: FilterWords, of: Partial<RequestView> = {}) =>
   createRequestFilter(words, config).matches({ ...view, ...of });
 
-describe("a filter lets through", () => {
+describe("a filter matches", () => {
   test.each<[FilterWords, boolean]>([
     [{}, true],
     [{ status: "404" }, true],

@@ -267,7 +267,7 @@ describe("a clock", () => {
   });
 });
 
-describe("what is kept", () => {
+describe("retention", () => {
   test("are minutes of a day and hours of thirty days", () => {
     using all = scene();
     const { stats, serve } = all.begin();
@@ -344,7 +344,7 @@ test("the past of one object can be asked for", () => {
   ).toEqual([]);
 });
 
-test("a row that was given away and begun anew counts from nothing", () => {
+test("a reused row counts from zero", () => {
   const metrics = TrafficMetrics.create(1, { capacity: 5 });
   const count = (times: number) => {
     const series = metrics.seriesOf("a");

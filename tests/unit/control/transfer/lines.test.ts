@@ -105,7 +105,7 @@ test("YAML that grows when it is read is refused", () => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(/excessive aliasing/);
 });
 
-describe("a member that is given twice in YAML", () => {
+describe("a duplicate member in YAML", () => {
   test.each([
     { why: "at the top", text: "a: 1\nb: 2\na: 3\n", name: "a", line: 3 },
     { why: "deeper", text: "a:\n  b: 1\n  c:\n    d: 1\n  b: 2\n", name: "b", line: 5 },
