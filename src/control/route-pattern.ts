@@ -103,7 +103,7 @@ function pathProblem({ type, value }: PathMatch): string | null {
 
 /** The router removes or merges these in requests, so a route with them would match more than it shows. */
 function separatorProblem(value: string): string | null {
-  if (value.includes(";")) return "must not hold a `;` parameter: the router ignores those";
+  if (value.includes(";")) return "must not contain a `;` parameter: matching ignores those";
   if (!/\/\/|%2F|%5C/.test(value)) return null;
   return `must separate segments by one "/": ${comparablePath(value)}`;
 }

@@ -23,8 +23,10 @@ export function giveBackProgramLater(): void {
  * Half of the resident memory of a gateway without traffic is code that ran once, at the start: 20 to 30 MB. The system would
  * hold it until memory is short, and count it as the gateway's. Pages that are needed again are read from the page cache: a few
  * milliseconds in all. Returns the bytes of the mapping; 0: nothing was done, which is no failure.
+ *
+ * @public A test calls it in a process of its own.
  */
-function giveBackProgram(): number {
+export function giveBackProgram(): number {
   try {
     const found = codeOfProgram();
     if (found === null) return 0;
