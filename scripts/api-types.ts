@@ -51,7 +51,8 @@ const hasDefault = (schema: Schema | undefined) => schema !== undefined && "defa
 /** The expected content of src/ui/api/schema.d.ts. */
 async function generate(): Promise<string> {
   const reference = createReference(endpointsOf(nothing, nothing), {
-    ...{ version: "0", sessionCookie: "" },
+    version: "0",
+    sessionCookie: "",
   });
   const answer = await reference.answer(DESCRIPTION_PATH);
   const description = (await answer.json()) as Description;

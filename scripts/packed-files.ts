@@ -8,8 +8,10 @@ const folder = join(root, "dist/packed");
 /** `name`: the module that src/ imports. `form`: its export, the path of a compressed file or its bytes in base64. */
 export const packedFiles = [
   {
-    ...{ name: "reference", form: "path" },
-    ...{ package: "@scalar/api-reference", path: "dist/browser/standalone.js" },
+    name: "reference",
+    form: "path",
+    package: "@scalar/api-reference",
+    path: "dist/browser/standalone.js",
   },
   { name: "recheck", form: "bytes", package: "recheck", path: "lib/browser.js" },
 ] as const;

@@ -105,7 +105,9 @@ async function main(): Promise<void> {
     console.log(`${file.sha256}  ${file.name}  ${(size / 1_000_000).toFixed(1)} MB`);
   }
   const packages = await packagesInside({
-    ...{ root, program, page: ["src/ui/index.html"] },
+    root,
+    program,
+    page: ["src/ui/index.html"],
     packed: packedFiles.map((file) => file.package),
   });
   await Bun.write(join(out, "sbom.cdx.json"), billOfMaterials(release, packages, files));

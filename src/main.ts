@@ -112,12 +112,18 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const started = pool.start();
   if (management.port === 0) management.port = former?.managementPort ?? 0;
   const serveApi = await loadApi({
-    ...{ control, admin: management, adminTls: state.adminTls, clock, log },
+    control,
+    admin: management,
+    adminTls: state.adminTls,
+    clock,
+    log,
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
   const server = await listen(serveApi, {
-    ...{ management, log, isHeldBack: state.adminAccess.heldBack !== null },
+    management,
+    log,
+    isHeldBack: state.adminAccess.heldBack !== null,
     retry: former === null ? null : (bind) => former.bindManagement(bind),
   });
   management.port = server.port;
@@ -127,7 +133,14 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   await former?.finish();
   mayChange.resolve();
   const running = new RunningGateway({
-    ...{ options, log, store, control, pool, counts, server, serveApi },
+    options,
+    log,
+    store,
+    control,
+    pool,
+    counts,
+    server,
+    serveApi,
     follow: () => followFile(options, control, log),
   });
   await running.begin();
@@ -138,7 +151,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
   new PressureWatch({
-    ...{ board: memory.board, log },
+    board: memory.board,
+    log,
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     onEvent: (event) => control.pressure.report(event),
   }).start();
@@ -186,7 +200,14 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     snapshot: current.snapshot,
   });
   const control = createControl(store, {
-    ...{ box, log, clock, current, context, dnsServers, dnsPrograms, plugins: catalogue },
+    box,
+    log,
+    clock,
+    current,
+    context,
+    dnsServers,
+    dnsPrograms,
+    plugins: catalogue,
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),

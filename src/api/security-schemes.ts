@@ -38,6 +38,7 @@ export const anyScheme = [{ bearer: [] }, { adminToken: [] }, { session: [] }];
 /** The operation as its endpoint describes it, with the requirements of the guard. */
 export function describeAccess({ method, path, takesBody, description }: Endpoint): Description & {
   readonly security: readonly object[];
+  readonly "x-required-role"?: unknown;
 } {
   const row = accessTable.find((one) => one.path === path);
   const role = row?.methods[method];
@@ -50,5 +51,5 @@ export function describeAccess({ method, path, takesBody, description }: Endpoin
     };
   const security = row?.stream === true ? [...anyScheme, { accessToken: [] }] : anyScheme;
   const responses = { ...errorResponses([401, ...slow]), ...description.responses };
-  return { ...description, security, responses, ...{ "x-required-role": role } };
+  return { ...description, security, responses, "x-required-role": role };
 }

@@ -57,7 +57,10 @@ export async function loadApi({
   const startedAt = options.clock.now();
   const boundHost = admin.hostname;
   const api = createManagementApi({
-    ...{ ...options, version, startedAt, boundHost },
+    ...options,
+    version,
+    startedAt,
+    boundHost,
     isTls: adminTls !== null,
   });
   return () => {

@@ -32,7 +32,10 @@ export const createOpenOffline =
       const parts = { box, rollout: idleRollout, targetBoard: TargetBoard.create(0) };
       const control = createControl(store, {
         ...parts,
-        ...{ log, current, context, plugins },
+        log,
+        current,
+        context,
+        plugins,
         clock: systemClock,
       });
       const close = () => {

@@ -163,8 +163,14 @@ export class Replacement {
     // No command waits for a process that was started manually.
     outcome.promise.catch(() => undefined);
     const attempt: Attempt = {
-      ...{ pid: 0, version: "", drainMs, reason: null, outcome },
-      ...{ step: "started", watch: null, pausing: Promise.resolve() },
+      pid: 0,
+      version: "",
+      drainMs,
+      reason: null,
+      outcome,
+      step: "started",
+      watch: null,
+      pausing: Promise.resolve(),
     };
     const deadline = performance.now() + this.#deadlineMs;
     attempt.watch = setInterval(() => {

@@ -85,7 +85,9 @@ export class RunningGateway {
     if (options.takeOver)
       this.#settled = setTimeout(() => createSteering()?.forget(), SETTLED_MS).unref();
     this.#socket = serveControlSocket({
-      ...{ dataDir: options.dataDir, operations: new Recovery(control), log },
+      dataDir: options.dataDir,
+      operations: new Recovery(control),
+      log,
       handOver: this.#replacement,
     });
   }

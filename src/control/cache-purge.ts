@@ -39,7 +39,9 @@ export class CachePurge {
     const purged = await this.#purgeAll({ pluginId: plugin?.id ?? null, which });
     const { actor: name, method, address } = actor;
     this.#audit.record({
-      ...{ actor: name, method, address },
+      actor: name,
+      method,
+      address,
       action: "purge",
       kind: "cache",
       object_id: plugin?.id ?? null,

@@ -179,22 +179,18 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
-    explain: new RouteExplainer(changes, states, options.askWorker ?? answerNothing),
+    explain: new RouteExplainer(changes, states, options.askWorker ?? noReply),
     listeners: createListeners(changes),
-    cachePurge: new CachePurge(
-      { changes, audit },
-      options.broadcast ?? (() => Promise.resolve([])),
-    ),
+    cachePurge: new CachePurge({ changes, audit }, options.broadcast ?? noReplies),
     streamRoutes: createStreamRoutes(changes),
-    streamConnections: new StreamConnections(
-      { changes, audit },
-      options.askWorkers ?? (() => Promise.resolve([])),
-    ),
+    streamConnections: new StreamConnections({ changes, audit }, options.askWorkers ?? noReplies),
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
     preflight: new Preflight({
-      ...{ lookup: dnsAccess.lookup, dns: dnsAccess.parts, identitiesOf },
+      lookup: dnsAccess.lookup,
+      dns: dnsAccess.parts,
+      identitiesOf,
       config: () => changes.config,
       show: options.acme === undefined ? null : (proof) => acme.engine.showProof(proof),
     }),
@@ -224,7 +220,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   };
 }
 
-const answerNothing = () => Promise.resolve(null);
+const noReply = () => Promise.resolve(null);
+const noReplies = () => Promise.resolve([]);
 
 function createAdminNetworks(
   { adminAccess = localAccess, log }: ControlPlaneOptions,
@@ -246,11 +243,13 @@ function createPublication(
 ) {
   const { acme } = parts;
   const certificates = new Certificates({
-    ...{ ...options, ...parts },
+    ...options,
+    ...parts,
     progressOf: (certificate) => acme.engine.progressOf(certificate),
   });
   const applications = new Applications({
-    ...{ ...options, ...parts },
+    ...options,
+    ...parts,
     certificateView: (certificate) => certificates.view(certificate),
   });
   return {

@@ -97,7 +97,11 @@ export class ObservationBase {
       flush: observed?.flush ?? (() => Promise.resolve()),
     });
     const metrics = new Metrics({
-      ...{ changes, states, targetBoard, clock, acme },
+      changes,
+      states,
+      targetBoard,
+      clock,
+      acme,
       rollout: () => this.#options.rollout.status(),
       rows: this.traffic,
       traffic: this.#traffic,
@@ -125,7 +129,8 @@ export class ObservationBase {
       return total;
     };
     return new Stats({
-      ...{ clock, config },
+      clock,
+      config,
       deltas: new TrafficDeltas({
         config,
         routes: () => this.traffic.read(),

@@ -27,7 +27,13 @@ export function describePlugin(
 ): PluginDescription {
   const { name, summary, description, group, phases, scopes, order, config, example } = definition;
   return {
-    ...{ name, summary, description, group, phases, scopes, order },
+    name,
+    summary,
+    description,
+    group,
+    phases,
+    scopes,
+    order,
     on_error: definition.onError,
     allows_multiple: definition.allowsMultiple ?? false,
     needs_admin: definition.needsAdmin ?? false,

@@ -85,8 +85,13 @@ export class Recovery {
     const hadSecondFactor = secondFactors.remove(user.id);
     sessions.endOfUser(user.id);
     audit.record({
-      ...{ ...person, action: "reset_password", kind: "user", result: "ok", revision: null },
-      ...{ object_id: user.id, object_name: user.email },
+      ...person,
+      action: "reset_password",
+      kind: "user",
+      result: "ok",
+      revision: null,
+      object_id: user.id,
+      object_name: user.email,
       detail: { role: user.role, second_factor_removed: hadSecondFactor },
     });
     return {

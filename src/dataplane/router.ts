@@ -12,7 +12,12 @@ export interface RouterEntry<V> extends RouteCandidate {
 }
 
 const NO_SUBJECT: RouteSubject = {
-  ...{ method: "", host: "", path: "", query: "", protocol: "http", listenerId: "" },
+  method: "",
+  host: "",
+  path: "",
+  query: "",
+  protocol: "http",
+  listenerId: "",
   header: () => null,
   clientAddress: () => "",
 };

@@ -127,7 +127,9 @@ class Runtime implements DataPlane {
     const { worker, targets: board, log } = this.#options;
     const { overload, geo } = this.#worker;
     return {
-      ...{ worker, board, recorder: this.#recorder },
+      worker,
+      board,
+      recorder: this.#recorder,
       refused(reason, fields) {
         // Load shedding is already in the log.
         if (!overload.isShedding) log("warn", "stream refused", { reason, ...fields });
@@ -161,7 +163,11 @@ class Runtime implements DataPlane {
     if (known !== null) this.discard(known.revision);
     const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
     this.#candidate = new Candidate(revision, {
-      ...{ worker, instanceId, managementCookies, board, stickyKey },
+      worker,
+      instanceId,
+      managementCookies,
+      board,
+      stickyKey,
       live: this.#live,
       pace: this.#pace,
       pools: this.#pools,

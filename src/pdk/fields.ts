@@ -33,7 +33,9 @@ const text = (kind: TextKind, options: TextOptions) =>
  */
 export const secret = ({ description, ...options }: Omit<TextOptions, "default">) =>
   t.String({
-    ...{ minLength: 1, maxLength: 65_536, ...options },
+    minLength: 1,
+    maxLength: 65_536,
+    ...options,
     writeOnly: true,
     description: `${description}. ${KEPT_THERE}`,
     [KIND]: "secret",

@@ -239,7 +239,10 @@ class Authenticator {
     const key = networkKey(context);
     // Atomic: adding and subtracting again could reject an attempt of another worker.
     const { isAdmitted, current, previous, elapsedMs } = counters.admit(key, {
-      ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
+      windowMs: WINDOW_MS,
+      max: MAX_FAILURES,
+      cost: 1,
+      isSliding: true,
     });
     if (isAdmitted) return 0;
     const left = WINDOW_MS - elapsedMs;

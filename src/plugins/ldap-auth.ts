@@ -104,7 +104,10 @@ class Authenticator {
     const { counters } = this.#kit;
     // Atomic: adding and subtracting again could reject an attempt of another worker.
     const { isAdmitted, elapsedMs } = counters.admit(networkKey(context), {
-      ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
+      windowMs: WINDOW_MS,
+      max: MAX_FAILURES,
+      cost: 1,
+      isSliding: true,
     });
     if (isAdmitted) return 0;
     const left = WINDOW_MS - elapsedMs;

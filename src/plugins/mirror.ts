@@ -184,7 +184,8 @@ function toService({ timeout: timeoutMs }: Config, serviceId: string): Send {
   return async (context, body) => {
     if (context.serviceNamed(serviceId) === null) return false;
     const { source } = await context.refetch({
-      ...{ method: context.method, timeoutMs },
+      method: context.method,
+      timeoutMs,
       maxBytes: MAX_ANSWER_BYTES,
       prepare(upstream) {
         upstream.setService(serviceId);
@@ -209,7 +210,8 @@ function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: Pl
       method: upstream.method,
       headers: fieldsOf(context),
       body: BODILESS.has(upstream.method) ? null : body,
-      ...{ timeoutMs, maxBytes: MAX_ANSWER_BYTES },
+      timeoutMs,
+      maxBytes: MAX_ANSWER_BYTES,
     });
     return true;
   };

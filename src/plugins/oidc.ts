@@ -50,7 +50,12 @@ async function partsOf(own: Config, kit: PluginKit): Promise<Parts> {
   const cookies = new CookieBox({ name, sameSite, key: kit.deriveKey(`session ${about}`) });
   const sessions = new Sessions({ own, kit, cookies, tokenClient, identity });
   const login = new LoginFlow({
-    ...{ own, kit, provider, tokenClient, identity, sessions },
+    own,
+    kit,
+    provider,
+    tokenClient,
+    identity,
+    sessions,
     sessionCookies: cookies,
     pendingKey: kit.deriveKey(`pending ${about}`),
   });

@@ -153,7 +153,9 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
     createHmac("sha256", key).update(serviceId).digest("base64url").slice(0, 22);
   const splits: Split[] = own.rules.map(({ when, targets }) => {
     const shares = targets.map(({ service_id: serviceId, weight }) => ({
-      ...{ serviceId, weight, owed: 0 },
+      serviceId,
+      weight,
+      owed: 0,
       token: tokenOf(serviceId),
     }));
     const weighted = shares.filter(({ weight }) => weight > 0);

@@ -137,7 +137,9 @@ export class PressureWatch {
     if (raised <= inUse) return false;
     if (raised > mark)
       log.warn("the gateway needs this memory without requests in flight: the mark is raised", {
-        ...{ bytes: inUse, mark, raised },
+        bytes: inUse,
+        mark,
+        raised,
       });
     return true;
   }

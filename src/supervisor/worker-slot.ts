@@ -145,15 +145,13 @@ export class WorkerSlot {
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
-      ...{
-        kind: "start",
-        worker: index,
-        workers,
-        instanceId,
-        stickyKey,
-        pluginKey,
-        logDirectories,
-      },
+      kind: "start",
+      worker: index,
+      workers,
+      instanceId,
+      stickyKey,
+      pluginKey,
+      logDirectories,
       dnsServers,
       sessions: [...sessions()],
       shared: {

@@ -84,6 +84,9 @@ function checkFile(path: string, text: string): string[] {
       `${path} does not start with a comment sentence that says what it is and what it must not know.`,
     );
   }
+  if (/\.\.\.\{/.test(text)) {
+    breaches.push(`${path} spreads an object literal, which only saves lines: write its members.`);
+  }
   if (path !== "main.ts" && /new URL\(\s*["'`][^"'`]*worker\.ts["'`]/.test(text)) {
     breaches.push(
       `${path} forms the address of worker.ts, but only main.ts may, because from any other file it is wrong in the executable.`,

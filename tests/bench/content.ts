@@ -70,7 +70,8 @@ export async function measureContent(input: ContentInput): Promise<ContentRow[]>
     const same = sets.flatMap((rows) => rows[at] ?? []);
     const middleOf = (pick: (row: ContentRow) => number) => middle(same.map(pick));
     return {
-      ...{ what, body },
+      what,
+      body,
       proxiedUs: middleOf((row) => row.proxiedUs),
       ownUs: middleOf((row) => row.ownUs),
       nginxUs: middleOf((row) => row.nginxUs),
@@ -103,14 +104,16 @@ async function measureSet(input: ContentInput): Promise<ContentRow[]> {
     for (const file of Object.keys(CACHED)) {
       const load = loadOf(`/${file}`, HEADERS);
       rows.push({
-        ...{ what: "cache hit", body: file },
+        what: "cache hit",
+        body: file,
         ...(await inTurn({ proxied, own: caching, nginx }, load, input)),
       });
     }
     for (const file of Object.keys(COMPRESSED)) {
       const load = loadOf(`/gzip/${file}`, GZIP_HEADERS);
       rows.push({
-        ...{ what: "compressed", body: file },
+        what: "compressed",
+        body: file,
         ...(await inTurn({ proxied, own: compressing, nginx }, load, input)),
       });
     }
@@ -240,7 +243,8 @@ async function startSluiceWith(
 ): Promise<Contestant> {
   const dataDir = join(scratch, `content-${what}`);
   const { api, ports, program } = await startSluice({
-    ...{ command, dataDir },
+    command,
+    dataDir,
     workers: 1,
     core: PROXY_CORE,
   });

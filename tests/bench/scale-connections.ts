@@ -88,7 +88,9 @@ class Clients {
 
   #connect(port: number): Promise<Bun.Socket<undefined>> {
     return Bun.connect({
-      ...{ hostname: "127.0.0.1", port, data: undefined },
+      hostname: "127.0.0.1",
+      port,
+      data: undefined,
       socket: {
         data: (_, bytes) => {
           // A short answer comes in one piece.

@@ -8,7 +8,10 @@ const ROUNDS_OF_ONE_START = 3;
 const password = "correct horse battery";
 const gateway = await startGateway({ workers: 1 });
 await gateway.ok("POST", "/api/v1/users", {
-  ...{ email: "root@a.example", name: "Root", role: "admin", password },
+  email: "root@a.example",
+  name: "Root",
+  role: "admin",
+  password,
 });
 const login = (email: string, given: string) =>
   gateway.api("POST", "/api/v1/auth/login", { email, password: given });

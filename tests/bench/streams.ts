@@ -115,7 +115,10 @@ async function startSluiceTcp({ scratch, command, originPort }: StreamsInput): P
   const targets = [{ host: "127.0.0.1", port: originPort }];
   await sluice.api.send("POST", "/api/v1/services", { name: "origin", protocol: "tcp", targets });
   await sluice.api.send("POST", "/api/v1/stream-routes", {
-    ...{ name: "pump", service_id: "origin", listen_address: "127.0.0.1", listen_port: port },
+    name: "pump",
+    service_id: "origin",
+    listen_address: "127.0.0.1",
+    listen_port: port,
   });
   await answers(port);
   return { name: "sluice", port, program: sluice.program };

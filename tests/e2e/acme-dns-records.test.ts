@@ -24,7 +24,10 @@ afterEach(async () => {
 
 const addProvider = (zones: string[]) =>
   scene.gateway.ok("POST", "/api/v1/dns-providers", {
-    ...{ name: "hook", type: "webhook", zones, config: { url: hook.url } },
+    name: "hook",
+    type: "webhook",
+    zones,
+    config: { url: hook.url },
     propagation_timeout: 0,
   });
 
@@ -50,7 +53,8 @@ test("a certificate that is deleted in the middle leaves no record", async () =>
 test("a record is taken down that was written although the provider answers with a failure", async () => {
   const left = new Set<string>();
   const broken = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0 },
+    hostname: "127.0.0.1",
+    port: 0,
     async fetch(request) {
       const { fqdn, value } = (await request.json()) as { fqdn: string; value: string };
       if (new URL(request.url).pathname === "/cleanup") {
@@ -63,7 +67,9 @@ test("a record is taken down that was written although the provider answers with
   });
   try {
     await scene.gateway.ok("POST", "/api/v1/dns-providers", {
-      ...{ name: "broken", type: "webhook", zones: ["broken.test"] },
+      name: "broken",
+      type: "webhook",
+      zones: ["broken.test"],
       config: { url: `http://127.0.0.1:${broken.port}` },
     });
     await scene.order("broken", { domains: ["broken.test"], challenge: "dns-01" });

@@ -111,7 +111,10 @@ test.each([
     hook = startDnsHook(scene.pebble);
     hook.hold();
     await scene.gateway.ok("POST", "/api/v1/dns-providers", {
-      ...{ name: "hook", type: "webhook", zones: ["test"], config: { url: hook.url } },
+      name: "hook",
+      type: "webhook",
+      zones: ["test"],
+      config: { url: hook.url },
       propagation_timeout: 0,
     });
     await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });

@@ -91,7 +91,10 @@ test.each(["http-01", "tls-alpn-01"])(
     const { gateway } = scene;
     const second = quietPort();
     await gateway.ok("POST", "/api/v1/listeners", {
-      ...{ name: "second", address: "127.0.0.1", port: second, protocol: "https" },
+      name: "second",
+      address: "127.0.0.1",
+      port: second,
+      protocol: "https",
     });
     await scene.order("load", { domains: ["load.test"], challenge });
     const before = await scene.becomes("load", "valid");

@@ -60,7 +60,10 @@ test("a name that is allowed gets a certificate when a client asks for it", asyn
   });
   const certificate = await scene.find("customers%20good.customers.test");
   expect(certificate).toMatchObject({
-    ...{ domains: ["good.customers.test"], source: "acme", on_demand: null, status: "valid" },
+    domains: ["good.customers.test"],
+    source: "acme",
+    on_demand: null,
+    status: "valid",
   });
   expect(asked.filter((name) => name === "good.customers.test")).toHaveLength(1);
 }, 30_000);
@@ -86,7 +89,9 @@ test("nobody is asked about names that do not fit", async () => {
 
 test("without hosts there is nothing to order", async () => {
   const answer = await scene.gateway.api("POST", "/api/v1/certificates", {
-    ...{ name: "all", source: "acme", on_demand: {} },
+    name: "all",
+    source: "acme",
+    on_demand: {},
   });
   expect(await answer.json()).toEqual({ error: "on_demand.hosts: is required" });
 });

@@ -26,7 +26,10 @@ beforeEach(async () => {
   const file = join(directory, "sluice.json");
   const at = { directory_url: pebble.directoryUrl, ca_certificates: pebble.trusted };
   const listener = (protocol: string, port: number) => ({
-    ...{ name: protocol, address: "127.0.0.1", port, protocol },
+    name: protocol,
+    address: "127.0.0.1",
+    port,
+    protocol,
   });
   writeFileSync(
     file,

@@ -34,7 +34,8 @@ test("a certificate is renewed once when a third of its life is left", async () 
   const due = end - (end - begin) / 3;
   world.pass(due - world.now - DAY_MS);
   expect(world.find("shop")).toMatchObject({
-    ...{ status: "valid", next_attempt_at: new Date(due).toISOString() },
+    status: "valid",
+    next_attempt_at: new Date(due).toISOString(),
   });
   world.pass(2 * DAY_MS);
   const second = await eventually(() => {
@@ -46,6 +47,7 @@ test("a certificate is renewed once when a third of its life is left", async () 
   // The authority's own clock stands still, so that its new one looks as old: it is not renewed on and on.
   world.pass(60_000);
   expect(world.find("shop")).toMatchObject({
-    ...{ status: "valid", fingerprint: second.fingerprint },
+    status: "valid",
+    fingerprint: second.fingerprint,
   });
 }, 30_000);

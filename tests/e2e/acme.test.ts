@@ -18,7 +18,10 @@ beforeAll(async () => {
   });
   hook = startDnsHook(scene.pebble);
   await scene.gateway.ok("POST", "/api/v1/dns-providers", {
-    ...{ name: "hook", type: "webhook", zones: ["hooked.test"], config: { url: hook.url } },
+    name: "hook",
+    type: "webhook",
+    zones: ["hooked.test"],
+    config: { url: hook.url },
     propagation_timeout: 10,
   });
 }, 30_000);
@@ -31,8 +34,10 @@ afterAll(async () => {
 function shown(name: string): Promise<X509Certificate> {
   return new Promise((resolve, reject) => {
     const socket = connect({
-      ...{ host: "127.0.0.1", port: scene.gateway.httpsPort },
-      ...{ servername: name, rejectUnauthorized: false },
+      host: "127.0.0.1",
+      port: scene.gateway.httpsPort,
+      servername: name,
+      rejectUnauthorized: false,
     });
     socket.on("secureConnect", () => {
       resolve(new X509Certificate(socket.getPeerCertificate().raw));
@@ -53,7 +58,10 @@ describe("a certificate is issued", () => {
     expect(["pending", "ordering"]).toContain(created.status);
     const certificate = await scene.becomes("http", "valid");
     expect(certificate).toMatchObject({
-      ...{ domains: ["by-http.test"], attempts: 0, last_error: null, challenge: "http-01" },
+      domains: ["by-http.test"],
+      attempts: 0,
+      last_error: null,
+      challenge: "http-01",
     });
     expect(certificate.issuer).toContain("Pebble Intermediate");
     expect(Date.parse(certificate.next_attempt_at)).toBeLessThan(Date.parse(certificate.not_after));
@@ -68,11 +76,17 @@ describe("a certificate is issued", () => {
     const { gateway } = scene;
     const everywhere = [{ type: "prefix", value: "/" }];
     await gateway.ok("POST", "/api/v1/routes", {
-      ...{ name: "shadow", hosts: ["shadowed.test"], paths: everywhere, service_id: null },
-      ...{ https_redirect: true, maintenance: { html: "closed" }, priority: 1000 },
+      name: "shadow",
+      hosts: ["shadowed.test"],
+      paths: everywhere,
+      service_id: null,
+      https_redirect: true,
+      maintenance: { html: "closed" },
+      priority: 1000,
     });
     await gateway.ok("POST", "/api/v1/plugins", {
-      ...{ name: "ip-restriction", config: { deny: ["0.0.0.0/0", "::/0"] } },
+      name: "ip-restriction",
+      config: { deny: ["0.0.0.0/0", "::/0"] },
     });
     await scene.order("shadowed", { domains: ["shadowed.test"] });
     await scene.becomes("shadowed", "valid");

@@ -68,7 +68,8 @@ function issuerOf(servername: string) {
 describe("without an ACME account", () => {
   test("a public name is served with a self-signed certificate, and the answer says what is missing", async () => {
     const made = await create({
-      ...{ name: "shop", domains: ["shop.example.com", "shop.lan"] },
+      name: "shop",
+      domains: ["shop.example.com", "shop.lan"],
       https: { hsts: true },
     });
     expect(made.warnings).toEqual([
@@ -86,7 +87,9 @@ describe("without an ACME account", () => {
 
   test("a certificate that has to be ordered is refused", async () => {
     const response = await scene.gateway.api("POST", "/api/v1/applications", {
-      ...{ name: "strict", domains: ["strict.example.com"], https: { mode: "acme" } },
+      name: "strict",
+      domains: ["strict.example.com"],
+      https: { mode: "acme" },
       upstream: `http://127.0.0.1:${origin.port}`,
     });
     expect(response.status).toBe(400);
@@ -150,7 +153,10 @@ describe("with an ACME account", () => {
     expect(made.warnings[0]).toContain("DNS provider");
     expect(made.certificate.source).toBe("self_signed");
     await scene.gateway.ok("POST", "/api/v1/dns-providers", {
-      ...{ name: "hook", type: "webhook", zones: ["many.example.com"], config: { url: hook.url } },
+      name: "hook",
+      type: "webhook",
+      zones: ["many.example.com"],
+      config: { url: hook.url },
       propagation_timeout: 10,
     });
     const application = await isSecured("many");

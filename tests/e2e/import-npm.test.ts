@@ -104,7 +104,10 @@ describe("hosts of Nginx Proxy Manager", () => {
   test("passwords of consumers are not passwords of a list", async () => {
     const { id } = await gateway.ok("POST", "/api/v1/consumers", { username: "eve" });
     await gateway.ok("POST", "/api/v1/credentials", {
-      ...{ consumer_id: id, type: "basic", identifier: "eve", secret: "eves secret" },
+      consumer_id: id,
+      type: "basic",
+      identifier: "eve",
+      secret: "eves secret",
     });
     const fields = `Authorization: Basic ${btoa("eve:eves secret")}\r\n`;
     const verdict = await ask({ host: "n2.test", path: "/", fields }, gateway.httpPort);

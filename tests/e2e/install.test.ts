@@ -177,7 +177,8 @@ describe("without a service", () => {
       const folder = scene.release("one", wrapper("1"));
       for (const flag of ["--http", "--https", "--admin"])
         expect(scene.run("--from", folder, flag, address)).toMatchObject({
-          ...{ code: 1, text: expect.stringContaining("must be ADDRESS:PORT") },
+          code: 1,
+          text: expect.stringContaining("must be ADDRESS:PORT"),
         });
       expect(existsSync(scene.data)).toBe(false);
     },
@@ -212,7 +213,8 @@ describe("without a service", () => {
       const asked: string[] = [];
       const start = (tls: object, elsewhere: string) =>
         Bun.serve({
-          ...{ hostname: "127.0.0.1", port: 0 },
+          hostname: "127.0.0.1",
+          port: 0,
           ...tls,
           fetch: (request) => {
             const { pathname } = new URL(request.url);

@@ -138,7 +138,9 @@ test("30,000 more in one import on four workers disturb no connection", async ()
       await new Promise((resolve) => (client.onopen = resolve));
     }
     const routes = Array.from({ length: 30_000 }, (_, index) => ({
-      ...{ name: `one-${index}`, service_id: "app", hosts: [`one-${index}.test`] },
+      name: `one-${index}`,
+      service_id: "app",
+      hosts: [`one-${index}.test`],
     }));
     let isDone = false;
     const importing = four.ok("POST", "/api/v1/import", { format: 1, routes }).finally(() => {

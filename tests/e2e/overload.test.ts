@@ -178,7 +178,8 @@ describe("memory", () => {
     try {
       await leadTo(gateway, origin.port);
       await gateway.ok("POST", "/api/v1/services", {
-        ...{ name: "raw", protocol: "tcp" },
+        name: "raw",
+        protocol: "tcp",
         targets: [{ host: "127.0.0.1", port: origin.port }],
       });
       const held = get(gateway, "/hold");
@@ -186,8 +187,10 @@ describe("memory", () => {
       const url = `ws://127.0.0.1:${gateway.httpPort}/ws`;
       const tcp = quietPort();
       await gateway.ok("POST", "/api/v1/stream-routes", {
-        ...{ name: "raw", service_id: "raw" },
-        ...{ listen_address: "127.0.0.1", listen_port: tcp },
+        name: "raw",
+        service_id: "raw",
+        listen_address: "127.0.0.1",
+        listen_port: tcp,
       });
       const question = "GET / HTTP/1.0\r\nHost: a\r\n\r\n";
       expect(await sendRaw(question, { port: tcp })).toEndWith("quick");

@@ -17,7 +17,9 @@ test("promtool check metrics finds nothing", async () => {
     });
     await gateway.ok("POST", "/api/v1/routes", { name: "a", service_id: "shop", paths: ["/a"] });
     await gateway.ok("POST", "/api/v1/certificates", {
-      ...{ name: "own", source: "self_signed", domains: ["a.test"] },
+      name: "own",
+      source: "self_signed",
+      domains: ["a.test"],
     });
     await gateway.ok("POST", "/api/v1/plugins", { name: "cors", config: {} });
     for (const path of ["/a", "/nothing"])

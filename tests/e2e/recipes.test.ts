@@ -41,12 +41,10 @@ beforeAll(async () => {
   ssh = startSsh();
   gateway = await startGateway({ binary: executable, workers: 2 });
   await gateway.ok("POST", "/api/v1/users", {
-    ...{
-      email: "you@example.com",
-      name: "You",
-      role: "admin",
-      password: "a long password of yours",
-    },
+    email: "you@example.com",
+    name: "You",
+    role: "admin",
+    password: "a long password of yours",
   });
   const made = await runCommand(["token", "--data-dir", gateway.dataDir], { binary: executable });
   token = made.stdout.trim();

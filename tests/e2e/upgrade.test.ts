@@ -168,8 +168,11 @@ async function openStream(): Promise<{ ask(text: string): Promise<string>; socke
 describe("a gateway that is replaced under load", () => {
   test("fails no request, cuts nothing, and is followed by one that can be changed and replaced again", async () => {
     const load = new SteadyLoad({
-      ...{ port: gateway.httpPort, path: "/", expected: ANSWER },
-      ...{ fresh: 8, kept: 8 },
+      port: gateway.httpPort,
+      path: "/",
+      expected: ANSWER,
+      fresh: 8,
+      kept: 8,
     });
     const socket = await openSocket();
     const stream = await openStream();
@@ -251,8 +254,11 @@ describe("a gateway whose successor cannot serve goes on, with changes", () => {
       const pid = join(gateway.dataDir, "sluice.pid");
       const program = script(text.replace("$PID_FILE", pid));
       const load = new SteadyLoad({
-        ...{ port: gateway.httpPort, path: "/", expected: ANSWER },
-        ...{ fresh: 2, kept: 2 },
+        port: gateway.httpPort,
+        path: "/",
+        expected: ANSWER,
+        fresh: 2,
+        kept: 2,
       });
       const revision = await revisionAfter("before");
       const { code, stderr } = await upgrade("--executable", program);

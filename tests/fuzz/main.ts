@@ -8,7 +8,9 @@ names: ${targets.map(({ name }) => name).join(", ")}`;
 
 const { values } = parseArgs({
   options: {
-    ...{ cases: { type: "string" }, seed: { type: "string" }, only: { type: "string" } },
+    cases: { type: "string" },
+    seed: { type: "string" },
+    only: { type: "string" },
     help: { type: "boolean" },
   },
 });

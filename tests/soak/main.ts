@@ -69,8 +69,12 @@ printCounts();
 printGrowth(growth);
 mkdirSync("dist", { recursive: true });
 const report = {
-  ...{ minutes, samples, growth, counts: Object.fromEntries(counts) },
-  ...{ exit_codes: [code, codeAfterwards], memory_after_restart: memoryAfterRestart },
+  minutes,
+  samples,
+  growth,
+  counts: Object.fromEntries(counts),
+  exit_codes: [code, codeAfterwards],
+  memory_after_restart: memoryAfterRestart,
 };
 await Bun.write("dist/soak.json", JSON.stringify(report, null, 1));
 if (memoryAfterRestart !== null)

@@ -30,8 +30,11 @@ export interface Growth {
 const MOST_GROWTH = 0.05;
 /** A handful of descriptors more is a client that came, no leak, whatever share of the whole it is. */
 const NOISE: Readonly<Record<Figure, number>> = {
-  ...{ memory: 4_000_000, shared: 1_000_000 },
-  ...{ descriptors: 8, maps: 12, threads: 2 },
+  memory: 4_000_000,
+  shared: 1_000_000,
+  descriptors: 8,
+  maps: 12,
+  threads: 2,
 };
 /** Samples of which the middle one counts: a large body that passes is no growth. */
 const WINDOW = 5;

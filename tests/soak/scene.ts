@@ -28,13 +28,19 @@ export async function setUp(gateway: Gateway): Promise<Scene> {
   const udp = await udpTarget();
   const [tcpPort, udpPort] = [quietPort(), await freeUdpPort()];
   const key = await configure(gateway, {
-    ...{ tcpPort, udpPort, flappingPort },
+    tcpPort,
+    udpPort,
+    flappingPort,
     originPort: origin.port ?? 0,
     echoPort: echo.port,
     udpTargetPort: udp.port,
   });
   return {
-    ...{ gateway, tcpPort, udpPort, key, originPort: origin.port ?? 0 },
+    gateway,
+    tcpPort,
+    udpPort,
+    key,
+    originPort: origin.port ?? 0,
     flap: () => {
       if (flapping === null) flapping = serve(flappingPort);
       else {
@@ -59,7 +65,9 @@ async function stopAll(
 /** Answers by path: a text, many bytes, the number of bytes that came, an echo over WebSocket. */
 function serve(port: number) {
   return Bun.serve({
-    ...{ hostname: "127.0.0.1", port, maxRequestBodySize: LARGE_BYTES * 2 },
+    hostname: "127.0.0.1",
+    port,
+    maxRequestBodySize: LARGE_BYTES * 2,
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
       if (pathname.startsWith("/ws")) {
@@ -121,11 +129,18 @@ async function configure(gateway: Gateway, ports: Ports): Promise<string> {
   await create("routes", { name: "flapping", service_id: "flapping", paths: ["/flapping"] });
   const stream = { listen_address: "127.0.0.1" };
   await create("stream-routes", {
-    ...{ ...stream, name: "tcp", listen_port: ports.tcpPort, service_id: "echo" },
+    ...stream,
+    name: "tcp",
+    listen_port: ports.tcpPort,
+    service_id: "echo",
   });
   await create("stream-routes", {
-    ...{ ...stream, name: "udp", listen_port: ports.udpPort, service_id: "udp" },
-    ...{ protocol: "udp", udp_session_timeout: 5 },
+    ...stream,
+    name: "udp",
+    listen_port: ports.udpPort,
+    service_id: "udp",
+    protocol: "udp",
+    udp_session_timeout: 5,
   });
   const limits = [{ requests: 20, window: 1 }];
   await create("plugins", { name: "rate-limit", route_id: "limited", config: { limits } });

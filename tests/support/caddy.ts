@@ -39,7 +39,8 @@ export async function startCaddy(): Promise<Caddy> {
   };
   const post = async (path: string, type: string, body: string): Promise<string> => {
     const answer = await fetch(`${url}${path}`, {
-      ...{ method: "POST", body },
+      method: "POST",
+      body,
       headers: { "content-type": type },
     });
     const text = await answer.text();
@@ -56,7 +57,8 @@ export async function startCaddy(): Promise<Caddy> {
     throw error;
   }
   return {
-    ...{ port, stop },
+    port,
+    stop,
     load: async (apps) => {
       await post("/load", "application/json", JSON.stringify({ admin, apps }));
     },

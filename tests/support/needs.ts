@@ -78,7 +78,10 @@ export function needs(...needed: readonly Need[]): TestKit {
   if (missing === null) return { test, describe, beforeAll, beforeEach, afterAll, afterEach };
   const nothing = () => undefined;
   return {
-    ...{ beforeAll: nothing, beforeEach: nothing, afterAll: nothing, afterEach: nothing },
+    beforeAll: nothing,
+    beforeEach: nothing,
+    afterAll: nothing,
+    afterEach: nothing,
     test: skipping(test.skip, `(skipped: needs ${missing})`),
     describe,
   };

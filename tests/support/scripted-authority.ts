@@ -64,7 +64,9 @@ export class ScriptedAuthority {
     this.#now = parts.now;
     this.trusted = parts.trusted;
     this.#server = Bun.serve({
-      ...{ hostname: "127.0.0.1", port: 0, tls: parts.tls },
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: parts.tls,
       fetch: (request) => this.#answer(request),
     });
   }
@@ -156,7 +158,10 @@ export class ScriptedAuthority {
     const url = this.#url;
     const status = this.#orders[id]?.status;
     return {
-      ...{ status, identifiers: [], authorizations: [], finalize: `${url}/finalize/${id}` },
+      status,
+      identifiers: [],
+      authorizations: [],
+      finalize: `${url}/finalize/${id}`,
       ...(status === "valid" ? { certificate: `${url}/chain/${id}` } : {}),
     };
   }

@@ -111,11 +111,15 @@ function watch(page: Page, origin: string, expects: readonly number[]): string[]
 
 async function createPeople(gateway: Gateway): Promise<void> {
   const person = (role: UiRole) => ({
-    ...{ email: emailOf(role), name: `The ${role}`, role, password: UI_PASSWORD },
+    email: emailOf(role),
+    name: `The ${role}`,
+    role,
+    password: UI_PASSWORD,
   });
   await gateway.ok("POST", "/api/v1/users", person("admin"));
   const login = await gateway.api("POST", "/api/v1/auth/login", {
-    ...{ email: emailOf("admin"), password: UI_PASSWORD },
+    email: emailOf("admin"),
+    password: UI_PASSWORD,
   });
   const cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
   for (const role of ["editor", "viewer"] as const) {

@@ -5,8 +5,12 @@ import { growthOf, type Sample } from "../soak/samples.ts";
 const MB = 1_000_000;
 const run = (memoryAt: (at: number) => number): Sample[] =>
   Array.from({ length: 240 }, (_, at) => ({
-    ...{ seconds: at * 5, memory: memoryAt(at), shared: 0 },
-    ...{ descriptors: 140, maps: 80, threads: 10 },
+    seconds: at * 5,
+    memory: memoryAt(at),
+    shared: 0,
+    descriptors: 140,
+    maps: 80,
+    threads: 10,
   }));
 
 test.each([

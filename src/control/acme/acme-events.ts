@@ -43,7 +43,14 @@ export class AcmeEvents {
     const { id, name, domains } = certificate;
     const { attempts, last_error, next_attempt_at } = state;
     this.#events.publish("acme", {
-      ...{ at: this.#now(), status, id, name, domains, attempts, last_error, next_attempt_at },
+      at: this.#now(),
+      status,
+      id,
+      name,
+      domains,
+      attempts,
+      last_error,
+      next_attempt_at,
     });
   }
 

@@ -124,7 +124,9 @@ export class CaClient {
     const timeoutMs = parts.timeoutMs ?? TIMEOUT_MS;
     const transport = new AcmeTransport({
       cas: account.ca_certificates,
-      ...{ timeoutMs, now, signal },
+      timeoutMs,
+      now,
+      signal,
     });
     return new CaClient({ account, directoryUrl }, client, transport);
   }

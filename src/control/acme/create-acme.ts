@@ -126,9 +126,16 @@ export class Acme {
   #record(action: string, { id, name }: Certificate, by: Actor): void {
     const { actor, method, address } = by;
     this.#options.audit.record({
-      ...{ actor, method, address, action },
-      ...{ kind: "certificate", object_id: id, object_name: name },
-      ...{ result: "ok", revision: null, detail: null },
+      actor,
+      method,
+      address,
+      action,
+      kind: "certificate",
+      object_id: id,
+      object_name: name,
+      result: "ok",
+      revision: null,
+      detail: null,
     });
   }
 }

@@ -237,7 +237,11 @@ export class AcmeEngine {
       const alongside = () => this.#save(id, { ...emptyState, issued }, true);
       const { domains } = certificate;
       const isUsed = await this.#installation.install({
-        ...{ certificateId: id, domains, chain, sealedKey, alongside },
+        certificateId: id,
+        domains,
+        chain,
+        sealedKey,
+        alongside,
       });
       if (isUsed) this.#issued(certificate);
     } catch (error) {
@@ -251,7 +255,12 @@ export class AcmeEngine {
   #issueParts(id: string, signal: AbortSignal) {
     const { changes, box, clock, dns, log } = this.#options;
     return {
-      ...{ config: changes.config, box, dns, signal, board: this.#board, known: this.#known },
+      config: changes.config,
+      box,
+      dns,
+      signal,
+      board: this.#board,
+      known: this.#known,
       listenerGate: this.#listenerGate,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => {
@@ -285,7 +294,10 @@ export class AcmeEngine {
     const limited_until = isLimit ? toTime(at) : null;
     this.#save(id, { attempts, last_error, limited_until, next_attempt_at: toTime(at) });
     log.warn("a certificate could not be issued", {
-      ...{ certificate: name, attempts, reason: last_error, next_attempt_at: toTime(at) },
+      certificate: name,
+      attempts,
+      reason: last_error,
+      next_attempt_at: toTime(at),
     });
     events.acme("failed", certificate, this.stateOf(id));
   }

@@ -103,14 +103,12 @@ async function orderWith(
   );
   try {
     return await obtain(job, {
-      ...{
-        ca,
-        board: parts.board,
-        listenerGate: parts.listenerGate,
-        save: parts.saveOrder,
-        signal,
-        left,
-      },
+      ca,
+      board: parts.board,
+      listenerGate: parts.listenerGate,
+      save: parts.saveOrder,
+      signal,
+      left,
       seal: (text) => box.seal(text),
       unseal: (sealed) => box.open(sealed),
       putUpRecord: (proof) =>

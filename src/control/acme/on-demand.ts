@@ -105,9 +105,16 @@ export class OnDemand {
           throw new ApiError(409, `certificate "${name}" exists already`);
         const at = draft.stamp();
         draft.put("certificates", {
-          ...{ ...template, ...materialOfNone, id: Bun.randomUUIDv7(), name },
-          ...{ domains: [host], on_demand: null, tags: [TAG, tagOf(template)] },
-          ...{ description: "", created_at: at, updated_at: at },
+          ...template,
+          ...materialOfNone,
+          id: Bun.randomUUIDv7(),
+          name,
+          domains: [host],
+          on_demand: null,
+          tags: [TAG, tagOf(template)],
+          description: "",
+          created_at: at,
+          updated_at: at,
         });
         draft.summary = `create certificate "${name}" on demand`;
       },

@@ -125,8 +125,11 @@ async function tlsProof({ identifier }: Authorization, text: string): Promise<Tl
   const name = identifier.value;
   const proof = createHash("sha256").update(text).digest();
   const pair = await createSelfSigned({
-    ...{ names: [name], addresses: [], proof },
-    ...{ now: Date.now(), validDays: PROOF_DAYS },
+    names: [name],
+    addresses: [],
+    proof,
+    now: Date.now(),
+    validDays: PROOF_DAYS,
   });
   return { name, ...pair };
 }

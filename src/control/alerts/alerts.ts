@@ -103,8 +103,15 @@ export class Alerts extends Resource<"alerts", AlertView> {
       })
       .finally(() => this.#testing.delete(id));
     audit.record({
-      ...{ actor: by.actor, method: by.method, address: by.address, action: "test", kind: "alert" },
-      ...{ object_id: id, object_name: name, result: result.ok ? "ok" : "failed", revision: null },
+      actor: by.actor,
+      method: by.method,
+      address: by.address,
+      action: "test",
+      kind: "alert",
+      object_id: id,
+      object_name: name,
+      result: result.ok ? "ok" : "failed",
+      revision: null,
       detail: { destination, message: result.message },
     });
     return { ...result, destination, duration_ms: Math.round(performance.now() - begin) };
@@ -175,7 +182,8 @@ function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"alerts"> 
     const word = collection.slice(0, -1);
     const found = keys.map((key, index) =>
       resolveKey<{ readonly id: string }>(draft.config[collection], key, {
-        ...{ path: `${word}_ids[${index}]`, word },
+        path: `${word}_ids[${index}]`,
+        word,
       }),
     );
     return [...new Set(found)];

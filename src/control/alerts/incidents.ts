@@ -62,8 +62,13 @@ export class Incidents {
 
   #make(signal: Signal): Incident {
     const incident: Incident = {
-      ...{ signal, isOn: false, since: 0, isTold: false },
-      ...{ begunToldAt: null, toldAt: 0, begins: 0 },
+      signal,
+      isOn: false,
+      since: 0,
+      isTold: false,
+      begunToldAt: null,
+      toldAt: 0,
+      begins: 0,
     };
     if (this.#found.size < MAX_INCIDENTS) this.#found.set(signal.key, incident);
     return incident;

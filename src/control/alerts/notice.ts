@@ -53,7 +53,11 @@ export interface Sent extends Notice {
 
 /** The notification of a test. */
 export const testNotice = (at: string): Notice => ({
-  ...{ id: Bun.randomUUIDv7(), event: "test", status: "test", at, since: at },
+  id: Bun.randomUUIDv7(),
+  event: "test",
+  status: "test",
+  at,
+  since: at,
   object: { kind: "gateway", id: "", name: "gateway" },
   title: "This is a test",
   message: "A user has requested a test of this alert. Nothing is wrong.",

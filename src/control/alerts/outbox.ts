@@ -26,7 +26,10 @@ export interface DeliveryStatus {
 export class DeliveryError extends Error {}
 
 export const idleDelivery: DeliveryStatus = {
-  ...{ waiting: 0, lost: 0, last_sent_at: null, last_error: null },
+  waiting: 0,
+  lost: 0,
+  last_sent_at: null,
+  last_error: null,
 };
 
 const PAUSES = [1000, 5000, 30_000, 120_000, 600_000];

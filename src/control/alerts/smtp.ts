@@ -59,9 +59,11 @@ export default defineSink({
   title: "Mail",
   config,
   example: {
-    ...{ host: "mail.example.com", username: "sluice@example.com" },
+    host: "mail.example.com",
+    username: "sluice@example.com",
     password: { $secret: "mail" },
-    ...{ from: "sluice@example.com", to: ["ops@example.com"] },
+    from: "sluice@example.com",
+    to: ["ops@example.com"],
   },
   destination: ({ host, port, to }) => `${to.join(", ")} by ${host}:${port}`,
   address: ({ host, port }) => ({ host, port }),
@@ -80,10 +82,18 @@ export default defineSink({
     // Most gateways send no mail.
     const { default: mailer } = await import("nodemailer");
     const transport = mailer.createTransport({
-      ...{ host, port, secure: tls === "implicit", requireTLS: tls === "starttls" },
-      ...{ ignoreTLS: tls === "none", disableFileAccess: true, disableUrlAccess: true },
-      ...{ connectionTimeout: timeout, greetingTimeout: timeout, socketTimeout: timeout },
-      ...{ dnsTimeout: timeout, socketCloseTimeout: 0 },
+      host,
+      port,
+      secure: tls === "implicit",
+      requireTLS: tls === "starttls",
+      ignoreTLS: tls === "none",
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      connectionTimeout: timeout,
+      greetingTimeout: timeout,
+      socketTimeout: timeout,
+      dnsTimeout: timeout,
+      socketCloseTimeout: 0,
       tls: { minVersion: "TLSv1.2", ...(ca === undefined ? {} : { ca }) },
       ...(username === undefined ? {} : { auth: { user: username, pass: password ?? "" } }),
     });
@@ -113,7 +123,8 @@ const tookTooLong = (host: string, ms: number) => `${host} did not answer within
 function mailOf({ from, to }: { readonly from: string; readonly to: string[] }, sent: Sent) {
   const { title, message, status, event, alert, gateway, object, at, since } = sent;
   return {
-    ...{ from, to: [...to] },
+    from,
+    to: [...to],
     subject: oneLine(`[Sluice] ${status === "resolved" ? "Over: " : ""}${title}`),
     text: [
       message,

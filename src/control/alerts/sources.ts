@@ -136,13 +136,17 @@ export function endOfUnwatched(signal: Signal, config: GatewayConfig): Signal | 
     if (certificate?.enabled && !isReplaced) return null;
     if (certificate?.enabled)
       return {
-        ...{ ...signal, state: "over", isAlwaysTold: false },
+        ...signal,
+        state: "over",
+        isAlwaysTold: false,
         title: `Certificate "${name}" was replaced`,
         message: `The new one is valid until ${certificate.not_after ?? "an unknown time"}.`,
       };
   } else return null;
   return {
-    ...{ ...signal, state: "over", isAlwaysTold: false },
+    ...signal,
+    state: "over",
+    isAlwaysTold: false,
     title: `${kind === "target" ? "Target" : "Certificate"} ${name} is no longer watched`,
     message: "It was deleted or disabled.",
   };

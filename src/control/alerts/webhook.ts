@@ -123,7 +123,9 @@ export default defineSink({
     try {
       const response = await fetch(own.url, {
         ...tls,
-        ...{ method: "POST", headers, body },
+        method: "POST",
+        headers,
+        body,
         // A redirect could send the notification, and its secrets, to another host.
         redirect: "manual",
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

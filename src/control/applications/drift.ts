@@ -36,7 +36,12 @@ export function driftOf(application: Application, config: GatewayConfig): Drift[
     // New fields of this version are no manual changes.
     const now = Object.fromEntries(Object.keys(part.fields).map((field) => [field, found[field]]));
     return fieldChanges(part.fields, now).map(({ path, before, after }) => ({
-      ...{ kind, id, name, field: path, expected: before, found: after },
+      kind,
+      id,
+      name,
+      field: path,
+      expected: before,
+      found: after,
     }));
   });
   return [...parts, ...addedTargets(application, config, known)];

@@ -145,8 +145,13 @@ function complete(
   };
   const application = { ...input, https_state };
   const parts = reconcile({
-    ...{ draft, application, parts: old.parts },
-    ...{ adopt: true, accept: false, force: false, automatic: false },
+    draft,
+    application,
+    parts: old.parts,
+    adopt: true,
+    accept: false,
+    force: false,
+    automatic: false,
     sign: (certificate) => (needsReplacement(certificate, clock.now()) ? null : certificate),
     revives: (collection) => isLeftOut(collection, document, { application: old, draft }),
   });

@@ -72,7 +72,8 @@ interface Asked {
 
 async function ask(upstream: string, asked: Asked): Promise<Check> {
   const say = (status: Check["status"], message: string): Check => ({
-    ...{ name: "upstream", status },
+    name: "upstream",
+    status,
     message: `${upstream} ${message}`,
   });
   try {

@@ -137,10 +137,14 @@ function pluginsOf(
         name: "ip-restriction",
         label: `${name} access`,
         // Of the service: a route that somebody adds to it lets in nobody else.
-        ...{ ...nowhere, service_id: scopes.service_id },
+        ...nowhere,
+        service_id: scopes.service_id,
         config: {
-          ...{ allow: PRIVATE_NETWORKS, deny: [] },
-          ...{ status: 403, message: null, stream_reset: false },
+          allow: PRIVATE_NETWORKS,
+          deny: [],
+          status: 403,
+          message: null,
+          stream_reset: false,
         },
       },
     });
@@ -150,7 +154,8 @@ function pluginsOf(
       fields: {
         name: "security-headers",
         label: `${name} hsts`,
-        ...{ ...nowhere, route_id: scopes.route_id },
+        ...nowhere,
+        route_id: scopes.route_id,
         config: hstsOnly,
         enabled: enabled && state.secured,
       },

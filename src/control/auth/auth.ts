@@ -81,8 +81,16 @@ export class Auth {
 
   #record({ actor, method, address }: Actor, action: string, detail: unknown): void {
     this.#options.audit.record({
-      ...{ actor, method, address, action, kind: "admin_token", object_id: null },
-      ...{ object_name: null, result: "ok", revision: null, detail },
+      actor,
+      method,
+      address,
+      action,
+      kind: "admin_token",
+      object_id: null,
+      object_name: null,
+      result: "ok",
+      revision: null,
+      detail,
     });
   }
 }

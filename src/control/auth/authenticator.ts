@@ -126,8 +126,15 @@ export class Authenticator {
   #endAmbiguous(id: string, { actor }: Identity, address: string): void {
     if (!this.#options.sessions.end(id)) return;
     this.#options.audit.record({
-      ...{ actor, method: "session", address, action: "logout", kind: "session", object_id: id },
-      ...{ object_name: actor, result: "ok", revision: null },
+      actor,
+      method: "session",
+      address,
+      action: "logout",
+      kind: "session",
+      object_id: id,
+      object_name: actor,
+      result: "ok",
+      revision: null,
       detail: { reason: "one request brought sessions of several users" },
     });
   }

@@ -57,8 +57,16 @@ export class SessionList {
     const { actor, method, address } = principal;
     sessions.end(id);
     audit.record({
-      ...{ actor, method, address, action: "delete", kind: "session", object_id: id },
-      ...{ object_name: this.#emailOf(session), result: "ok", revision: null, detail: null },
+      actor,
+      method,
+      address,
+      action: "delete",
+      kind: "session",
+      object_id: id,
+      object_name: this.#emailOf(session),
+      result: "ok",
+      revision: null,
+      detail: null,
     });
   }
 

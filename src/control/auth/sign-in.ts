@@ -87,8 +87,16 @@ export class SignIn {
     if (!this.#options.sessions.end(principal.sessionId)) return;
     const { actor, method, address, sessionId } = principal;
     this.#options.audit.record({
-      ...{ actor, method, address, action: "logout", kind: "session", object_id: sessionId },
-      ...{ object_name: actor, result: "ok", revision: null, detail: null },
+      actor,
+      method,
+      address,
+      action: "logout",
+      kind: "session",
+      object_id: sessionId,
+      object_name: actor,
+      result: "ok",
+      revision: null,
+      detail: null,
     });
   }
 
@@ -150,8 +158,16 @@ export class SignIn {
 
   #recordSignIn({ email }: User, { id, address }: Session): void {
     this.#options.audit.record({
-      ...{ actor: email, method: "session", address, action: "login", kind: "session" },
-      ...{ object_id: id, object_name: email, result: "ok", revision: null, detail: null },
+      actor: email,
+      method: "session",
+      address,
+      action: "login",
+      kind: "session",
+      object_id: id,
+      object_name: email,
+      result: "ok",
+      revision: null,
+      detail: null,
     });
   }
 
@@ -159,8 +175,15 @@ export class SignIn {
     // The input may be a password in the wrong field: records existing names only.
     const known = this.#find(email)?.email ?? null;
     this.#options.audit.record({
-      ...{ actor: "anonymous", method: "none", address, action: "login", kind: "session" },
-      ...{ object_id: null, object_name: known, result: "refused", revision: null },
+      actor: "anonymous",
+      method: "none",
+      address,
+      action: "login",
+      kind: "session",
+      object_id: null,
+      object_name: known,
+      result: "refused",
+      revision: null,
       detail: { error },
     });
   }

@@ -91,7 +91,9 @@ export class HealthUseCases {
     const { actor, method, address } = by;
     const label = labelOf(this.#options.changes.config, { collection: "targets", id: target.id });
     this.#options.audit.record({
-      ...{ actor, method, address },
+      actor,
+      method,
+      address,
       action: "override_health",
       kind: "target",
       object_id: target.id,

@@ -84,8 +84,12 @@ function problemsOf(kept: readonly Made[], output: Output, box: SecretBox): Map<
     return wrong;
   }
   const result = compile(draft.config, null, {
-    ...{ tls: { cert: "", key: "" }, checks: fieldChecks, managementAddresses: [], revision: 0 },
-    ...{ plugins: output.plugins, openSealed: (sealed) => box.open(sealed) },
+    tls: { cert: "", key: "" },
+    checks: fieldChecks,
+    managementAddresses: [],
+    revision: 0,
+    plugins: output.plugins,
+    openSealed: (sealed) => box.open(sealed),
   });
   if ("issues" in result) for (const issue of result.issues) blame(describeProblem(issue, draft));
   return wrong;

@@ -23,8 +23,14 @@ export interface Expression {
 }
 
 const POSIX: Readonly<Record<string, string>> = {
-  ...{ alpha: "A-Za-z", digit: "0-9", alnum: "0-9A-Za-z", upper: "A-Z", lower: "a-z" },
-  ...{ word: "\\w", xdigit: "0-9A-Fa-f", space: "\\t\\n\\v\\f\\r " },
+  alpha: "A-Za-z",
+  digit: "0-9",
+  alnum: "0-9A-Za-z",
+  upper: "A-Z",
+  lower: "a-z",
+  word: "\\w",
+  xdigit: "0-9A-Fa-f",
+  space: "\\t\\n\\v\\f\\r ",
 };
 
 /** What white space is to both; here it would be more. */

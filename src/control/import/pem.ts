@@ -33,8 +33,10 @@ export function addCertificate(output: Output, uploaded: UploadedCertificate): s
         domains: used.length === wanted.length && used.length > 0 ? used : chain.names,
         certificate: chain.certificate,
         sealed_key: { plain: chain.key },
-        ...{ not_before: chain.notBefore, not_after: chain.notAfter },
-        ...{ issuer: chain.issuer, fingerprint: chain.fingerprint },
+        not_before: chain.notBefore,
+        not_after: chain.notAfter,
+        issuer: chain.issuer,
+        fingerprint: chain.fingerprint,
         tags: uploaded.tags ?? [],
       },
     );

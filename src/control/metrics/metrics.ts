@@ -313,6 +313,8 @@ function processMetrics(version: string): Metric[] {
 const sampleOf = (labels: Labels, value: number): Sample => ({ labels, value });
 
 const gauge = (name: string, help: string, samples: readonly Sample[]): Metric => ({
-  ...{ name, help, samples },
+  name,
+  help,
+  samples,
   type: "gauge",
 });

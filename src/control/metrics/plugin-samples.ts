@@ -51,7 +51,9 @@ function instanceOf(
   const service = known.get(serviceId ?? "");
   const route = routes.get(routeId ?? "");
   return {
-    ...{ id, scope, services },
+    id,
+    scope,
+    services,
     name: label ?? id,
     service: service === undefined ? null : namedOf(service),
     route: route === undefined ? null : namedOf(route),

@@ -206,8 +206,13 @@ export class Stats {
 }
 
 const NOTHING: Tally = {
-  ...{ requests: 0, errors: 0, client_errors: 0, broken_off: 0, retries: 0 },
-  ...{ bytes_in: 0, bytes_out: 0 },
+  requests: 0,
+  errors: 0,
+  client_errors: 0,
+  broken_off: 0,
+  retries: 0,
+  bytes_in: 0,
+  bytes_out: 0,
   latency: emptyHistogram(),
 };
 

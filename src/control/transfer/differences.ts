@@ -56,7 +56,10 @@ export function* differenceSteps(
   const singles = singletonNames
     .filter((name) => mayShow(name) && change[name] !== null)
     .map((name): ObjectDifference => ({
-      ...{ action: "update", kind: kindOf(name), id: null, name: null },
+      action: "update",
+      kind: kindOf(name),
+      id: null,
+      name: null,
       diff: fieldChanges(before[name], after[name]),
     }));
   return [...entries, ...singles].filter(

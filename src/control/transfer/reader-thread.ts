@@ -107,7 +107,10 @@ export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocume
   const value = JSON.parse(json) as unknown;
   if (isDocument(value)) Object.assign(value, received.lists());
   return {
-    ...{ value, report, wasEncrypted, decoded: received.decoded },
+    value,
+    report,
+    wasEncrypted,
+    decoded: received.decoded,
     // Rare, and holding the file would cost the thread much memory: another thread reads it again.
     lineOf: async (path) => {
       if (wasEncrypted || "from" in task.form) return null;

@@ -94,8 +94,16 @@ export class Transfer {
     };
     const { actor, method, address } = by;
     audit.record({
-      ...{ actor, method, address, action: "export", kind: "configuration", object_id: null },
-      ...{ object_name: null, result: "ok", revision: changes.revision, detail: null },
+      actor,
+      method,
+      address,
+      action: "export",
+      kind: "configuration",
+      object_id: null,
+      object_name: null,
+      result: "ok",
+      revision: changes.revision,
+      detail: null,
     });
     const encrypted = await encryptUnder(checked, JSON.stringify(whole));
     return { format: DOCUMENT_FORMAT, program, encrypted };
@@ -166,7 +174,10 @@ export class Transfer {
     const stored = tokenStore.loadAdminToken();
     return {
       totp: rows.map(({ user_id, sealed_key, confirmed, last_step, recovery_hashes }) => ({
-        ...{ user_id, key: { plain: box.open(sealed_key) }, confirmed, last_step },
+        user_id,
+        key: { plain: box.open(sealed_key) },
+        confirmed,
+        last_step,
         recovery_hashes: [...recovery_hashes],
       })),
       admin_token: stored && { token_hash: stored.token_hash, created_at: stored.created_at },

@@ -68,7 +68,10 @@ function made(holder: EditHolder, base: Headers, edits: Edits): EditedFields {
   const headers = new Headers(base);
   applyEdits(headers, edits);
   const made: EditedFields = {
-    ...{ names, values, headers, hasId: id !== null },
+    names,
+    values,
+    headers,
+    hasId: id !== null,
     hasContentType: headers.has("content-type"),
     hasLength: headers.has("content-length"),
   };

@@ -136,8 +136,10 @@ class WatchedFile {
     const consequence =
       this.database === null ? "lookups return nothing" : "the previous database stays in use";
     this.#log("warn", "cannot open a GeoIP database", {
-      ...{ setting: `geoip.${this.#kind}_db`, path: this.path },
-      ...{ error: message, consequence },
+      setting: `geoip.${this.#kind}_db`,
+      path: this.path,
+      error: message,
+      consequence,
     });
   }
 }

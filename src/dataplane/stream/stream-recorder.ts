@@ -59,7 +59,10 @@ export class StreamRecorder {
     this.#counted.delete(stream.id);
     const { id, startedAt, client, route, target, bytesIn, bytesOut, refusal } = stream;
     this.#recorder.streamEnded({
-      ...{ id, startedAt, bytesIn, bytesOut },
+      id,
+      startedAt,
+      bytesIn,
+      bytesOut,
       series: counted.series,
       client: client.address,
       routeId: route?.id ?? "",

@@ -194,7 +194,11 @@ export class UdpStreams {
     const refusal = pluginContext?.connect()?.reason ?? null;
     if (refusal !== null) return this.#refuse(pluginContext, { route, refusal });
     const session = new UdpSession({
-      ...{ id, client, route, service, now },
+      id,
+      client,
+      route,
+      service,
+      now,
       reply: (datagram) => bound.port?.send(datagram, from),
       dropped: (reason) => void this.#drop(route, reason),
       closed: (gone) => {

@@ -82,7 +82,13 @@ export class Storing {
     const variesOn = this.#variesOn(headers).map((name) => [name, fieldOf(name)] as const);
     const tags = (headers.get("surrogate-key") ?? "").split(/\s+/).filter((tag) => tag !== "");
     return {
-      ...{ key, resource, status, headers, body, freshness, variesOn },
+      key,
+      resource,
+      status,
+      headers,
+      body,
+      freshness,
+      variesOn,
       etag: headers.get("etag"),
       lastModified: headers.get("last-modified"),
       tags: [...new Set(tags)].slice(0, MAX_TAGS),

@@ -64,7 +64,9 @@ export function useSave<K extends ResourceKey>(
       id === null
         ? connection.send(`/${resource}`, { method: "POST", body, query })
         : connection.send(`/${resource}/${encodeURIComponent(id)}`, {
-            ...{ method: "PATCH", body, query },
+            method: "PATCH",
+            body,
+            query,
             ifMatch: etag,
           }),
     touches: [resource],

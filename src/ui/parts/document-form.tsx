@@ -72,7 +72,11 @@ export function useDocumentForm<T extends object, V extends object>(
     if (isBehind) reset(source);
   }, [isBehind, source.etag]);
   return {
-    ...{ form, isDirty, isRestored, hasSecrets: false, ...saving },
+    form,
+    isDirty,
+    isRestored,
+    hasSecrets: false,
+    ...saving,
     discard: () => {
       saving.forget();
       reset(source);
@@ -134,7 +138,8 @@ function useSaving<T extends object, V extends object>(
   };
 
   return {
-    ...{ failure, isSaving: isPending },
+    failure,
+    isSaving: isPending,
     forget: () => setFailure(null),
     submit: (values: V) => void save(toBody(values), bodyOf(origin.value), origin.etag),
     prompts: (

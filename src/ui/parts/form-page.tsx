@@ -34,7 +34,12 @@ export function FormPage(props: FormPageProps) {
   const { title, text, parent, form, needs, isNew, actions, before, children } = props;
   return (
     <Box maw={920}>
-      <PageHead {...{ title, text, actions }} {...(parent === undefined ? {} : { parent })} />
+      <PageHead
+        title={title}
+        text={text}
+        actions={actions}
+        {...(parent === undefined ? {} : { parent })}
+      />
       {form.isRestored && (
         <Alert color="blue" mb="md" title="Draft restored">
           <Group justify="space-between">

@@ -55,7 +55,14 @@ export function useListFilter<T extends object>(
       (fits === undefined || fits(row)),
   );
   return {
-    ...{ rows, query, setQuery, tag, setTag, state, setState, states: choices },
+    rows,
+    query,
+    setQuery,
+    tag,
+    setTag,
+    state,
+    setState,
+    states: choices,
     tags: useMemo(() => allTags(all), [all]),
     clear: () => {
       setQuery("");

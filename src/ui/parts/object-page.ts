@@ -14,10 +14,20 @@ const others: Readonly<Record<string, string>> = {
 };
 
 const pages: Readonly<Record<string, string>> = {
-  ...{ application: "applications", service: "services", route: "routes", plugin: "plugins" },
-  ...{ stream_route: "stream-routes", consumer: "consumers", certificate: "certificates" },
-  ...{ acme_account: "acme-accounts", dns_provider: "dns-providers", alert: "alerts" },
-  ...{ listener: "listeners", user: "users", token: "tokens", secret: "secrets" },
+  application: "applications",
+  service: "services",
+  route: "routes",
+  plugin: "plugins",
+  stream_route: "stream-routes",
+  consumer: "consumers",
+  certificate: "certificates",
+  acme_account: "acme-accounts",
+  dns_provider: "dns-providers",
+  alert: "alerts",
+  listener: "listeners",
+  user: "users",
+  token: "tokens",
+  secret: "secrets",
 };
 
 /** Path of its page; null: it has no page. */

@@ -88,7 +88,8 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
     form.resetDirty(values);
   };
   const saving = useSaving(options, {
-    ...{ form, origin },
+    form,
+    origin,
     onSaved: (saved) => {
       draft.drop();
       setOrigin(saved);
@@ -131,7 +132,9 @@ function useDraft<K extends ResourceKey, V extends object>(options: ResourceForm
     else storeDraft(key, { values: toDraft(values, options), origin });
   }, 400);
   return {
-    ...{ origin, setOrigin, isRestored },
+    origin,
+    setOrigin,
+    isRestored,
     values: stored?.values ?? null,
     keep,
     drop: () => {
@@ -212,7 +215,8 @@ function useSaving<K extends ResourceKey, V extends object>(
   };
 
   return {
-    ...{ failure, isSaving: isPending },
+    failure,
+    isSaving: isPending,
     forget: () => setFailure(null),
     submit: (values: V) => {
       const base = origin === null ? null : bodyOf(origin.value);

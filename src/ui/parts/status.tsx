@@ -12,9 +12,22 @@ const colors: Readonly<Record<Tone, string>> = {
 };
 
 const tones: Readonly<Record<string, Tone>> = {
-  ...{ healthy: "good", valid: "good", ready: "good", ok: "good", on: "good", enabled: "good" },
-  ...{ degraded: "warn", draining: "warn", renewing: "warn", ordering: "warn", pending: "warn" },
-  ...{ unhealthy: "bad", failing: "bad", failed: "bad", expired: "bad", refused: "bad" },
+  healthy: "good",
+  valid: "good",
+  ready: "good",
+  ok: "good",
+  on: "good",
+  enabled: "good",
+  degraded: "warn",
+  draining: "warn",
+  renewing: "warn",
+  ordering: "warn",
+  pending: "warn",
+  unhealthy: "bad",
+  failing: "bad",
+  failed: "bad",
+  expired: "bad",
+  refused: "bad",
 };
 
 /** The tone of an API state; unknown states are idle. */

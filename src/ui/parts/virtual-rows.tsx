@@ -88,7 +88,9 @@ const Placed = memo(({ row, index, start, measure, draw }: PlacedProps) =>
     : draw(row, index, {
         ref: measure,
         style: {
-          ...{ position: "absolute", insetInline: 0, top: 0 },
+          position: "absolute",
+          insetInline: 0,
+          top: 0,
           transform: `translateY(${start}px)`,
         },
         "data-index": index,

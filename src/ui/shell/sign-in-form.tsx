@@ -16,7 +16,8 @@ interface SignInFormProps {
 /** Shows the code input only if the gateway requires it. */
 export function SignInForm({ onSignedIn, email = "" }: SignInFormProps) {
   const { form, signIn, failure, needsCode, isBusy, waitSeconds, startOver } = useSignIn({
-    ...{ onSignedIn, email },
+    onSignedIn,
+    email,
   });
   return (
     <form onSubmit={signIn} aria-label="Sign in">
@@ -94,7 +95,9 @@ function useSignIn({ onSignedIn, email = "" }: SignInFormProps) {
       const code = totp.replaceAll(/\s/g, "");
       const body = code === "" ? values : { ...values, totp: code };
       const { value } = await connection.send<Schemas["Me"]>("/auth/login", {
-        ...{ method: "POST", body, waitsForSignIn: false },
+        method: "POST",
+        body,
+        waitsForSignIn: false,
       });
       onSignedIn(value);
     } catch (error) {

@@ -60,7 +60,8 @@ export function randomRoutes(random: Random): KongRoute[] {
       ...(below(6) === 0 ? { headers: random.pick(HEADERS) } : {}),
     };
     return {
-      ...{ name: `r${at}`, strip_path: below(3) === 0 },
+      name: `r${at}`,
+      strip_path: below(3) === 0,
       ...(Object.keys(conditions).length === 0 ? { paths: ["/"] } : conditions),
       ...(below(5) === 0 ? { regex_priority: below(5) } : {}),
       ...(below(2) === 0 ? { plugins: [random.pick(PLUGINS)] } : {}),

@@ -74,8 +74,11 @@ export function rowsOf({ one, two }: NpmOrigins): string[] {
   return sites.flatMap((site, at) => {
     const id = at + 100;
     const locations = (site.locations ?? []).map(({ path, advanced = "" }) => ({
-      ...{ path, advanced_config: advanced, forward_scheme: "http" },
-      ...{ forward_host: "127.0.0.1", forward_port: two },
+      path,
+      advanced_config: advanced,
+      forward_scheme: "http",
+      forward_host: "127.0.0.1",
+      forward_port: two,
     }));
     const values = [
       ...[id, STAMP, 1, 0, text(JSON.stringify([domainOf(site, at)])), text("127.0.0.1"), one],

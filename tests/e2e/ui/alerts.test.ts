@@ -15,7 +15,8 @@ const received: { readonly body: string; readonly authorization: string | null }
 
 beforeAll(async () => {
   hook = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
+    port: 0,
+    hostname: "127.0.0.1",
     async fetch(request) {
       const authorization = request.headers.get("authorization");
       received.push({ body: await request.text(), authorization });
@@ -25,7 +26,8 @@ beforeAll(async () => {
   mail = await startSmtpServer();
   scene = await startUi();
   await scene.gateway.ok("POST", "/api/v1/services", {
-    ...{ name: "shop", targets: [{ host: "127.0.0.1", port: 9 }] },
+    name: "shop",
+    targets: [{ host: "127.0.0.1", port: 9 }],
   });
   await scene.createPeople();
 });
@@ -37,7 +39,8 @@ afterAll(async () => {
 
 test("a webhook is created from a preset, tested, and receives events", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/alerts", expects: [400] },
+    path: "/ui/alerts",
+    expects: [400],
   });
   await page.getByRole("link", { name: "Create the first alert" }).click();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("ops-chat");

@@ -36,7 +36,9 @@ beforeAll(async () => {
     ],
   });
   await scene.gateway.ok("POST", "/api/v1/acme/accounts", {
-    ...{ name: "pebble", directory_url: pebble.directoryUrl, terms_agreed: true },
+    name: "pebble",
+    directory_url: pebble.directoryUrl,
+    terms_agreed: true,
     ca_certificates: pebble.trusted,
   });
   await scene.createPeople();
@@ -91,7 +93,9 @@ test("an uploaded certificate is read while it is pasted, and mistakes stand at 
   await page.getByText("Certificate pasted created").waitFor();
   await page.getByText("19 days left").waitFor();
   expect(await read(page, "certificates/pasted")).toMatchObject({
-    ...{ source: "upload", domains: ["pasted.example.com"], status: "valid" },
+    source: "upload",
+    domains: ["pasted.example.com"],
+    status: "valid",
   });
   expect(await checkAccessible(page)).toEqual([]);
   expect(admin.complaints).toEqual([]);
@@ -193,7 +197,9 @@ test("an account rotates its key; dependents of a certificate are named before i
   await page.request.post(`${scene.gateway.admin}/api/v1/applications`, {
     headers: { origin: scene.gateway.admin },
     data: {
-      ...{ name: "site", domains: ["pasted.example.com"], upstream: "http://127.0.0.1:1" },
+      name: "site",
+      domains: ["pasted.example.com"],
+      upstream: "http://127.0.0.1:1",
       https: { mode: "certificate", certificate_id: "pasted" },
     },
   });

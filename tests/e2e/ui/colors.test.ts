@@ -77,7 +77,8 @@ test.each(["light", "dark"] as const)(
   "menu items are readable in %s, also while hovered",
   async (scheme) => {
     const { page, complaints, close } = await scene.openAs("admin", {
-      ...{ path: "/ui/services", dark: scheme === "dark" },
+      path: "/ui/services",
+      dark: scheme === "dark",
     });
     const look = async (opener: string, last: string) => {
       await page.getByRole("button", { name: opener }).click();

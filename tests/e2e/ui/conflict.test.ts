@@ -75,7 +75,9 @@ test("changes of different fields are merged, and the same field is chosen", asy
 
   const { hosts: all, priority, description: text } = await stored();
   expect({ all, priority, text }).toEqual({
-    ...{ all: ["shop.test", "store.test"], priority: 7, text: "The shop of the second one" },
+    all: ["shop.test", "store.test"],
+    priority: 7,
+    text: "The shop of the second one",
   });
   await second.page
     .getByRole("button", { name: "Save", exact: true })

@@ -25,7 +25,9 @@ beforeAll(async () => {
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
   await gateway.ok("POST", "/api/v1/routes", {
-    ...{ name: "shop", hosts: ["shop.test"], service_id: "web" },
+    name: "shop",
+    hosts: ["shop.test"],
+    service_id: "web",
   });
   await gateway.ok("POST", "/api/v1/plugins", { name: "key-auth", route_id: "shop" });
   await scene.createPeople();

@@ -20,7 +20,8 @@ let origin: Bun.Server<undefined>;
 beforeAll(async () => {
   scene = await startUi();
   origin = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
+    port: 0,
+    hostname: "127.0.0.1",
     fetch: (request) =>
       new Response("hello", { status: new URL(request.url).pathname === "/broken" ? 500 : 200 }),
   });
@@ -68,10 +69,14 @@ test("traffic appears as figures, plots and tables; unhealthy targets and change
       await make("routes", { name: "shop", hosts: ["shop.test"], service_id: "web" });
       const active = { enabled: true, type: "tcp", interval: 1, unhealthy_threshold: 1 };
       await make("services", {
-        ...{ name: "fallen", health: { active }, targets: [{ host, port: deadPort }] },
+        name: "fallen",
+        health: { active },
+        targets: [{ host, port: deadPort }],
       });
       await make("certificates", {
-        ...{ name: "short", source: "self_signed", domains: ["shop.test"] },
+        name: "short",
+        source: "self_signed",
+        domains: ["shop.test"],
       });
     },
     [origin.port, dead],

@@ -16,7 +16,8 @@ afterAll(() => scene?.stop());
 
 test("a port in use and a wrong address are shown at their fields, a free port serves at once", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    ...{ path: "/ui/listeners/new", expects: [400, 409] },
+    path: "/ui/listeners/new",
+    expects: [400, 409],
   });
   const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const port = page.getByRole("textbox", { name: "Port", exact: true });

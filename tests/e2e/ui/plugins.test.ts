@@ -24,11 +24,16 @@ beforeAll(async () => {
   for (const name of ["shop", "shop-next"])
     await scene.gateway.ok("POST", "/api/v1/services", { name, targets });
   await scene.gateway.ok("POST", "/api/v1/routes", {
-    ...{ name: "shop route", hosts: ["shop.test"], service_id: "shop" },
+    name: "shop route",
+    hosts: ["shop.test"],
+    service_id: "shop",
   });
   await scene.gateway
     .ok("POST", "/api/v1/stream-routes", {
-      ...{ name: "database", listen_port: 0, listen_host: "127.0.0.1", service_id: "shop" },
+      name: "database",
+      listen_port: 0,
+      listen_host: "127.0.0.1",
+      service_id: "shop",
     })
     .catch(() => null);
   await scene.createPeople();

@@ -22,7 +22,8 @@ let origin: Bun.Server<undefined>;
 beforeAll(async () => {
   scene = await startUi();
   origin = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
+    port: 0,
+    hostname: "127.0.0.1",
     fetch: (request) =>
       new Response("hello", { status: new URL(request.url).pathname === "/broken" ? 500 : 200 }),
   });
@@ -31,10 +32,14 @@ beforeAll(async () => {
   await gateway.ok("POST", "/api/v1/services", { name: "web", targets: [target] });
   for (const name of ["shop", "blog", "guarded"])
     await gateway.ok("POST", "/api/v1/routes", {
-      ...{ name, hosts: [`${name}.test`], service_id: "web" },
+      name,
+      hosts: [`${name}.test`],
+      service_id: "web",
     });
   await gateway.ok("POST", "/api/v1/plugins", {
-    ...{ name: "ip-restriction", route_id: "guarded", config: { deny: ["127.0.0.0/8"] } },
+    name: "ip-restriction",
+    route_id: "guarded",
+    config: { deny: ["127.0.0.0/8"] },
   });
   await scene.createPeople();
 });
@@ -51,7 +56,8 @@ const numberIn = (text: string | null, words: string): number =>
 
 test("requests appear as they end, filters are in the address and survive a reload", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", {
-    ...{ path: "/ui/requests", expects: [400] },
+    path: "/ui/requests",
+    expects: [400],
   });
   await page.getByText("No requests yet").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
@@ -137,14 +143,17 @@ test("connections of stream routes are shown as well", async () => {
       ] as const) {
         const headers = { "content-type": "application/json" };
         const answer = await fetch(`/api/v1/${path}`, {
-          ...{ method: "POST", headers, body: JSON.stringify(body) },
+          method: "POST",
+          headers,
+          body: JSON.stringify(body),
         });
         if (!answer.ok) throw new Error(await answer.text());
       }
     },
     [
       {
-        ...{ name: "raw", protocol: "tcp" },
+        name: "raw",
+        protocol: "tcp",
         targets: [{ host: "127.0.0.1", port: origin.port }],
       },
       { name: "raw-stream", service_id: "raw", listen_address: "127.0.0.1", listen_port: port },

@@ -38,11 +38,15 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", {
-    ...{ name: "shop", service_id: "web", hosts: ["shop.example"], tags: ["a", "b", "c"] },
+    name: "shop",
+    service_id: "web",
+    hosts: ["shop.example"],
+    tags: ["a", "b", "c"],
   });
   good = { revision: await revision(), document: await plain() };
   await gateway.ok("PATCH", "/api/v1/routes/shop", {
-    ...{ hosts: ["elsewhere.example"], tags: ["a", "d", "c"] },
+    hosts: ["elsewhere.example"],
+    tags: ["a", "d", "c"],
     description: "moved by mistake",
   });
   await gateway.ok("POST", "/api/v1/services", { name: "left-over" });

@@ -24,10 +24,15 @@ beforeAll(async () => {
   });
   const { gateway } = scene;
   await gateway.ok("POST", "/api/v1/services", {
-    ...{ name: "web", targets: [{ host: "127.0.0.1", port: origin.port }] },
+    name: "web",
+    targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", {
-    ...{ name: "other", service_id: "web", hosts: ["shop.test"], methods: ["DELETE"], priority: 5 },
+    name: "other",
+    service_id: "web",
+    hosts: ["shop.test"],
+    methods: ["DELETE"],
+    priority: 5,
   });
   await gateway.ok("POST", "/api/v1/plugins", { name: "request-id" });
   await scene.createPeople();
@@ -103,7 +108,8 @@ test("an editor makes a route with conditions, and requests that fit reach the t
 
 test("the route test shows the matched route, the candidates and why they lost, the plugins and the target", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", {
-    ...{ path: "/ui/routes", expects: [400] },
+    path: "/ui/routes",
+    expects: [400],
   });
   await page.getByRole("link", { name: "shop", exact: true }).click();
   await page.getByRole("link", { name: "Test a request" }).click();
@@ -140,7 +146,8 @@ test("the route test shows the matched route, the candidates and why they lost, 
 
 test("an API error is shown at its field", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/routes/new", expects: [400, 409] },
+    path: "/ui/routes/new",
+    expects: [400, 409],
   });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
   await page.getByRole("button", { name: /^Conditions/ }).click();
@@ -182,7 +189,8 @@ test.each([
   ["routes/new?from=gone", "The route does not exist", "Routes"],
 ])("/ui/%s says that there is none, and leads back to the list", async (path, title, list) => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    ...{ path: `/ui/${path}`, expects: [404] },
+    path: `/ui/${path}`,
+    expects: [404],
   });
   await page.getByRole("heading", { name: title, level: 1 }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);

@@ -22,14 +22,21 @@ beforeAll(async () => {
   const collector = { endpoint: "http://127.0.0.1:9", headers: { "X-Token": "hush" } };
   await make("/plugins", "tracing", { name: "otel-tracing", enabled: false, config: collector });
   await make("/alerts", "mail", {
-    ...{ name: "mail", type: "smtp", events: ["overload"], enabled: false },
+    name: "mail",
+    type: "smtp",
+    events: ["overload"],
+    enabled: false,
     config: {
-      ...{ host: "mail.example.com", username: "u", password: "hush" },
-      ...{ from: "a@a.example", to: ["b@b.example"] },
+      host: "mail.example.com",
+      username: "u",
+      password: "hush",
+      from: "a@a.example",
+      to: ["b@b.example"],
     },
   });
   await make("/dns-providers", "dns", {
-    ...{ name: "dns", type: "webhook" },
+    name: "dns",
+    type: "webhook",
     config: { url: "https://dns.example.com", token: "hush" },
   });
   await scene.createPeople();

@@ -22,7 +22,8 @@ beforeAll(async () => {
   origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("here") });
   await scene.createPeople();
   const login = await scene.gateway.api("POST", "/api/v1/auth/login", {
-    ...{ email: emailOf("admin"), password: UI_PASSWORD },
+    email: emailOf("admin"),
+    password: UI_PASSWORD,
   });
   cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
 });
@@ -40,7 +41,8 @@ async function api(method: string, path: string, body?: unknown): Promise<any> {
 test("a service with two targets is made, and what is done to its targets holds at once", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     // The version that the form was opened with is not the last one, as it finds out by itself.
-    ...{ path: "/ui/services/new", expects: [412] },
+    path: "/ui/services/new",
+    expects: [412],
   });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("web");
   await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
@@ -113,7 +115,8 @@ test("health is shown as it changes, in the list and on the page", async () => {
 
 test("every option of a service has a field, and mistakes are told there", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/services/new", expects: [400] },
+    path: "/ui/services/new",
+    expects: [400],
   });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("api");
   await page.getByRole("combobox", { name: "Protocol" }).click();

@@ -105,7 +105,8 @@ test("a request without a session waits for the sign-in and is then sent once", 
 
 test("another user who signs in there gets neither the form nor the waiting request", async () => {
   const { page, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/services/new", expects: [401] },
+    path: "/ui/services/new",
+    expects: [401],
   });
   await typeService(page, "not-mine");
   await page.route("**/api/v1/auth/me", (route) => route.abort());
@@ -126,7 +127,8 @@ test("another user who signs in there gets neither the form nor the waiting requ
 
 test("a reload in the middle loses nothing either", async () => {
   const { page, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/services/new", expects: [401] },
+    path: "/ui/services/new",
+    expects: [401],
   });
   await typeService(page, "reloaded");
   await eventually(async () =>
@@ -149,7 +151,8 @@ test("a reload in the middle loses nothing either", async () => {
 
 test("the draft of a plugin contains everything but its secrets", async () => {
   const { page, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/plugins/new?plugin=access-log", expects: [401] },
+    path: "/ui/plugins/new?plugin=access-log",
+    expects: [401],
   });
   const http = { url: "https://logs.example/in", headers: { "X-Token": "canary-of-a-draft" } };
   await page.getByRole("tab", { name: "JSON" }).click();

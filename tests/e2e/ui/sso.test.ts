@@ -32,7 +32,8 @@ beforeAll(async () => {
     },
     [
       {
-        ...{ client_id: "sluice", client_secret: SECRET },
+        client_id: "sluice",
+        client_secret: SECRET,
         token_endpoint_auth_method: "client_secret_basic",
       },
     ],

@@ -15,11 +15,14 @@ const clients: Socket[] = [];
 beforeAll(async () => {
   scene = await startUi();
   origin = Bun.listen<undefined>({
-    ...{ hostname: "127.0.0.1", port: 0 },
+    hostname: "127.0.0.1",
+    port: 0,
     socket: { data: (socket, bytes) => void socket.write(bytes) },
   });
   await scene.gateway.ok("POST", "/api/v1/services", {
-    ...{ name: "echo", protocol: "tcp", targets: [{ host: "127.0.0.1", port: origin.port }] },
+    name: "echo",
+    protocol: "tcp",
+    targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await scene.createPeople();
 });
@@ -49,7 +52,8 @@ async function talk(bytes: number): Promise<{ socket: Socket; closed: Promise<vo
 
 test("a port in use is shown at its field, a free one is accepted", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
-    ...{ path: "/ui/stream-routes/new", expects: [409] },
+    path: "/ui/stream-routes/new",
+    expects: [409],
   });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("echo");
   await page.getByRole("combobox", { name: "Service" }).click();

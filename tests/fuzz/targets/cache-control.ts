@@ -59,9 +59,14 @@ const value = fc
   .chain((parts) => fc.constantFrom(", ", ",", " , ", ",,").map((joint) => parts.join(joint)));
 
 const RULES: FreshnessRules = {
-  ...{ ttlDefault: 0, respectsCacheControl: true, statuses: new Set([200]) },
-  ...{ staleWhileRevalidate: 0, staleIfError: 0, cacheAuthorized: false },
-  ...{ cacheSetCookie: false, keysCookies: false },
+  ttlDefault: 0,
+  respectsCacheControl: true,
+  statuses: new Set([200]),
+  staleWhileRevalidate: 0,
+  staleIfError: 0,
+  cacheAuthorized: false,
+  cacheSetCookie: false,
+  keysCookies: false,
 };
 
 export const target = defineTarget<Input>({

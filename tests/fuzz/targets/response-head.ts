@@ -155,7 +155,12 @@ export const target = defineTarget<Input>({
 });
 
 const comparable = ({ status, headers, framing, length, keepAlive, upgrade }: ResponseHead) => ({
-  ...{ status, fields: [...headers], framing, length, keepAlive, upgrade },
+  status,
+  fields: [...headers],
+  framing,
+  length,
+  keepAlive,
+  upgrade,
 });
 
 /** Null: refused, in one of the two ways that a caller knows. */
@@ -219,7 +224,10 @@ function plainly(text: string, isHead: boolean) {
     : !connection.includes("close");
   const isUpgrade = !isOld && connection.includes("upgrade") && all("upgrade").length > 0;
   return {
-    ...{ status, fields: [...passed], framing, length: framing === "length" ? length : -1 },
+    status,
+    fields: [...passed],
+    framing,
+    length: framing === "length" ? length : -1,
     keepAlive: framing !== "close" && isKept,
     upgrade: isUpgrade ? all("upgrade").at(-1) : null,
   };

@@ -137,7 +137,9 @@ describe("an authority that does not answer", () => {
     const held = Promise.withResolvers<void>();
     const known = new Map();
     const record = decode(acmeAccountRecord, {
-      ...{ name: "slow", directory_url: authority.directoryUrl, terms_agreed: true },
+      name: "slow",
+      directory_url: authority.directoryUrl,
+      terms_agreed: true,
       ca_certificates: authority.trusted,
     });
     const account = { ...record, id: "a", created_at: "", updated_at: "" };

@@ -94,7 +94,10 @@ test("a worker that is replaced answers too", async () => {
 
 test("an authority is shown its certificate in its own protocol, all others what they were shown before", async () => {
   const pair = await createSelfSigned({
-    ...{ names: ["proved.test"], addresses: [], validDays: 1, now: Date.now() },
+    names: ["proved.test"],
+    addresses: [],
+    validDays: 1,
+    now: Date.now(),
     proof: new Uint8Array(32),
   });
   await pool.showChallenges({ http: [], tls: [{ name: "proved.test", ...pair }] });
@@ -115,7 +118,10 @@ test("an authority is shown its certificate in its own protocol, all others what
 
 test("requests that are under way when a listener is fronted and back are answered", async () => {
   const pair = await createSelfSigned({
-    ...{ names: ["proved.test"], addresses: [], validDays: 1, now: Date.now() },
+    names: ["proved.test"],
+    addresses: [],
+    validDays: 1,
+    now: Date.now(),
   });
   let isOver = false;
   const texts: string[] = [];

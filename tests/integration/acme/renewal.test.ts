@@ -208,7 +208,8 @@ describe("an order that fails", () => {
     world.pass(61 * DAY_MS);
     await eventually(() => world.find("shop").attempts === 1);
     expect(world.find("shop")).toMatchObject({
-      ...{ status: "renewing", fingerprint: first.fingerprint },
+      status: "renewing",
+      fingerprint: first.fingerprint,
     });
   });
 });

@@ -128,7 +128,11 @@ export class AcmeWorld {
     });
     const control = createControlPlane({
       instanceId: "test",
-      ...{ store, box, log, context, plugins: catalogueOf(plugins) },
+      store,
+      box,
+      log,
+      context,
+      plugins: catalogueOf(plugins),
       auditStore: store.audit,
       totpStore: store.with((tables) => new TotpTable(tables)),
       sessionStore: store.with((tables) => new SessionTable(tables)),

@@ -75,11 +75,18 @@ describe("a target that dies and comes back", () => {
     origin = startOrigin();
     const { port } = origin;
     const active = {
-      ...{ enabled: true, type: "tcp", interval: 1, unhealthy_interval: 1, timeout: 1 },
-      ...{ healthy_threshold: 1, unhealthy_threshold: 1 },
+      enabled: true,
+      type: "tcp",
+      interval: 1,
+      unhealthy_interval: 1,
+      timeout: 1,
+      healthy_threshold: 1,
+      unhealthy_threshold: 1,
     };
     await api.create("/services", {
-      ...{ name: "web", health: { active }, targets: [{ host: "127.0.0.1", port }] },
+      name: "web",
+      health: { active },
+      targets: [{ host: "127.0.0.1", port }],
     });
     await api.create("/services", { name: "other", targets: [{ host: "127.0.0.1", port: 9 }] });
     await api.create("/routes", { name: "shop", service_id: "web", hosts: ["shop.test"] });
@@ -97,7 +104,10 @@ describe("a target that dies and comes back", () => {
     origin.stop();
     await eventually(() => told("/everything").length === 1, SLOW);
     expect(at("/everything")[0]?.json).toMatchObject({
-      ...{ program: "sluice", alert: "everything", event: "target_down", status: "firing" },
+      program: "sluice",
+      alert: "everything",
+      event: "target_down",
+      status: "firing",
       object: { kind: "target", name: `127.0.0.1:${port}` },
       title: `Target 127.0.0.1:${port} of service "web" is down`,
     });
@@ -157,7 +167,8 @@ describe("a target that dies and comes back", () => {
     const events = ["target_down"];
     await alert("deleted", { events });
     const service = await api.create("/services", {
-      ...{ name: "gone", targets: [{ host: "127.0.0.1", port: 11 }] },
+      name: "gone",
+      targets: [{ host: "127.0.0.1", port: 11 }],
     });
     const [target] = (await api.call("GET /targets?service_id=gone")).body;
     await api.call(`PUT /targets/${target.id}/health`, { body: { state: "unhealthy" } });
@@ -183,7 +194,9 @@ describe("a share of errors over the threshold", () => {
       return told("/errors").length > 0;
     }, SLOW);
     expect(at("/errors")[0]?.json).toMatchObject({
-      ...{ event: "error_share", status: "firing", object: { kind: "route", name: "shop" } },
+      event: "error_share",
+      status: "firing",
+      object: { kind: "route", name: "shop" },
     });
     expect(at("/errors")[0]?.json.title).toMatch(/^Too many errors: [\d.]+ % of the responses/);
     isBroken = false;
@@ -268,7 +281,8 @@ describe("the test of an alert", () => {
     }
     await alert("nobody", { events: ["worker_died"] }, { url: "http://127.0.0.1:1/x" });
     expect(await testOf("nobody")).toMatchObject({
-      ...{ ok: false, message: "127.0.0.1 refused the connection" },
+      ok: false,
+      message: "127.0.0.1 refused the connection",
     });
     expect(at("/target-of-redirect")).toEqual([]);
   });
@@ -280,7 +294,10 @@ describe("the test of an alert", () => {
     const login = { username: "ops", password: PASSWORD };
     const smtp = (name: string, config: object) =>
       api.create("/alerts", {
-        ...{ name, type: "smtp", events: ["worker_died"], config: { ...base, to, ...config } },
+        name,
+        type: "smtp",
+        events: ["worker_died"],
+        config: { ...base, to, ...config },
       });
     // Nobody has signed the certificate: it is not trusted.
     await smtp("untrusted", { ...login, ca_certificates: cert });
@@ -315,7 +332,9 @@ describe("the test of an alert", () => {
       };
       const fields = { type: "smtp", events: ["worker_died"] };
       await api.create("/alerts", {
-        ...{ name: "starttls", ...fields, config: { ...config, ca_certificates: own.cert } },
+        name: "starttls",
+        ...fields,
+        config: { ...config, ca_certificates: own.cert },
       });
       expect(await testOf("starttls")).toMatchObject({ ok: true });
       expect(server.mails).toMatchObject([{ isEncrypted: true }]);
@@ -330,7 +349,10 @@ describe("the test of an alert", () => {
       const base = { host: "127.0.0.1", from: "a@b.example", to: ["c@d.example"] };
       const config = { ...base, port: server.port, timeout: 300 };
       const made = await api.create("/alerts", {
-        ...{ name: "silent", type: "smtp", events: ["worker_died"], config },
+        name: "silent",
+        type: "smtp",
+        events: ["worker_died"],
+        config,
       });
       expect(made.config.timeout).toBe(300);
       const began = performance.now();
@@ -354,13 +376,18 @@ describe("the test of an alert", () => {
     const server = await startSmtpServer({ pauseMs: 250 });
     try {
       const config = {
-        ...{ host: "127.0.0.1", port: server.port, tls: "none", timeout: 400 },
-        ...{ from: "a@b.example", to: ["c@d.example", "e@f.example"] },
+        host: "127.0.0.1",
+        port: server.port,
+        tls: "none",
+        timeout: 400,
+        from: "a@b.example",
+        to: ["c@d.example", "e@f.example"],
       };
       const fields = { name: "slow", type: "smtp", events: ["worker_died"], config };
       await api.create("/alerts", fields);
       expect(await testOf("slow")).toMatchObject({
-        ...{ ok: false, message: "127.0.0.1 did not answer within 1.2 s" },
+        ok: false,
+        message: "127.0.0.1 did not answer within 1.2 s",
       });
     } finally {
       server.stop();
@@ -413,7 +440,10 @@ describe("an alert", () => {
     ["with a secret that is not there", {}, { url: { $secret: "none" } }, "config.url: "],
   ])("%s is refused", async (_, fields, config, message) => {
     const body = {
-      ...{ name: "refused-one", type: "webhook", events: ["target_down"], ...fields },
+      name: "refused-one",
+      type: "webhook",
+      events: ["target_down"],
+      ...fields,
       config: { url: url("/x"), ...config },
     };
     const answer = await api.call("POST /alerts", { body });
@@ -436,8 +466,12 @@ describe("an alert", () => {
 
   test("with a password for a mail server elsewhere must be encrypted", async () => {
     const config = {
-      ...{ host: "mail.example.com", tls: "none", username: "a", password: "b" },
-      ...{ from: "a@b.example", to: ["c@d.example"] },
+      host: "mail.example.com",
+      tls: "none",
+      username: "a",
+      password: "b",
+      from: "a@b.example",
+      to: ["c@d.example"],
     };
     const body = { name: "clear", type: "smtp", events: ["target_down"], config };
     const answer = await api.call("POST /alerts", { body });

@@ -18,7 +18,9 @@ test("a gateway that is short of memory tells it once, and once that it is over"
   });
   try {
     await api.create("/alerts", {
-      ...{ name: "ops", type: "webhook", events: ["overload"] },
+      name: "ops",
+      type: "webhook",
+      events: ["overload"],
       // Limits to services and routes are not for what concerns the whole gateway.
       service_ids: [(await api.create("/services", { name: "shop" })).id],
       config: { url: `http://127.0.0.1:${hook.port}/` },
@@ -30,14 +32,18 @@ test("a gateway that is short of memory tells it once, and once that it is over"
     await setMark(10_000_000);
     await eventually(() => received.length === 1, { deadlineMs: 20_000 });
     expect(received[0]).toMatchObject({
-      ...{ event: "overload", status: "firing", title: "Memory is short" },
+      event: "overload",
+      status: "firing",
+      title: "Memory is short",
       object: { kind: "gateway", name: "gateway" },
       message: "The limit is 9 MiB. The gateway responds to new requests with 503.",
     });
     await setMark(0);
     await eventually(() => received.length === 2, { deadlineMs: 20_000 });
     expect(received[1]).toMatchObject({
-      ...{ event: "overload", status: "resolved", title: "There is enough memory again" },
+      event: "overload",
+      status: "resolved",
+      title: "There is enough memory again",
     });
   } finally {
     await hook.stop(true);

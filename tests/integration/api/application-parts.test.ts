@@ -15,7 +15,9 @@ afterAll(() => origin.stop(true));
 const upstream = () => `http://127.0.0.1:${origin.port}`;
 const make = (name: string, fields: object = {}) =>
   api.create("/applications", {
-    ...{ name, domains: [`${name}.test`], upstream: upstream() },
+    name,
+    domains: [`${name}.test`],
+    upstream: upstream(),
     ...fields,
   });
 const read = async (name: string) => (await api.call(`GET /applications/${name}`)).body;
@@ -41,8 +43,12 @@ describe("what was changed by hand", () => {
       { ...service, field: "tls.verify", expected: true, found: false },
       { kind: "target", field: "weight", expected: 100, found: 5 },
       {
-        ...{ kind: "route", id: routes[0].id, name: "drifting", field: "hosts" },
-        ...{ expected: ["drifting.test"], found: ["drifting.test", "more.test"] },
+        kind: "route",
+        id: routes[0].id,
+        name: "drifting",
+        field: "hosts",
+        expected: ["drifting.test"],
+        found: ["drifting.test", "more.test"],
       },
       { kind: "target", name: "127.0.0.2:81", field: null, expected: null },
     ]);
@@ -83,7 +89,9 @@ describe("what was changed by hand", () => {
     const accepted = await ok("PATCH /applications/drifting?adopt=1", {});
     expect(accepted.drift).toMatchObject([{ field: "path", expected: "", found: "/hand" }]);
     const { service } = await ok("PUT /applications/drifting?reset_drift=1", {
-      ...{ name: "drifting", domains: ["drifting.test"], upstream: upstream() },
+      name: "drifting",
+      domains: ["drifting.test"],
+      upstream: upstream(),
     });
     expect(service).toMatchObject({ path: "", connect_timeout: 777 });
   });
@@ -119,7 +127,8 @@ describe("a part that was deleted by hand", () => {
     ]);
     expect(await visit("holed.test")).toBe(404);
     const patched = await ok("PATCH /applications/holed", {
-      ...{ domains: ["holed.test", "holed2.test"], access: "private" },
+      domains: ["holed.test", "holed2.test"],
+      access: "private",
       targets: [
         { host: "127.0.0.1", port: origin.port },
         { host: "127.0.0.1", port: 9 },
@@ -178,7 +187,9 @@ describe("deleting an application", () => {
 
 describe("what is there already", () => {
   const body = (name: string, fields: object = {}) => ({
-    ...{ name, domains: [`${name}.test`], upstream: upstream() },
+    name,
+    domains: [`${name}.test`],
+    upstream: upstream(),
     ...fields,
   });
 
@@ -186,7 +197,9 @@ describe("what is there already", () => {
     await api.create("/services", { name: "old" });
     await api.create("/routes", { name: "old-route", hosts: ["Old2.test"] });
     await api.create("/certificates", {
-      ...{ name: "old3 self-signed", source: "self_signed", domains: ["x.test"] },
+      name: "old3 self-signed",
+      source: "self_signed",
+      domains: ["x.test"],
     });
     const refusal = async (name: string) =>
       (await api.call("POST /applications", { body: body(name) })).body.error;
@@ -199,14 +212,18 @@ describe("what is there already", () => {
 
   test("is taken over after a trial that tells what would change, and keeps its ids and its own settings", async () => {
     const service = await api.create("/services", {
-      ...{ name: "legacy-backend", connect_timeout: 1234 },
+      name: "legacy-backend",
+      connect_timeout: 1234,
       targets: [
         { host: "127.0.0.1", port: origin.port, weight: 9 },
         { host: "127.0.0.9", port: 1 },
       ],
     });
     const route = await api.create("/routes", {
-      ...{ name: "by-hand", hosts: ["legacy.test"], service_id: "legacy-backend", priority: 5 },
+      name: "by-hand",
+      hosts: ["legacy.test"],
+      service_id: "legacy-backend",
+      priority: 5,
     });
     const asked = { body: body("legacy") };
     const trial = await api.call("POST /applications?adopt=1&dry_run=1", asked);

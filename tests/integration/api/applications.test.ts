@@ -99,7 +99,8 @@ describe("one request", () => {
     const before = (await api.callRoot("GET /api/v1/admin/status")).body.revision;
     const answer = await api.call("POST /applications", {
       body: {
-        ...{ name: "broken", domains: ["broken.test"] },
+        name: "broken",
+        domains: ["broken.test"],
         upstream: `http://127.0.0.1:${api.port}`,
       },
     });

@@ -19,10 +19,22 @@ describe("credentials", () => {
     });
     expect(secret).toStartWith(key.prefix);
     expect(key).toEqual({
-      ...{ id: key.id, consumer_id: consumer.id, type: "key", name: "phone", tags: ["x"] },
-      ...{ identifier: null, algorithm: null, public_key: null, enabled: true, description: "" },
-      ...{ expires_at: "2030-01-01T00:00:00.000Z", previous_until: null, last_used_at: null },
-      ...{ prefix: secret.slice(0, 8), created_at: key.created_at, updated_at: key.updated_at },
+      id: key.id,
+      consumer_id: consumer.id,
+      type: "key",
+      name: "phone",
+      tags: ["x"],
+      identifier: null,
+      algorithm: null,
+      public_key: null,
+      enabled: true,
+      description: "",
+      expires_at: "2030-01-01T00:00:00.000Z",
+      previous_until: null,
+      last_used_at: null,
+      prefix: secret.slice(0, 8),
+      created_at: key.created_at,
+      updated_at: key.updated_at,
     });
     const basic = await api.create("/credentials", {
       consumer_id: "bob",

@@ -121,7 +121,9 @@ describe("schemas", () => {
   test("are read only, and an instance with that label is found by its id", async () => {
     expect((await api.call("PUT /plugins/schemas", { body: {} })).status).toBe(405);
     const { id } = await api.create("/plugins", {
-      ...{ name: "key-auth", label: "schemas", route_id: "r" },
+      name: "key-auth",
+      label: "schemas",
+      route_id: "r",
     });
     expect((await api.call(`GET /plugins/${id}`)).body.label).toBe("schemas");
   });

@@ -175,7 +175,8 @@ describe("how callers prove who they are", () => {
       bearer: { type: "http", scheme: "bearer" },
       adminToken: { type: "apiKey", in: "header", name: "X-Admin-Token" },
       session: {
-        ...{ type: "apiKey", in: "cookie" },
+        type: "apiKey",
+        in: "cookie",
         name: expect.stringMatching(/^sluice_session_[0-9a-f]{8}$/),
       },
       accessToken: { type: "apiKey", in: "query", name: "access_token" },

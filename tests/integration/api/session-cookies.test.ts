@@ -47,11 +47,15 @@ describe("of several session cookies", () => {
       [session, session],
     ])
       expect(await whoIs(cookies.join("; "))).toEqual({
-        ...{ status: 200, who: ROOT.email, takenBack: [] },
+        status: 200,
+        who: ROOT.email,
+        takenBack: [],
       });
     for (const cookies of [dead, [`${name}=${deadValue}`]])
       expect(await whoIs(cookies.join("; "))).toEqual({
-        ...{ status: 401, who: "the session has ended", takenBack: [] },
+        status: 401,
+        who: "the session has ended",
+        takenBack: [],
       });
   });
 
@@ -168,7 +172,7 @@ describe("the name", () => {
   });
   const start = async (dataDir?: string) => {
     const gateway = await startGateway({
-      ...{ workers: 1 },
+      workers: 1,
       ...(dataDir === undefined ? {} : { dataDir }),
     });
     gateways.push(gateway);

@@ -12,11 +12,16 @@ describe("the caller", () => {
     const me = await people.signIn("me@a.example");
     const { body } = await me("GET /auth/me");
     expect(body).toMatchObject({
-      ...{ authentication: "enabled", role: "editor", method: "session" },
+      authentication: "enabled",
+      role: "editor",
+      method: "session",
       user: { email: "me@a.example", name: "me", role: "editor" },
     });
     expect((await people.token("GET /auth/me")).body).toEqual({
-      ...{ authentication: "enabled", user: null, role: "admin", method: "token" },
+      authentication: "enabled",
+      user: null,
+      role: "admin",
+      method: "token",
       expires_at: null,
     });
     expect((await people.nobody("GET /auth/me")).status).toBe(401);
@@ -53,9 +58,15 @@ describe("sessions", () => {
     const own = await expectOk(one("GET /auth/sessions"));
     expect(own).toHaveLength(2);
     expect(own[0]).toEqual({
-      ...{ id: expect.any(String), user_id: id, email: "lister@a.example", method: "password" },
-      ...{ created_at: expect.any(String), expires_at: expect.any(String) },
-      ...{ address: "127.0.0.1", user_agent: expect.stringContaining("Bun"), current: true },
+      id: expect.any(String),
+      user_id: id,
+      email: "lister@a.example",
+      method: "password",
+      created_at: expect.any(String),
+      expires_at: expect.any(String),
+      address: "127.0.0.1",
+      user_agent: expect.stringContaining("Bun"),
+      current: true,
     });
     expect(own[1].current).toBe(false);
     expect((await expectOk(two("GET /auth/sessions")))[1].current).toBe(true);
@@ -103,10 +114,18 @@ describe("a named token", () => {
     const hash = new Bun.CryptoHasher("sha256").update(made.token).digest("hex");
     const { token, ...rest } = made;
     expect(rest).toEqual({
-      ...{ id: expect.any(String), name: "deploy", role: "editor", enabled: true },
-      ...{ expires_at: null, allowed_cidrs: [], tags: [], description: "" },
-      ...{ fingerprint: hash.slice(0, 8), last_used_at: null },
-      ...{ created_at: expect.any(String), updated_at: expect.any(String) },
+      id: expect.any(String),
+      name: "deploy",
+      role: "editor",
+      enabled: true,
+      expires_at: null,
+      allowed_cidrs: [],
+      tags: [],
+      description: "",
+      fingerprint: hash.slice(0, 8),
+      last_used_at: null,
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
     });
     expect(await expectOk(people.root("GET /tokens/deploy"))).toEqual(rest);
     const changes = [
@@ -162,7 +181,10 @@ describe("the admin token", () => {
     expect((await people.root("DELETE /admin/token")).body).toEqual({ deleted: true });
     expect((await people.root("DELETE /admin/token")).status).toBe(404);
     expect(await expectOk(people.root("GET /admin/token"))).toEqual({
-      ...{ exists: false, fingerprint: null, created_at: null, last_used_at: null },
+      exists: false,
+      fingerprint: null,
+      created_at: null,
+      last_used_at: null,
     });
   });
 });

@@ -28,13 +28,15 @@ describe("signing in", () => {
     expect(await response.json()).toEqual({
       authentication: "enabled",
       user: { id, email: ROOT.email, name: ROOT.name, role: "admin" },
-      ...{ role: "admin", method: "session" },
+      role: "admin",
+      method: "session",
       expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     });
     const [header = "", ...others] = response.headers.getSetCookie();
     expect(others).toEqual([]);
     expect(parseCookie(header)).toEqual({
-      ...{ name: expect.stringMatching(/^sluice_session_[0-9a-f]{8}$/), attributes },
+      name: expect.stringMatching(/^sluice_session_[0-9a-f]{8}$/),
+      attributes,
       value: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
     });
     expect(response.headers.get("cache-control")).toBe("no-store");

@@ -35,7 +35,8 @@ const check = async (body: object) => {
 
 test("an application that answers is asked by the name that people will use", async () => {
   expect(await check({ upstream: at(), host: "shop.test" })).toEqual({
-    ...{ status: 200, ok: true },
+    status: 200,
+    ok: true,
     checks: [{ name: "upstream", status: "ok", message: `${at()} responds with status 200` }],
   });
   expect((await check({ upstream: at() })).checks[0].message).toContain("status 404");

@@ -15,7 +15,11 @@ test("changes are answered however long they wait, on connections that are close
   const gate = Promise.withResolvers<void>();
   steps.gate = gate.promise;
   const api = createManagementApi({
-    ...{ control, clock: { now: () => 0 }, version: "0", startedAt: 0, boundHost: "127.0.0.1" },
+    control,
+    clock: { now: () => 0 },
+    version: "0",
+    startedAt: 0,
+    boundHost: "127.0.0.1",
     log: createLog({ level: "error", format: "json", sink() {} }),
   });
   const server = serveManagementApi(api, { hostname: "127.0.0.1", port: 0, idleTimeout: 1 });

@@ -38,10 +38,13 @@ conformance(
       redirect("/original-prefix", { prefix: "/original-prefix", to: "/replacement-prefix" }),
       redirect("/full", { to: "/full-path-replacement", keep_path: false }),
       redirect("/path-and-host", {
-        ...{ prefix: "/path-and-host", to: "http://example.org/replacement-prefix" },
+        prefix: "/path-and-host",
+        to: "http://example.org/replacement-prefix",
       }),
       redirect("/path-and-status", {
-        ...{ prefix: "/path-and-status", to: "/replacement-prefix", status: 301 },
+        prefix: "/path-and-status",
+        to: "/replacement-prefix",
+        status: 301,
       }),
       redirect("/full-path-and-host", {
         to: "http://example.org/replacement-full",

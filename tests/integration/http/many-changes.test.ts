@@ -39,7 +39,9 @@ async function changeOften(plane: RunningDataPlane, port: number): Promise<void>
     const response = await fetch(`${plane.url}/${name}`);
     expect(await response.text()).toBe("ok");
     await plane.apply({
-      ...{ removedServices: [name], removedRoutes: [name], removedPlugins: [name] },
+      removedServices: [name],
+      removedRoutes: [name],
+      removedPlugins: [name],
     });
   }
 }

@@ -163,7 +163,12 @@ const rows = [...documented, ...tested].flatMap(
   ([service, route, strip, version, request, kong, here, why = ""]) =>
     (strip === "any" ? [false, true] : [strip === "yes"]).flatMap((stripped) =>
       (version === "any" ? (["v0", "v1"] as const) : [version]).map((path_handling): Row => ({
-        ...{ service, route, strip: stripped, version: path_handling, request, kong },
+        service,
+        route,
+        strip: stripped,
+        version: path_handling,
+        request,
+        kong,
         differs: here === undefined ? null : [here, why],
       })),
     ),
@@ -177,10 +182,15 @@ beforeAll(async () => {
   const target = { port: origin.port };
   const written = {
     services: rows.map(({ service }, at) => ({
-      ...{ name: `s${at}`, targets: [target], path: service === "/" ? "" : service },
+      name: `s${at}`,
+      targets: [target],
+      path: service === "/" ? "" : service,
     })),
     routes: rows.map(({ route, strip }, at) => ({
-      ...{ name: `r${at}`, service_id: `s${at}`, hosts: [`h${at}.test`], strip_path: strip },
+      name: `r${at}`,
+      service_id: `s${at}`,
+      hosts: [`h${at}.test`],
+      strip_path: strip,
       ...(route === null ? {} : { paths: [route] }),
     })),
   };
@@ -197,10 +207,16 @@ async function imported() {
   const { document } = await convertWith("kong", {
     _format_version: "3.0",
     services: rows.map(({ service, route, strip, version }, at) => ({
-      ...{ name: `s${at}`, host: "127.0.0.1", port: origin.port, path: service },
+      name: `s${at}`,
+      host: "127.0.0.1",
+      port: origin.port,
+      path: service,
       routes: [
         {
-          ...{ name: `r${at}`, hosts: [`h${at}.test`], strip_path: strip, path_handling: version },
+          name: `r${at}`,
+          hosts: [`h${at}.test`],
+          strip_path: strip,
+          path_handling: version,
           ...(route === null ? {} : { paths: [route] }),
         },
       ],
@@ -212,7 +228,8 @@ async function imported() {
     return { ...service, targets: [{ port: origin.port }] };
   }) as ServiceSketch[];
   const routes = document.routes.map(({ id: _, service_id, ...route }: Anything) => ({
-    ...{ ...route, service_id: names.get(service_id) ?? null },
+    ...route,
+    service_id: names.get(service_id) ?? null,
   })) as RouteSketch[];
   return { services, routes };
 }

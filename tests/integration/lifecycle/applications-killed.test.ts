@@ -33,8 +33,11 @@ test("kill -9 in the middle of creating applications", async () => {
     const made = Array.from({ length: AT_ONCE }, async (_, at) => {
       const name = `app-${round}-${at}`;
       const response = await gateway.api("POST", "/api/v1/applications", {
-        ...{ name, domains: [`${name}.test`], upstream: `http://127.0.0.1:${origin.port}` },
-        ...{ access: "private", https: { hsts: true } },
+        name,
+        domains: [`${name}.test`],
+        upstream: `http://127.0.0.1:${origin.port}`,
+        access: "private",
+        https: { hsts: true },
       });
       if (response.status === 200) answered.push(name);
     });

@@ -60,7 +60,10 @@ beforeAll(async () => {
   mkdirSync(dataDir, { mode: 0o700 });
   gateway = await startGateway({ dataDir, workers: 1 });
   await gateway.ok("POST", "/api/v1/users", {
-    ...{ email: EMAIL, name: "A", role: "admin", password: PASSWORD },
+    email: EMAIL,
+    name: "A",
+    role: "admin",
+    password: PASSWORD,
   });
   await signIn(gateway);
   await call("POST /secrets", { name: "kept", value: "the value" });
@@ -80,7 +83,8 @@ describe("a backup", () => {
       while (!isOver) {
         // Both in one change: a copy between two states would have one of them.
         await call("POST /services", {
-          ...{ name: `s${made}`, targets: [{ host: "127.0.0.1", port: 1000 + made }] },
+          name: `s${made}`,
+          targets: [{ host: "127.0.0.1", port: 1000 + made }],
         });
         made++;
       }

@@ -43,7 +43,10 @@ const get = async ({ url }: RunningDataPlane, host: string, path = "/") => {
 
 const routes = (count: number, fields = {}) =>
   numbers(count).map((index) => ({
-    ...{ name: `r-${index}`, service_id: "app", hosts: [`site-${index}.test`], paths: ["/"] },
+    name: `r-${index}`,
+    service_id: "app",
+    hosts: [`site-${index}.test`],
+    paths: ["/"],
     ...fields,
   }));
 

@@ -317,8 +317,12 @@ describe("a Host of another certificate than the TLS name's", () => {
   test("is served to a trusted proxy, which may use one connection for all hosts", async () => {
     const port = freePort();
     await api.create("/listeners", {
-      ...{ name: "behind a proxy", address: "127.0.0.1", port, protocol: "https" },
-      ...{ max_connections: 1000, trusted_proxies: ["127.0.0.1/32"] },
+      name: "behind a proxy",
+      address: "127.0.0.1",
+      port,
+      protocol: "https",
+      max_connections: 1000,
+      trusted_proxies: ["127.0.0.1/32"],
     });
     expect(statusOf((await get(port, "one.tls", "two.tls")).text)).toBe(200);
   });
@@ -326,7 +330,10 @@ describe("a Host of another certificate than the TLS name's", () => {
   test("a direct listener does not know the name, and serves it", async () => {
     const port = freePort();
     await api.create("/listeners", {
-      ...{ name: "direct", address: "127.0.0.1", port, protocol: "https" },
+      name: "direct",
+      address: "127.0.0.1",
+      port,
+      protocol: "https",
     });
     expect(statusOf((await get(port, "one.tls", "two.tls")).text)).toBe(200);
   });

@@ -32,7 +32,9 @@ beforeAll(async () => {
   await route("page", { maintenance: { html: "<h1>closed</h1>", retry_after: 5 } });
   await route("plugin", {});
   await gateway.ok("POST", "/api/v1/plugins", {
-    ...{ name: "respond", route_id: "plugin", config: { status: 200, body: "from a plugin" } },
+    name: "respond",
+    route_id: "plugin",
+    config: { status: 200, body: "from a plugin" },
   });
   await gateway.ok("PATCH", "/api/v1/settings", {
     default_site: { action: "html", html: "<h1>nobody</h1>" },

@@ -174,7 +174,9 @@ test("a connection of a stream route is listed when it has ended, and counted", 
   });
   const port = freePort();
   await gateway.ok("POST", "/api/v1/stream-routes", {
-    ...{ name: "echo-stream", listen_address: "127.0.0.1", listen_port: port },
+    name: "echo-stream",
+    listen_address: "127.0.0.1",
+    listen_port: port,
     service_id: "echo",
   });
   const { promise, resolve } = Promise.withResolvers<void>();

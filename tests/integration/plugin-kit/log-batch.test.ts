@@ -206,13 +206,20 @@ describe.each([
       const status = isRouted ? (number % 2 === 0 ? 200 : 418) : 404;
       const reasons = isMarked ? [`marked${path}`] : [];
       expect(facts).toEqual({
-        ...{ tag: "", path, id: ids[number] ?? "", asked, client: "127.0.0.1", status },
+        tag: "",
+        path,
+        id: ids[number] ?? "",
+        asked,
+        client: "127.0.0.1",
+        status,
         bytesOut: lengths[number] ?? 0,
         upstreamStatus: isRouted ? status : null,
         hasTarget: isRouted,
         address: isRouted ? `127.0.0.1:${originPort}` : null,
         route: isRouted ? "numbers" : null,
-        ...{ groups: [], reasons, isRemembered: false },
+        groups: [],
+        reasons,
+        isRemembered: false,
       });
       // Rounded, by a clock that is compared with that of the system once a second.
       expect(afterMs).toBeGreaterThanOrEqual(-3);

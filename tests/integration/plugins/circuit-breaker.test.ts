@@ -242,7 +242,8 @@ describe("an open circuit", () => {
       status: 502,
       body: '{"sorry":true}',
       headers: {
-        ...{ "Content-Type": "application/json", "X-Why": "broken" },
+        "Content-Type": "application/json",
+        "X-Why": "broken",
         "cache-control": "max-age=1",
       },
     };

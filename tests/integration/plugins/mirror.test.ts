@@ -77,7 +77,9 @@ describe("a copy", () => {
     const { seen, port } = copies();
     const { scene, counted } = await mirrored({ url: `http://127.0.0.1:${port}/else/` }, 1);
     await scene.get("/x?a=1", {
-      ...{ "X-Own": "yes", Connection: "X-Hop", "X-Hop": "no" },
+      "X-Own": "yes",
+      Connection: "X-Hop",
+      "X-Hop": "no",
       // Only the gateway sets it.
       "X-Mirrored": "0",
     });

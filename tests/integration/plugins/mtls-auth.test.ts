@@ -179,7 +179,9 @@ test.each([["abc", "must be a SHA-256 in hexadecimal, with or without colons"]])
 
 test("names that are no DNS names are compared to the letter", () => {
   const identity = (value: string) => ({
-    ...{ fingerprint: "", commonName: null, notAfter: 0 },
+    fingerprint: "",
+    commonName: null,
+    notAfter: 0,
     names: [{ kind: "uri" as const, value }],
   });
   const isAllowed = compileNames(["spiffe://A/b", "*.a.test"]);

@@ -97,7 +97,8 @@ describe("of several instances the one in the most special place runs", () => {
 
   test("on a stream route", async () => {
     const echo = Bun.listen({
-      ...{ hostname: "127.0.0.1", port: 0 },
+      hostname: "127.0.0.1",
+      port: 0,
       socket: { data: (socket, bytes) => void socket.write(bytes) },
     });
     const listen_port = freePort();

@@ -185,7 +185,8 @@ describe("after_authentication", () => {
     await guarded.apply({
       plugins: [
         {
-          ...{ name: "respond", priority: -1 },
+          name: "respond",
+          priority: -1,
           config: { status: 200, body: "inside", after_authentication: true },
         },
         { name: "acl", config: { allow: ["staff"] } },

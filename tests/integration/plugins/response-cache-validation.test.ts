@@ -9,7 +9,9 @@ const HOUR_MS = 3_600_000;
 
 /** A clock that is put forward while a request is under way must not end it. */
 const patient = {
-  ...{ connect_timeout: HOUR_MS, response_timeout: HOUR_MS, read_timeout: HOUR_MS },
+  connect_timeout: HOUR_MS,
+  response_timeout: HOUR_MS,
+  read_timeout: HOUR_MS,
   retries: { per_try_timeout: HOUR_MS },
 };
 const serveFrom = (port: number) =>

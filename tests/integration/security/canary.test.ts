@@ -84,7 +84,8 @@ async function plantInObjects(): Promise<void> {
         { name: "oidc", label: "login" },
         () => ({
           config: {
-            ...{ issuer: "http://127.0.0.1:1", client_id: "x" },
+            issuer: "http://127.0.0.1:1",
+            client_id: "x",
             client_secret: secret(`secret of a plugin ${name}`),
           },
         }),
@@ -143,11 +144,17 @@ beforeAll(async () => {
 
   const hook = {
     url: `http://127.0.0.1:1/${hookPath}`,
-    ...{ secret: hookKey, headers: [{ name: "Authorization", value: hookToken }] },
+    secret: hookKey,
+    headers: [{ name: "Authorization", value: hookToken }],
   };
   const mail = {
-    ...{ host: "127.0.0.1", port: 1, tls: "none", from: "a@b.example", to: ["c@d.example"] },
-    ...{ username: "a", password: mailPassword },
+    host: "127.0.0.1",
+    port: 1,
+    tls: "none",
+    from: "a@b.example",
+    to: ["c@d.example"],
+    username: "a",
+    password: mailPassword,
   };
   for (const [type, config] of Object.entries({ webhook: hook, smtp: mail })) {
     const alert = { name: type, type, events: ["target_down"], config };

@@ -17,7 +17,10 @@ beforeAll(async () => {
   gateway = await startGateway();
   before = await Promise.all([follow({}), follow({}, "?kinds=config")]);
   await gateway.ok("POST", "/api/v1/users", {
-    ...{ email: email("root"), name: "root", role: "admin", password },
+    email: email("root"),
+    name: "root",
+    role: "admin",
+    password,
   });
   admin = await signIn("root");
 });
@@ -174,7 +177,10 @@ describe("a stream ends at once", () => {
     await gateway.stop();
     gateway = await startGateway();
     await gateway.ok("POST", "/api/v1/users", {
-      ...{ email: email("root"), name: "root", role: "admin", password },
+      email: email("root"),
+      name: "root",
+      role: "admin",
+      password,
     });
     admin = await signIn("root");
   });

@@ -66,7 +66,9 @@ async function configure() {
   await admin("POST", "/routes", { name: "cached", service_id: "web", paths: ["/cached"] });
   const byCookie = { name, op: "present" };
   await admin("POST", "/routes", {
-    ...{ name: "by cookie", service_id: "copies", priority: 9 },
+    name: "by cookie",
+    service_id: "copies",
+    priority: 9,
     cookies: [byCookie],
   });
   const decide = { url: `http://127.0.0.1:${decider.port}/decide` };

@@ -22,7 +22,10 @@ describe("a session", () => {
       why: "is replaced by a lower role and another name",
       end: (id: string) =>
         people.root(`PUT /users/${id}`, {
-          ...{ email: `again-${id}@a.example`, name: "Again", role: "viewer", password: next },
+          email: `again-${id}@a.example`,
+          name: "Again",
+          role: "viewer",
+          password: next,
         }),
     },
     {

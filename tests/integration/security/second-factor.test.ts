@@ -64,7 +64,10 @@ test("users see what they sign in with, admins see it of everybody, and others d
   const { user, call, codes } = await withSecondFactor("curious");
   const means = async (by: typeof call) => await by(`GET /users/${user.id}/totp`);
   expect((await means(call)).body).toEqual({
-    ...{ has_password: true, sso_linked: false, totp_enabled: true, recovery_codes_left: 10 },
+    has_password: true,
+    sso_linked: false,
+    totp_enabled: true,
+    recovery_codes_left: 10,
   });
   expect(await people.signInStatus(user.email, PASSWORD, codes[0])).toBe(200);
   expect((await means(root)).body.recovery_codes_left).toBe(9);

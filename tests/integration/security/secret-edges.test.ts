@@ -184,7 +184,9 @@ describe("an editor", () => {
     expect(new Set(answers.map(String)).size).toBe(1);
     expect(answers[0]?.[0]).toBe(403);
     const told = await world.people.root("POST /alerts", {
-      ...{ name: "probe", events: ["overload"], type: "webhook" },
+      name: "probe",
+      events: ["overload"],
+      type: "webhook",
       config: { url: { $secret: "not an address" } },
     });
     expect([told.status, told.body.error]).toEqual([

@@ -66,7 +66,9 @@ const plugins: readonly Sender[] = [
     secretField: "config.headers.X-Token",
     write: ({ place, secret }) =>
       plugin("otel-tracing", {
-        ...{ endpoint: place.url, headers: { "X-Token": secret }, sample_rate: 1 },
+        endpoint: place.url,
+        headers: { "X-Token": secret },
+        sample_rate: 1,
         batch: { max_delay: 10 },
       }),
     moves: (evil) => ({ "config.endpoint": configOf({ endpoint: evil.url }) }),
@@ -79,8 +81,12 @@ const plugins: readonly Sender[] = [
     secretField: "config.bind_password",
     write: ({ place, secret }) =>
       plugin("ldap-auth", {
-        ...{ url: `ldap://127.0.0.1:${place.port}`, bind_dn: "cn=a,dc=x", bind_password: secret },
-        ...{ base_dn: "dc=x", timeout: 300, cache_ttl: 0 },
+        url: `ldap://127.0.0.1:${place.port}`,
+        bind_dn: "cn=a,dc=x",
+        bind_password: secret,
+        base_dn: "dc=x",
+        timeout: 300,
+        cache_ttl: 0,
       }),
     moves: (evil) => ({
       "config.url": configOf({ url: `ldap://127.0.0.1:${evil.port}` }),
@@ -158,7 +164,8 @@ const alerts: readonly Sender[] = [
     collection: "alerts",
     secretField: "config.url",
     write: ({ place, secret }) => ({
-      ...{ type: "webhook", events: EVENTS },
+      type: "webhook",
+      events: EVENTS,
       config: { url: typeof secret === "string" ? `${place.url}/${secret}` : secret },
     }),
     moves: () => ({ "config.ca_certificates": configOf({ ca_certificates: PEM }) }),
@@ -169,10 +176,16 @@ const alerts: readonly Sender[] = [
     collection: "alerts",
     secretField: "config.password",
     write: ({ place, secret }) => ({
-      ...{ type: "smtp", events: EVENTS },
+      type: "smtp",
+      events: EVENTS,
       config: {
-        ...{ host: "127.0.0.1", port: place.mailPort, tls: "none" },
-        ...{ username: "u", password: secret, from: "a@a.example", to: ["b@b.example"] },
+        host: "127.0.0.1",
+        port: place.mailPort,
+        tls: "none",
+        username: "u",
+        password: secret,
+        from: "a@a.example",
+        to: ["b@b.example"],
       },
     }),
     moves: (evil) => ({
@@ -187,7 +200,9 @@ const alerts: readonly Sender[] = [
 ];
 
 const dns = (type: string, config: (parts: Parts) => Fields) => (parts: Parts) => ({
-  ...{ type, propagation_timeout: 0, config: config(parts) },
+  type,
+  propagation_timeout: 0,
+  config: config(parts),
 });
 const elsewhere =
   (field: string) =>
@@ -211,7 +226,9 @@ const dnsProviders: readonly Sender[] = [
     collection: "dns-providers",
     secretField: "config.password",
     write: dns("webhook", ({ place, secret }) => ({
-      ...{ url: place.url, username: "u", password: secret },
+      url: place.url,
+      username: "u",
+      password: secret,
     })),
     moves: elsewhere("url"),
     harmless: configOf({ username: "v" }),
@@ -222,7 +239,10 @@ const dnsProviders: readonly Sender[] = [
     collection: "dns-providers",
     secretField: "config.password",
     write: dns("acme-dns", ({ place, secret }) => ({
-      ...{ url: place.url, username: "u", password: secret, fulldomain: "x.a.example" },
+      url: place.url,
+      username: "u",
+      password: secret,
+      fulldomain: "x.a.example",
     })),
     moves: elsewhere("url"),
     harmless: { tags: ["x"] },
@@ -233,7 +253,9 @@ const dnsProviders: readonly Sender[] = [
     collection: "dns-providers",
     secretField: "config.tsig_secret",
     write: dns("rfc2136", ({ place, secret }) => ({
-      ...{ server: local(place), tsig_key_name: "k.", zone: "a.example" },
+      server: local(place),
+      tsig_key_name: "k.",
+      zone: "a.example",
       tsig_secret: typeof secret === "string" ? Buffer.from(secret).toString("base64") : secret,
     })),
     moves: (evil) => ({
@@ -255,12 +277,18 @@ const dnsProviders: readonly Sender[] = [
     collection: "dns-providers",
     secretField: `config.${field}`,
     write: dns("ovh", ({ secret }) => ({
-      ...{ application_key: "k", application_secret: "s", consumer_key: "c", [field]: secret },
+      application_key: "k",
+      application_secret: "s",
+      consumer_key: "c",
+      [field]: secret,
     })),
     // The other one, which is sent along, is not what this is about.
     moves: () => ({
       "config.endpoint": configOf({
-        ...{ endpoint: "ovh-us", application_secret: "s", consumer_key: "c", [field]: undefined },
+        endpoint: "ovh-us",
+        application_secret: "s",
+        consumer_key: "c",
+        [field]: undefined,
       }),
     }),
     harmless: configOf({ ttl: 90 }),
@@ -276,8 +304,11 @@ const accounts: readonly Sender[] = [
     secretField: "eab_hmac_key",
     takesNames: false,
     write: ({ secret }) => ({
-      ...{ directory_url: DIRECTORY, staging_directory_url: DIRECTORY, eab_key_id: "k" },
-      ...{ eab_hmac_key: Buffer.from(String(secret)).toString("base64url"), terms_agreed: true },
+      directory_url: DIRECTORY,
+      staging_directory_url: DIRECTORY,
+      eab_key_id: "k",
+      eab_hmac_key: Buffer.from(String(secret)).toString("base64url"),
+      terms_agreed: true,
     }),
     moves: (evil) => ({
       directory_url: { directory_url: `https://127.0.0.1:${evil.port}/directory` },

@@ -191,7 +191,8 @@ describe("the API", () => {
 
   test("refuses to start while single sign-on is off, and says so in the status", async () => {
     expect(await gateway.ok("GET", "/api/v1/admin/status")).toMatchObject({
-      ...{ sso_enabled: true, sso_label: "Single sign-on" },
+      sso_enabled: true,
+      sso_label: "Single sign-on",
     });
     await admin("PATCH", "/sso", { enabled: false });
     const answer = await gateway.api("GET", "/api/v1/auth/sso/start");

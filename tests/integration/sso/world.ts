@@ -83,7 +83,10 @@ export class World {
     });
     this.sso = new SingleSignOn({
       cookies: new ManagementCookies(INSTANCE, (value) => this.sessions.isLive(value)),
-      ...{ changes: this.plane.control.changes, sessions: this.sessions, clock, log },
+      changes: this.plane.control.changes,
+      sessions: this.sessions,
+      clock,
+      log,
       box: new SecretBox(new Uint8Array(32)),
       audit: { record: (entry) => void this.audit.push({ at, ...entry }) },
       limits: { timeoutMs, maxBytes: 1_048_576 },

@@ -329,8 +329,12 @@ test("a stop waits for a session that is busy, and not for one that is silent", 
   });
   const port = await freeUdpPort();
   await gateway.ok("POST", "/api/v1/stream-routes", {
-    ...{ name: "slow", service_id: "slow", protocol: "udp" },
-    ...{ listen_address: "127.0.0.1", listen_port: port, udp_session_timeout: 3600 },
+    name: "slow",
+    service_id: "slow",
+    protocol: "udp",
+    listen_address: "127.0.0.1",
+    listen_port: port,
+    udp_session_timeout: 3600,
   });
   const asker = await client();
   expect(String(await asker.ask(port, "x"))).toBe("late");
@@ -355,8 +359,11 @@ test("clients go on after a restart of the gateway", async () => {
   });
   const port = await freeUdpPort();
   await gateway.ok("POST", "/api/v1/stream-routes", {
-    ...{ name: "udp", service_id: "udp", protocol: "udp" },
-    ...{ listen_address: "127.0.0.1", listen_port: port },
+    name: "udp",
+    service_id: "udp",
+    protocol: "udp",
+    listen_address: "127.0.0.1",
+    listen_port: port,
   });
   const asker = await client();
   expect(String(await asker.ask(port, "one"))).toBe("one");

@@ -19,7 +19,8 @@ const configuration = {
   _format_version: "3.0",
   services: [
     {
-      ...{ name: "one", url: `http://127.0.0.1:${one}` },
+      name: "one",
+      url: `http://127.0.0.1:${one}`,
       routes: [
         ...at("k0.test", {}, { paths: ["/admin"], ...key }),
         ...at("k2.test", {}, { paths: ["~/admin/\\d+$"], ...key }),
@@ -55,11 +56,14 @@ const configuration = {
       ],
     },
     {
-      ...{ name: "two", url: `http://127.0.0.1:${two}` },
+      name: "two",
+      url: `http://127.0.0.1:${two}`,
       routes: at("k1.test", { paths: ["/public"] }),
     },
     {
-      ...{ name: "rest", url: `http://127.0.0.1:${one}`, ...key },
+      name: "rest",
+      url: `http://127.0.0.1:${one}`,
+      ...key,
       routes: at("k1.test", { name: "k1-rest" }),
     },
   ],
@@ -222,10 +226,13 @@ test(`routes made at random with the seed ${SEED}: no request gets anywhere wher
     const random = new Random(SEED * 100_003 + round);
     const routes = randomRoutes(random);
     const services = routes.map((route, index) => ({
-      ...{ name: `s${index}`, url: `http://127.0.0.1:${one}`, routes: [route] },
+      name: `s${index}`,
+      url: `http://127.0.0.1:${one}`,
+      routes: [route],
     }));
     const answer = await gateway.api("POST", "/api/v1/import?from=kong&mode=replace", {
-      ...{ _format_version: "3.0", services },
+      _format_version: "3.0",
+      services,
     });
     expect(answer.status).toBe(200);
     for (let count = 0; count < 100; count++) {

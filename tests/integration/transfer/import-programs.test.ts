@@ -105,7 +105,10 @@ describe("kong", () => {
     const key = { "x-shop-key": "alice-has-a-long-key" };
     const seen = await request("https://shop.test/orders/1?x=1", key);
     expect(seen.body).toMatchObject({
-      ...{ host: "orders.internal", path: "/internal/1?x=1", user: "alice", key: null },
+      host: "orders.internal",
+      path: "/internal/1?x=1",
+      user: "alice",
+      key: null,
     });
     // Of the limits of the route and of alice, hers goes before.
     const answers = await Promise.all(
@@ -227,7 +230,9 @@ describe("npm", () => {
     const [target] = await gateway().ok("GET", `/api/v1/targets?service_id=${tcp.service_id}`);
     await gateway().ok("PATCH", `/api/v1/targets/${target.id}`, { port: origins[9003].port });
     await gateway().ok("PATCH", path, {
-      ...{ enabled: true, listen_port: port, listen_address: "127.0.0.1" },
+      enabled: true,
+      listen_port: port,
+      listen_address: "127.0.0.1",
     });
     const seen = await fetch(`http://127.0.0.1:${port}/stream`);
     expect(await seen.json()).toMatchObject({ name: "three", path: "/stream" });
@@ -258,7 +263,9 @@ describe("caddy", () => {
     await eventually(async () => (await request("https://app.test/api/x")).status === 200);
     expect((await request("https://app.test/api/x?y=1")).body).toMatchObject({ path: "/x?y=1" });
     expect((await request("https://app.test/x")).body).toMatchObject({
-      ...{ name: "one", host: "app.test", path: "/x" },
+      name: "one",
+      host: "app.test",
+      path: "/x",
     });
     const old = await request("https://www.app.test/older?x=1");
     expect([old.status, old.location]).toEqual([302, "https://new.test/older?x=1"]);
@@ -282,7 +289,9 @@ describe("caddy", () => {
     const listener = await gateway().ok("GET", "/api/v1/listeners/caddy-18080");
     expect(listener).toMatchObject({ port: 18_080, enabled: false });
     await gateway().ok("PATCH", "/api/v1/listeners/caddy-18080", {
-      ...{ enabled: true, port, address: "127.0.0.1" },
+      enabled: true,
+      port,
+      address: "127.0.0.1",
     });
     const seen = await fetch(`http://127.0.0.1:${port}/z`);
     expect(await seen.json()).toMatchObject({ name: "two", path: "/z" });

@@ -23,7 +23,10 @@ const COUNT = 3_000;
 const padding = "x".repeat(400);
 
 const routeOf = (index: number, fields: object = {}) => ({
-  ...{ name: `r-${index}`, service_id: "app", hosts: [`site-${index}.test`], paths: ["/a"] },
+  name: `r-${index}`,
+  service_id: "app",
+  hosts: [`site-${index}.test`],
+  paths: ["/a"],
   description: padding,
   ...fields,
 });
@@ -192,7 +195,8 @@ test("an encrypted one opens with its passphrase, and with no other", async () =
 
 test("it can be the configuration of another program, whose report comes with it", async () => {
   const services = Array.from({ length: 2_500 }, (_, index) => ({
-    ...{ name: `kong-${index}`, url: "http://127.0.0.1:9" },
+    name: `kong-${index}`,
+    url: "http://127.0.0.1:9",
     routes: [
       { name: `kong-route-${index}`, hosts: [`kong-${index}.test`], paths: [`/${padding}`] },
     ],

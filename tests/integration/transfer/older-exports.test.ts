@@ -46,7 +46,9 @@ services:
 
   test("of a whole gateway changes nothing where it was made", async () => {
     await gateway!.ok("POST", "/api/v1/applications", {
-      ...{ name: "wiki", domains: ["wiki.test"], upstream: "http://127.0.0.1:9" },
+      name: "wiki",
+      domains: ["wiki.test"],
+      upstream: "http://127.0.0.1:9",
       https: { mode: "off" },
     });
     const { stdout } = await run(["export"], "");

@@ -203,7 +203,9 @@ describe("people", () => {
       summary: 'update service "seen"',
       changes: [
         {
-          ...{ action: "update", kind: "service", name: "seen" },
+          action: "update",
+          kind: "service",
+          name: "seen",
           diff: [{ path: "algorithm", before: "round_robin", after: "least_connections" }],
         },
       ],

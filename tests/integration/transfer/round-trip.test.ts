@@ -50,34 +50,51 @@ async function makeTheRest(gateway: Gateway): Promise<void> {
   await call(gateway, "POST /consumers", { username: "ada", groups: ["staff"] });
   for (const type of ["key", "basic", "jwt", "hmac"])
     await call(gateway, "POST /consumers/ada/credentials", {
-      ...{ type, secret: `${type}-${CANARY}-of-a-consumer` },
+      type,
+      secret: `${type}-${CANARY}-of-a-consumer`,
       ...(type === "key" ? {} : { identifier: `ada-${type}` }),
     });
   await call(gateway, "POST /plugins", {
-    ...{ name: "oidc", label: "login", route_id: "blog" },
+    name: "oidc",
+    label: "login",
+    route_id: "blog",
     config: { issuer: "https://x.test", client_id: "x", client_secret: `${CANARY} plugin` },
   });
   await call(gateway, "POST /plugins", {
-    ...{ name: "ldap-auth", route_id: "blog" },
+    name: "ldap-auth",
+    route_id: "blog",
     config: {
-      ...{ url: "ldaps://x.test", base_dn: "dc=x" },
-      ...{ bind_dn: "cn=x", bind_password: { $secret: "kept" } },
+      url: "ldaps://x.test",
+      base_dn: "dc=x",
+      bind_dn: "cn=x",
+      bind_password: { $secret: "kept" },
     },
   });
   await call(gateway, "POST /acme/accounts", {
-    ...{ name: "ca", directory_url: "https://127.0.0.1:9/dir", terms_agreed: true },
-    ...{ eab_key_id: "key", eab_hmac_key: `${CANARY}-eab`, enabled: false },
+    name: "ca",
+    directory_url: "https://127.0.0.1:9/dir",
+    terms_agreed: true,
+    eab_key_id: "key",
+    eab_hmac_key: `${CANARY}-eab`,
+    enabled: false,
   });
   await call(gateway, "POST /dns-providers", {
-    ...{ name: "zone", type: "cloudflare", enabled: false },
+    name: "zone",
+    type: "cloudflare",
+    enabled: false,
     config: { api_token: `${CANARY}-of-zones` },
   });
   await call(gateway, "POST /applications", {
-    ...{ name: "wiki", domains: ["wiki.test"], upstream: "http://127.0.0.1:9" },
+    name: "wiki",
+    domains: ["wiki.test"],
+    upstream: "http://127.0.0.1:9",
     https: { mode: "off" },
   });
   await call(gateway, "POST /alerts", {
-    ...{ name: "ops", type: "webhook", events: ["target_down"], service_ids: ["web"] },
+    name: "ops",
+    type: "webhook",
+    events: ["target_down"],
+    service_ids: ["web"],
     config: { url: "http://127.0.0.1:9/", secret: `${CANARY} alert` },
     enabled: false,
   });
@@ -90,7 +107,9 @@ beforeAll(async () => {
   await call(gateway, "POST /routes", { name: "shop", service_id: "web", hosts: ["shop.test"] });
   await call(gateway, "POST /routes", { name: "blog", service_id: "web", hosts: ["blog.test"] });
   await call(gateway, "POST /certificates", {
-    ...{ name: "own", source: "self_signed", domains: ["shop.test"] },
+    name: "own",
+    source: "self_signed",
+    domains: ["shop.test"],
   });
   await call(gateway, "POST /services", { name: "db", protocol: "tcp" });
   const stream = {
@@ -170,7 +189,9 @@ describe("an encrypted document", () => {
   test("says nothing without the passphrase", () => {
     expect(whole).not.toContain("shop.test");
     expect(JSON.parse(whole)).toEqual({
-      ...{ format: 1, program: expect.any(String), encrypted: expect.anything() },
+      format: 1,
+      program: expect.any(String),
+      encrypted: expect.anything(),
     });
   });
 

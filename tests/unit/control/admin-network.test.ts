@@ -19,7 +19,9 @@ const settingsWith = (admin_allowed_cidrs: string[]) => ({
 });
 
 const remote = (allowed: readonly string[] | null): AdminAccess => ({
-  ...{ allowed, wantsRemote: true, heldBack: null },
+  allowed,
+  wantsRemote: true,
+  heldBack: null,
 });
 const heldBack: AdminAccess = { allowed: null, wantsRemote: true, heldBack: "because" };
 const networksOf = (access: AdminAccess, stored: string[]) =>
@@ -41,7 +43,8 @@ describe("an address may use the management API", () => {
       why: "a list holds on loopback, too",
       access: localAccess,
       stored: ["10.0.0.0/8"],
-      ...{ yes: ["10.1.1.1"], no: ["127.0.0.1", "::1", office] },
+      yes: ["10.1.1.1"],
+      no: ["127.0.0.1", "::1", office],
     },
     {
       why: "private networks",
@@ -61,14 +64,16 @@ describe("an address may use the management API", () => {
       why: "what the settings name goes before what the start says",
       access: remote(["10.0.0.0/8"]),
       stored: [`${office}/32`],
-      ...{ yes: [office, `::ffff:${office}`], no: ["10.0.0.1", "127.0.0.1"] },
+      yes: [office, `::ffff:${office}`],
+      no: ["10.0.0.1", "127.0.0.1"],
     },
     { why: "any", access: remote(allNetworks), stored: [], yes: [office, "2001:db8::1", "::1"] },
     {
       why: "nothing named at an address that others reach lets in this machine alone",
       access: remote(null),
       stored: [],
-      ...{ yes: ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"], no: [office, "10.0.0.1"] },
+      yes: ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"],
+      no: [office, "10.0.0.1"],
     },
     {
       why: "the networks of the start do not close a listener on loopback",

@@ -206,7 +206,9 @@ describe("secrets", () => {
     const patch = (config: object) => plugins.patch(id, { config }, options);
     await patch({ token: "s-new", session: { key: null }, headers: { "x-two": "s-h2" } });
     expect(openedOf(world, id)).toMatchObject({
-      ...{ token: "s-new", session: { key: null }, extra: { pin: "s-pin" } },
+      token: "s-new",
+      session: { key: null },
+      extra: { pin: "s-pin" },
       headers: { "x-one": "s-h1", "x-two": "s-h2" },
     });
     await patch({ token: null, extra: null, headers: { "x-one": null }, limit: null });

@@ -15,7 +15,9 @@ const SEALED = "sealed:1:00000000:AAAA";
 
 const object = <K extends CollectionName>(collection: K, id: string, fields: object) =>
   ({
-    ...{ id, created_at: at, updated_at: at },
+    id,
+    created_at: at,
+    updated_at: at,
     ...(decode(recordSchemas[collection], fields) as object),
   }) as unknown as ResourceOf[K];
 
@@ -128,8 +130,11 @@ describe("a change by an editor passes", () => {
       object("plugins", ID, {
         name: "ldap-auth",
         config: {
-          ...{ url: "ldap://a", bind_dn: "cn=a", base_dn: "dc=a" },
-          ...{ bind_password: { sealed: SEALED }, ...config },
+          url: "ldap://a",
+          bind_dn: "cn=a",
+          base_dn: "dc=a",
+          bind_password: { sealed: SEALED },
+          ...config,
         },
       });
     const { control } = controlPlane({ ...configOf({}), plugins: new Map([[ID, ldap({})]]) });
@@ -137,7 +142,8 @@ describe("a change by an editor passes", () => {
     const run = (config: object) =>
       refusal(
         control.changes.run({
-          ...{ by: editor, dryRun: true },
+          by: editor,
+          dryRun: true,
           mutate: (draft) => draft.put("plugins", ldap(config)),
         }),
       );

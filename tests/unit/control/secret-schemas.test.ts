@@ -76,10 +76,15 @@ interface Kind {
 const kinds: Kind[] = [
   ...plugins.map(({ name, config }) => ({ name, record: recordSchemas.plugins, config })),
   ...Object.values(sinks).map(({ type, config }) => ({
-    ...{ name: `alert ${type}`, record: recordSchemas.alerts, config },
+    name: `alert ${type}`,
+    record: recordSchemas.alerts,
+    config,
   })),
   ...Object.values(dnsProviders).map(({ type, config, sentTo }) => ({
-    ...{ name: `DNS provider ${type}`, record: recordSchemas.dns_providers, config, sentTo },
+    name: `DNS provider ${type}`,
+    record: recordSchemas.dns_providers,
+    config,
+    sentTo,
   })),
 ];
 

@@ -25,8 +25,15 @@ const schema = t.Object({
 });
 
 const object = (fields: object = {}) => ({
-  ...{ kind: "a", limit: 1, sealed_pin: null, hash: { sealed: "sealed:h" }, proxy: null },
-  ...{ tls: { verify: true }, sinks: [], peers: ["p"], ...fields },
+  kind: "a",
+  limit: 1,
+  sealed_pin: null,
+  hash: { sealed: "sealed:h" },
+  proxy: null,
+  tls: { verify: true },
+  sinks: [],
+  peers: ["p"],
+  ...fields,
 });
 
 /** `secret -> destination fields`, one line for each. */

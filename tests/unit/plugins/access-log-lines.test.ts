@@ -106,14 +106,27 @@ function anySubject(): { subject: Subject; expected: Record<string, unknown> } {
     upstream,
   };
   const context = {
-    ...{ startedAt, id, scheme, method, host, target, route, service, consumer, reasons, tls },
+    startedAt,
+    id,
+    scheme,
+    method,
+    host,
+    target,
+    route,
+    service,
+    consumer,
+    reasons,
+    tls,
     clientAddress: () => client,
     header: (name: string) => (name === "user-agent" ? agent : name === "referer" ? referer : null),
     headers: {},
   };
   const expected = {
     time: new Date(startedAt).toISOString(),
-    ...{ kind, id, client, scheme },
+    kind,
+    id,
+    client,
+    scheme,
     ...(isHttp
       ? {
           method,

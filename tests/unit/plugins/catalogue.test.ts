@@ -28,7 +28,8 @@ const MEBIBYTE = 1_048_576;
 
 const catalogue: Readonly<Record<string, Entry>> = {
   "key-auth": {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       header_names: ["X-API-Key", "apikey"],
@@ -38,11 +39,14 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "basic-auth": {
-    ...{ scopes: "auth", onError: "closed", fields: { ...common, users: [] } },
+    scopes: "auth",
+    onError: "closed",
+    fields: { ...common, users: [] },
     added: { consumers: true },
   },
   jwt: {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       header_names: ["Authorization"],
@@ -65,7 +69,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "hmac-auth": {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       clock_skew: 300,
@@ -77,7 +82,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   oidc: {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       issuer: REQUIRED,
@@ -110,7 +116,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     added: { bearer_audience: [] },
   },
   "forward-auth": {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       anonymous_consumer: null,
       hide_credentials: false,
@@ -132,7 +139,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "ldap-auth": {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       url: REQUIRED,
@@ -154,7 +162,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "mtls-auth": {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: {
       ...common,
       allowed_fingerprints: [],
@@ -164,20 +173,24 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "access-policy": {
-    ...{ scopes: "http", onError: "closed" },
+    scopes: "http",
+    onError: "closed",
     fields: { rules: [], default: "continue", deny_status: 403, deny_body: null },
   },
   "ip-restriction": {
-    ...{ scopes: "edge+stream", onError: "closed" },
+    scopes: "edge+stream",
+    onError: "closed",
     fields: { allow: [], deny: [], status: 403, message: null },
     added: { stream_reset: false },
   },
   acl: {
-    ...{ scopes: "auth", onError: "closed" },
+    scopes: "auth",
+    onError: "closed",
     fields: { allow: [], deny: [], hide_groups_header: true },
   },
   "bot-detection": {
-    ...{ scopes: "edge", onError: "open" },
+    scopes: "edge",
+    onError: "open",
     fields: {
       deny: [],
       allow: [],
@@ -188,7 +201,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "request-size-limit": {
-    ...{ scopes: "http", onError: "closed" },
+    scopes: "http",
+    onError: "closed",
     fields: {
       max_body_bytes: 10_485_760,
       max_headers_bytes: 16_384,
@@ -197,7 +211,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   csrf: {
-    ...{ scopes: "http", onError: "closed" },
+    scopes: "http",
+    onError: "closed",
     fields: {},
     added: {
       mode: "origin",
@@ -208,7 +223,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   cors: {
-    ...{ scopes: "edge", onError: "open" },
+    scopes: "edge",
+    onError: "open",
     fields: {
       origins: [],
       methods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
@@ -221,7 +237,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   "security-headers": {
-    ...{ scopes: "http", onError: "open" },
+    scopes: "http",
+    onError: "open",
     fields: {
       "hsts.max_age": 31_536_000,
       "hsts.include_subdomains": false,
@@ -237,7 +254,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     },
   },
   redirect: {
-    ...{ scopes: "edge", onError: "closed" },
+    scopes: "edge",
+    onError: "closed",
     fields: {
       to: null,
       regex: null,
@@ -249,7 +267,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     added: { prefix: null },
   },
   respond: {
-    ...{ scopes: "edge", onError: "closed" },
+    scopes: "edge",
+    onError: "closed",
     fields: {
       status: 503,
       headers: {},
@@ -266,7 +285,8 @@ const catalogue: Readonly<Record<string, Entry>> = {
     added: { after_authentication: false },
   },
   "request-id": {
-    ...{ scopes: "edge", onError: "open" },
+    scopes: "edge",
+    onError: "open",
     fields: {
       header: "X-Request-Id",
       generator: "uuidv7",

@@ -6,8 +6,13 @@ import { type KeyMaker, keyMaker } from "../../../src/plugins/response-cache/key
 type Settings = Parameters<typeof keyMaker>[0]["key"];
 
 const PLAIN: Settings = {
-  ...{ host: true, path: true, consumer: true, query_include: null, query_exclude: [] },
-  ...{ headers: [], cookies: [] },
+  host: true,
+  path: true,
+  consumer: true,
+  query_include: null,
+  query_exclude: [],
+  headers: [],
+  cookies: [],
 };
 
 /** Two values of everything that a key can be made of; a request has one of each. */
@@ -37,15 +42,24 @@ const NAMES = Object.keys(FACTS) as (keyof typeof FACTS)[];
 function requestOf(bits: number, path?: string): RequestContext {
   const fact = (name: keyof typeof FACTS) => FACTS[name][(bits >> NAMES.indexOf(name)) & 1];
   const request = {
-    ...{ host: fact("host"), clientHost: fact("clientHost"), scheme: fact("scheme") },
-    ...{ port: fact("port"), route: fact("route"), groups: fact("groups") },
-    ...{ isAuthenticated: fact("isAuthenticated"), consumer: fact("consumer"), credentialId: "k1" },
+    host: fact("host"),
+    clientHost: fact("clientHost"),
+    scheme: fact("scheme"),
+    port: fact("port"),
+    route: fact("route"),
+    groups: fact("groups"),
+    isAuthenticated: fact("isAuthenticated"),
+    consumer: fact("consumer"),
+    credentialId: "k1",
     isFromTrustedProxy: () => fact("isFromTrustedProxy"),
     header: (name: string) => (name === "x-forwarded-prefix" ? fact("prefix") : null),
     cookie: () => null,
     upstream: {
-      ...{ path: path ?? fact("path"), query: fact("query"), host: fact("upstreamHost") },
-      ...{ serviceId: fact("serviceId"), header: () => null },
+      path: path ?? fact("path"),
+      query: fact("query"),
+      host: fact("upstreamHost"),
+      serviceId: fact("serviceId"),
+      header: () => null,
     },
   };
   return request as unknown as RequestContext;

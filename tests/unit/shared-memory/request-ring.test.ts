@@ -68,7 +68,9 @@ describe("with several threads", () => {
       threads.push(thread);
       done.push(new Promise((resolve) => thread.addEventListener("message", resolve)));
       const task: CountingTask = {
-        ...{ traffic: traffic.memoryFor(worker), ring: ring.buffer, worker },
+        traffic: traffic.memoryFor(worker),
+        ring: ring.buffer,
+        worker,
         keys: ["a"],
         requests: 100_000,
       };

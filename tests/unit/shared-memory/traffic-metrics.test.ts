@@ -44,7 +44,9 @@ test("the sums over 4 threads, and over the restart of one, are exactly what was
   const taskOf = (worker: number) => ({
     traffic: metrics.memoryFor(worker),
     ring: ring.buffer,
-    ...{ keys, requests, worker },
+    keys,
+    requests,
+    worker,
   });
   await Promise.all([0, 1, 2, 3].map((worker) => count(taskOf(worker))));
   // Another thread in the place of the second one goes on with its counts.

@@ -8,9 +8,17 @@ const table = { records: { epoch: 1, version: 1, buffer: new SharedArrayBuffer(8
 
 function changeOf(parts: Partial<SnapshotPiece>): SnapshotChange {
   return {
-    ...{ base: 1, revision: 2, consumers: null, settings: null, routeTable: table },
-    ...{ services: nothing, routes: nothing, listeners: nothing, certificates: nothing },
-    ...{ streamRoutes: nothing, plugins: nothing },
+    base: 1,
+    revision: 2,
+    consumers: null,
+    settings: null,
+    routeTable: table,
+    services: nothing,
+    routes: nothing,
+    listeners: nothing,
+    certificates: nothing,
+    streamRoutes: nothing,
+    plugins: nothing,
     ...parts,
   };
 }

@@ -35,7 +35,9 @@ const blog = serviceOf("blog");
 
 const userWith = (email: string): User => ({
   ...decode(userRecord, { email, name: email, role: "admin" }),
-  ...{ id: Bun.randomUUIDv7(), created_at: at, updated_at: at },
+  id: Bun.randomUUIDv7(),
+  created_at: at,
+  updated_at: at,
 });
 
 const names = (config: GatewayConfig) => [...config.services.values()].map(({ name }) => name);
@@ -264,12 +266,16 @@ describe("documents of an older program", () => {
         domains: ["shop.test"],
         parts: [{ role: "service", service_id: id, fields }],
       }),
-      ...{ id: Bun.randomUUIDv7(), created_at, updated_at },
+      id: Bun.randomUUIDv7(),
+      created_at,
+      updated_at,
     };
     const config = { headers: { collect_bytes: "5", collect_budget_bytes: "6" } };
     const plugin: Plugin = {
       ...decode(pluginInput, { name: "response-headers", config }),
-      ...{ id: Bun.randomUUIDv7(), created_at, updated_at },
+      id: Bun.randomUUIDv7(),
+      created_at,
+      updated_at,
     };
     const change = {
       services: upsert(service),

@@ -90,7 +90,11 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
   });
   return {
-    ...{ pool, rollout: createRollout(pool), counters, log, events },
+    pool,
+    rollout: createRollout(pool),
+    counters,
+    log,
+    events,
     [Symbol.asyncDispose]: () => stop(pool),
   };
 }

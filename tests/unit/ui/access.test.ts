@@ -47,10 +47,19 @@ test("every word that single sign-on can end with is explained, and others are n
 
 describe("the settings of single sign-on", () => {
   const stored: Sso = {
-    ...{ enabled: true, issuer: "https://id.example", client_id: "sluice", token_auth: "basic" },
-    ...{ scopes: ["openid"], role_claim: "groups", role_map: { ops: "editor" } },
-    ...{ default_role: null, allowed_domains: [], auto_provision: false },
-    ...{ button_label: "Go", client_secret_set: true, updated_at: "2026-11-21T00:00:00Z" },
+    enabled: true,
+    issuer: "https://id.example",
+    client_id: "sluice",
+    token_auth: "basic",
+    scopes: ["openid"],
+    role_claim: "groups",
+    role_map: { ops: "editor" },
+    default_role: null,
+    allowed_domains: [],
+    auto_provision: false,
+    button_label: "Go",
+    client_secret_set: true,
+    updated_at: "2026-11-21T00:00:00Z",
   };
 
   test("are written as they were read, without the secret", () => {

@@ -12,10 +12,14 @@ import {
 import { presetOf, webhookPresets } from "../../../src/ui/pages/alerts/webhook-presets.ts";
 
 const stored = {
-  ...{ id: "1", name: "chat", type: "webhook", events: ["target_down"] },
+  id: "1",
+  name: "chat",
+  type: "webhook",
+  events: ["target_down"],
   config: {
     headers: [{ name: "Authorization" }],
-    ...{ content_type: "application/json", template: '{"text": "${title}"}' },
+    content_type: "application/json",
+    template: '{"text": "${title}"}',
     secret: { $secret: "signing" },
   },
 } as unknown as Read<"alerts">;

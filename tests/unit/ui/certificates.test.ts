@@ -72,7 +72,11 @@ describe("certificates", () => {
   test("keep their key when none is entered, and get their names from the upload", () => {
     const values = certificates.toValues({ source: "upload", certificate: "PEM" });
     expect(certificates.toBody({ ...values, name: "a" })).toEqual({
-      ...{ name: "a", source: "upload", enabled: true, tags: [], description: "" },
+      name: "a",
+      source: "upload",
+      enabled: true,
+      tags: [],
+      description: "",
       certificate: "PEM",
     });
   });

@@ -9,7 +9,9 @@ test("every step has a value, and the one that is not over yet is as long as it 
   const latency_ms = { mean: 3, p50: 2, p95: 5, p99: 9 };
   const point = { requests: 120, errors: 12, client_errors: 6, latency_ms };
   const history = {
-    ...{ from: at(600), to: at(780), step_seconds: 60 },
+    from: at(600),
+    to: at(780),
+    step_seconds: 60,
     points: [
       { ...point, at: at(660) },
       { ...point, at: at(780) },

@@ -12,8 +12,15 @@ import {
 
 const request = (index: number, fields: Partial<RequestRow> = {}): RequestRow =>
   ({
-    ...{ id: `r${index}`, kind: "http", time: new Date(index * 1000).toISOString(), status: 200 },
-    ...{ method: "GET", scheme: "https", host: "shop.test", path: "/a", user_agent: null },
+    id: `r${index}`,
+    kind: "http",
+    time: new Date(index * 1000).toISOString(),
+    status: 200,
+    method: "GET",
+    scheme: "https",
+    host: "shop.test",
+    path: "/a",
+    user_agent: null,
     ...fields,
   }) as RequestRow;
 

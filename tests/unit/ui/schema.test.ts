@@ -129,13 +129,21 @@ describe("a draft of a value", () => {
   };
   test("has everything but the secrets in it", () => {
     const value = {
-      ...{ url: "https://a.test", key: "canary", free: ["x", 1], headers: { "X-Token": "canary" } },
-      ...{ keys: ["canary", null, "canary"], users: [{ name: "ann", password: "canary" }] },
+      url: "https://a.test",
+      key: "canary",
+      free: ["x", 1],
+      headers: { "X-Token": "canary" },
+      keys: ["canary", null, "canary"],
+      users: [{ name: "ann", password: "canary" }],
       sink: { token: "canary", port: 5 },
     };
     expect(withoutSecrets(schema, value)).toEqual({
-      ...{ url: "https://a.test", free: ["x", 1], headers: { "X-Token": "" } },
-      ...{ keys: [null, null, null], users: [{ name: "ann" }], sink: { port: 5 } },
+      url: "https://a.test",
+      free: ["x", 1],
+      headers: { "X-Token": "" },
+      keys: [null, null, null],
+      users: [{ name: "ann" }],
+      sink: { port: 5 },
     });
   });
 

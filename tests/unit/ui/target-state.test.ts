@@ -19,7 +19,9 @@ describe("targets that fail and stay in use", () => {
   ])("$states: the service is $service, the application $application", (row) => {
     expect(serviceState({ targets: targets(row.states) })).toBe(row.service);
     const application = {
-      ...{ enabled: true, maintenance: false, service: {} },
+      enabled: true,
+      maintenance: false,
+      service: {},
       targets: targets(row.states),
     };
     expect(applicationState(application as never).state).toBe(row.application);

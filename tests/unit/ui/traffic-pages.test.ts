@@ -66,10 +66,15 @@ test("what a stream route no longer shows is not sent", () => {
   const values = { ...stream.toValues({ service_id: "s", port_range: "10-20" }), protocol: "udp" };
   const body = stream.toBody({
     ...(values as stream.StreamRouteValues),
-    ...{ tls_mode: "terminate", sni: ["a.test"], proxy_protocol_in: true },
+    tls_mode: "terminate",
+    sni: ["a.test"],
+    proxy_protocol_in: true,
   });
   expect(body).toMatchObject({
-    ...{ listen_port: null, port_range: "10-20", tls_mode: "none", sni: [] },
+    listen_port: null,
+    port_range: "10-20",
+    tls_mode: "none",
+    sni: [],
     proxy_protocol_in: false,
   });
 });
@@ -104,7 +109,10 @@ test.each([
 
 test("shares are counted within a tier, among targets that take traffic", () => {
   const target = (id: string, weight: number, priority = 0, enabled = true) => ({
-    ...{ id, weight, priority, enabled },
+    id,
+    weight,
+    priority,
+    enabled,
   });
   const all = [target("a", 100), target("b", 50), target("c", 10, 1), target("d", 100, 0, false)];
   expect(all.map((one) => shareOf(one, all))).toEqual([67, 33, 100, null]);

@@ -79,7 +79,9 @@ export class AccountProvisioner {
     });
     const { actor, method, address } = by;
     audit.record({
-      ...{ actor, method, address },
+      actor,
+      method,
+      address,
       action: "update",
       kind: "user",
       object_id: user.id,

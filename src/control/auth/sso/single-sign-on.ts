@@ -69,7 +69,10 @@ export class SingleSignOn {
     this.#browserCookie = new BrowserCookie(options.cookies);
     this.#providers = new Providers({ clock, limits });
     this.#signIns = new SignIns({
-      ...{ changes, box, clock, providers: this.#providers },
+      changes,
+      box,
+      clock,
+      providers: this.#providers,
       pending: new PendingSignIns(clock),
       accounts: new AccountProvisioner(options),
     });
@@ -100,9 +103,16 @@ export class SingleSignOn {
       const visit = { ...back, browser, isSecure };
       const { cookie, session, user, redirect } = await this.#signIns.finish(visit);
       this.#options.audit.record({
-        ...{ actor: user.email, method: "session", address: back.address },
-        ...{ action: "login", kind: "session", object_id: session.id, object_name: user.email },
-        ...{ result: "ok", revision: null, detail: { method: "sso" } },
+        actor: user.email,
+        method: "session",
+        address: back.address,
+        action: "login",
+        kind: "session",
+        object_id: session.id,
+        object_name: user.email,
+        result: "ok",
+        revision: null,
+        detail: { method: "sso" },
       });
       return { sessionSecret: cookie, session, redirect };
     } catch (error) {
@@ -147,8 +157,13 @@ export class SingleSignOn {
     else if (known)
       log.warn("single sign-on was refused", { address, reason: code, detail: error.message });
     audit.record({
-      ...{ actor: "unknown", method: "none", address },
-      ...{ action: "login", kind: "session", object_id: null, object_name: null },
+      actor: "unknown",
+      method: "none",
+      address,
+      action: "login",
+      kind: "session",
+      object_id: null,
+      object_name: null,
       result: code === "internal_error" ? "failed" : "refused",
       revision: null,
       detail: { method: "sso", reason: code, message: known ? error.message : "see the log" },

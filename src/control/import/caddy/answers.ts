@@ -9,7 +9,11 @@ import type { Step } from "./steps.ts";
 type Answer = (handler: Members) => Step | null;
 
 const stepOf = (name: string, config: Document, handler: Members): Step => ({
-  ...{ name, config, what: handler.path, protects: false, where: always },
+  name,
+  config,
+  what: handler.path,
+  protects: false,
+  where: always,
 });
 
 const staticResponse: Answer = (handler) => {

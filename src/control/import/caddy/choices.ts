@@ -88,7 +88,10 @@ function stepFor({ scope, ending, path }: Site): Step {
     return { ...ending.step, protects: true, where };
   const body = status >= 400 ? (config["body"] ?? null) : null;
   return {
-    ...{ name: "access-policy", what: path, protects: true, where: always },
+    name: "access-policy",
+    what: path,
+    protects: true,
+    where: always,
     config: {
       rules: [{ when, action: "deny" }],
       deny_status: status >= 400 ? status : 403,
@@ -146,8 +149,12 @@ function choiceOf(site: Placed, { mayTakeNoMore, mayTakeNoLess }: Exposure): Cho
   const { over, under } = bounds;
   const plain = bounds.plain !== null && routeTerms(bounds.plain).isWhole ? bounds.plain : null;
   const choice = (terms: Terms, rest: Partial<Choice> = {}): Choice => ({
-    ...{ terms, refused: [], closed: null, isPlain: terms === plain },
-    ...{ protects: mayTakeNoLess || isRedirect(site), ...rest },
+    terms,
+    refused: [],
+    closed: null,
+    isPlain: terms === plain,
+    protects: mayTakeNoLess || isRedirect(site),
+    ...rest,
   });
   const closed = () => choice(over, { closed: `what ${site.path} takes`, protects: true });
   if (!mayTakeNoMore && !mayTakeNoLess && plain !== null) return choice(plain);

@@ -240,11 +240,9 @@ const LINE_START = "(?:^|[,;] )";
 const LINE_END = "(?:[,;] |$)";
 
 const regexTerm = (name: string, sources: readonly string[]): ValueTerm => ({
-  ...{
-    name,
-    op: "regex",
-    value: sources.length === 1 ? (sources[0] ?? "") : `(?:${sources.join("|")})`,
-  },
+  name,
+  op: "regex",
+  value: sources.length === 1 ? (sources[0] ?? "") : `(?:${sources.join("|")})`,
 });
 
 function ofHeader(over: ValueTerm, under: ValueTerm | null): Bounds {

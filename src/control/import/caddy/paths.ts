@@ -152,7 +152,11 @@ function escapedShape(pattern: string): Shape {
   });
   const start = /^[^*?[\\%]*/.exec(pattern)?.[0] ?? "";
   return {
-    ...{ isAnchored: true, hasEnd: true, under: null, start, plain: null },
+    isAnchored: true,
+    hasEnd: true,
+    under: null,
+    start,
+    plain: null,
     over: parts.join("[^]*"),
   };
 }

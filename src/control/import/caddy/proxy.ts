@@ -21,7 +21,11 @@ const algorithms: Readonly<Record<string, string>> = {
 };
 
 const hashSources: Readonly<Record<string, string>> = {
-  ...{ ip_hash: "ip", client_ip_hash: "ip", uri_hash: "path", header: "header", query: "query" },
+  ip_hash: "ip",
+  client_ip_hash: "ip",
+  uri_hash: "path",
+  header: "header",
+  query: "query",
 };
 
 export function addProxy(
@@ -71,7 +75,8 @@ export function addProxy(
     if (place === null) output.report.leftOut(target.label, "it is no host and port");
     else
       output.add("targets", target, {
-        ...{ ...place, service_id: serviceId },
+        ...place,
+        service_id: serviceId,
         ...(weight === undefined ? {} : { weight }),
       });
   }

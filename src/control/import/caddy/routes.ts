@@ -101,7 +101,9 @@ function addRoute(
     const inner = { ...walk, key: `${walk.key}.${index}` };
     const [pattern = null] = match.view.patterns;
     const inside = {
-      ...{ ...scope, bounds: both(scope.bounds, match.bounds), view: match.view },
+      ...scope,
+      bounds: both(scope.bounds, match.bounds),
+      view: match.view,
       vague: scope.vague || match.isVague,
       name: pattern === null ? scope.name : pattern.replace(/\/?\*$/, ""),
     };
@@ -139,7 +141,10 @@ const restOf = (
   scope: Scope,
   { route, key }: { readonly route: Members; readonly key: string },
 ): Site => ({
-  ...{ key: `${key} rest`, path: route.path, scope, isRest: true },
+  key: `${key} rest`,
+  path: route.path,
+  scope,
+  isRest: true,
   ending: { kind: "closed", status: 404, why: `what ${route.path} takes and does not serve` },
 });
 
@@ -227,8 +232,11 @@ function rewritten(handler: Members, scope: Scope): Scope {
   const isLost = rewrite !== null && next === null;
   const what = `method of the rewrite at ${handler.path}`;
   const step: Step = {
-    ...{ name: "transform", config: { request: { method } }, what },
-    ...{ protects: true, where: always },
+    name: "transform",
+    config: { request: { method } },
+    what,
+    protects: true,
+    where: always,
   };
   return {
     ...scope,

@@ -65,10 +65,18 @@ function addServer(server: Members, { name, ports, context }: Server) {
     listening.filter(isUsual).map((place) => (place?.port === ports.https ? "https" : "http")),
   );
   const scope: Scope = {
-    ...{ bounds: always, steps: [], rewrite: null, name: "", vague: false },
+    bounds: always,
+    steps: [],
+    rewrite: null,
+    name: "",
+    vague: false,
     view: {
-      ...{ path: "sent", patterns: [], changedFields: [], hidesAddresses },
-      ...{ isMethodChanged: false, isQueryChanged: false },
+      path: "sent",
+      patterns: [],
+      changedFields: [],
+      hidesAddresses,
+      isMethodChanged: false,
+      isQueryChanged: false,
     },
     lost: isGuarded ? `client certificates of ${server.label}` : unheard(listening, server),
     fields: {
@@ -89,7 +97,10 @@ function addServer(server: Members, { name, ports, context }: Server) {
 
 /** What a server does not serve is not for the routes of another one. */
 const restOf = (server: Members, scope: Scope, name: string): Site => ({
-  ...{ key: `${name} rest`, path: server.path, scope: { ...scope, lost: null }, isRest: true },
+  key: `${name} rest`,
+  path: server.path,
+  scope: { ...scope, lost: null },
+  isRest: true,
   ending: { kind: "closed", status: 404, why: `what ${server.label} does not serve` },
 });
 
@@ -135,7 +146,9 @@ function addListener(
     { key: `${name} ${address === null ? "" : `${address} `}${port}`, label },
     {
       name: output.name("listeners", `caddy-${port}`),
-      ...{ port, protocol: isHttps ? "https" : "http", enabled: false },
+      port,
+      protocol: isHttps ? "https" : "http",
+      enabled: false,
       ...(address === null ? {} : { address }),
     },
   );

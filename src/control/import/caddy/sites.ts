@@ -44,7 +44,9 @@ function addSite(site: Placed, choice: Choice, { context, priority }: Position):
     "routes",
     { key, label, protects: choice.protects },
     {
-      ...{ name, service_id: proxy?.serviceId ?? null, priority },
+      name,
+      service_id: proxy?.serviceId ?? null,
+      priority,
       ...common,
       ...(scheme === undefined ? {} : { protocols: scheme }),
       ...fields,
@@ -58,10 +60,14 @@ function addSite(site: Placed, choice: Choice, { context, priority }: Position):
   const isGuarded = choice.refused.length > 0 || steps.some(({ protects: keepsOut }) => keepsOut);
   for (const [index, step] of inOrder(steps, choice.refused).entries())
     output.plugin({
-      ...{ name: step.name, config: step.config },
+      name: step.name,
+      config: step.config,
       protects: step.protects || step.matters === true,
-      ...{ key: `${key} ${index}`, what: `${step.what} for ${label}` },
-      ...{ scope: { route_id: id }, ...whenOf(step), ...(isGuarded ? priorityOf(step) : {}) },
+      key: `${key} ${index}`,
+      what: `${step.what} for ${label}`,
+      scope: { route_id: id },
+      ...whenOf(step),
+      ...(isGuarded ? priorityOf(step) : {}),
     });
   const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? unguarded(steps);
   if (lost !== null) output.lose({ scope: { route_id: id }, what: lost });
@@ -89,7 +95,10 @@ function inOrder(steps: readonly Step[], refused: readonly Document[]): readonly
   const [policy] = policies;
   const what = policies.map((each) => each.what).join(" and ") || "requests that only look alike";
   const whole: Step = {
-    ...{ name: "access-policy", what, protects: true, where: always },
+    name: "access-policy",
+    what,
+    protects: true,
+    where: always,
     config: { ...policy?.config, rules: [...first, ...rules] },
   };
   const rest = steps.filter(({ name }) => name !== "access-policy");

@@ -30,7 +30,9 @@ interface Steps {
 const nothing: Steps = { steps: [], lost: null, changes: [] };
 
 const stepOf = (step: Pick<Step, "name" | "config" | "what">, protects = false): Step => ({
-  ...{ ...step, protects, where: always },
+  ...step,
+  protects,
+  where: always,
 });
 
 export function stepsOf(kind: string, handler: Members): Steps {
@@ -38,7 +40,9 @@ export function stepsOf(kind: string, handler: Members): Steps {
     case "headers":
       return {
         ...nothing,
-        ...{ steps: headerSteps(handler), changes: changedBy(handler), lost: lostBy(handler) },
+        steps: headerSteps(handler),
+        changes: changedBy(handler),
+        lost: lostBy(handler),
       };
     case "encode":
       return { ...nothing, steps: [encode(handler)] };
@@ -184,7 +188,10 @@ function authentication(handler: Members): Steps {
   });
   if (users.length === 0) return { ...nothing, lost: what };
   const config = {
-    ...{ users, consumers: false, hide_credentials: false, run_on_preflight: true },
+    users,
+    consumers: false,
+    hide_credentials: false,
+    run_on_preflight: true,
     ...(realm === null ? {} : { realm }),
   };
   return { ...nothing, steps: [stepOf({ name: "basic-auth", config, what }, true)] };
@@ -221,7 +228,8 @@ function forwardAuth(handler: Members): Steps {
   const { same, renamed } = copied;
   const config = {
     url: `${isTls ? "https" : "http"}://${dial}${uri}`,
-    ...{ response_headers_to_upstream: same, run_on_preflight: true },
+    response_headers_to_upstream: same,
+    run_on_preflight: true,
   };
   handler.changed("headers", "the plugin forward-auth sends the fields that its settings name");
   const steps = [stepOf({ name: "forward-auth", config, what }, true)];

@@ -83,7 +83,9 @@ function addRoute(
       "targets",
       { key: `${label} ${dial}`, label: `target "${dial}" of ${label}` },
       {
-        ...{ service_id: serviceId, host, port: Number(target) },
+        service_id: serviceId,
+        host,
+        port: Number(target),
       },
     );
   }
@@ -94,7 +96,10 @@ function addRoute(
     {
       name: output.name("stream_routes", wanted),
       ...(isIP(host) === 0 ? {} : { listen_address: host }),
-      ...{ listen_port: Number(port), protocol: network, service_id: serviceId, sni },
+      listen_port: Number(port),
+      protocol: network,
+      service_id: serviceId,
+      sni,
       tls_mode: ends ? "terminate" : sni.length > 0 ? "passthrough" : "none",
       proxy_protocol_out: version === "v1" || version === "v2" ? version : "off",
       enabled: false,

@@ -29,8 +29,16 @@ export interface Terms {
 }
 
 export const anything: Terms = {
-  ...{ hosts: [], hostFields: [], paths: [], methods: [], headers: [], query: [], cidrs: [] },
-  ...{ protocols: [], not: [], isUnambiguous: false },
+  hosts: [],
+  hostFields: [],
+  paths: [],
+  methods: [],
+  headers: [],
+  query: [],
+  cidrs: [],
+  protocols: [],
+  not: [],
+  isUnambiguous: false,
 };
 
 export const isAnything = (terms: Terms): boolean => Bun.deepEquals(terms, anything);
@@ -133,7 +141,10 @@ function meet(a: Terms, b: Terms): { readonly terms: Terms; readonly isExact: bo
   return {
     isExact: isOneList || Bun.deepEquals(a.cidrs, b.cidrs),
     terms: {
-      ...{ hosts, methods, protocols, cidrs: b.cidrs.length === 0 ? a.cidrs : b.cidrs },
+      hosts,
+      methods,
+      protocols,
+      cidrs: b.cidrs.length === 0 ? a.cidrs : b.cidrs,
       hostFields: [...new Set([...a.hostFields, ...b.hostFields])],
       paths: [...a.paths, ...b.paths],
       headers: [...a.headers, ...b.headers],

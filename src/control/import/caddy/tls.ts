@@ -16,8 +16,13 @@ interface Policy {
 }
 
 const standard: Policy = {
-  ...{ subjects: [], isInternal: false, email: null, directory: null, dnsProvider: null },
-  ...{ isDns: false, keyType: "ecdsa" },
+  subjects: [],
+  isInternal: false,
+  email: null,
+  directory: null,
+  dnsProvider: null,
+  isDns: false,
+  keyType: "ecdsa",
 };
 
 export function addTls(tls: Members | null, context: CaddyContext): void {
@@ -41,8 +46,12 @@ export function addTls(tls: Members | null, context: CaddyContext): void {
     each.raw("tags");
     each.call(`certificate ${index + 1}`);
     addCertificate(context.output, {
-      ...{ key: `pem ${index}`, label: each.label, name: `caddy-${index + 1}`, domains: [] },
-      ...{ certificate: each.text("certificate") ?? "", privateKey: each.text("key") ?? "" },
+      key: `pem ${index}`,
+      label: each.label,
+      name: `caddy-${index + 1}`,
+      domains: [],
+      certificate: each.text("certificate") ?? "",
+      privateKey: each.text("key") ?? "",
     });
   }
   const named = [...(certificates?.texts("automate") ?? []), ...context.secured];
@@ -72,7 +81,9 @@ function readPolicy(policy: Members, context: CaddyContext): Policy {
   for (const name of ["acme_timeout", "test_ca", "account_key"])
     issuer?.leaveOut(name, "this gateway has no setting for it");
   return {
-    ...{ subjects, keyType, isInternal: module === "internal" },
+    subjects,
+    keyType,
+    isInternal: module === "internal",
     email: issuer?.text("email") ?? null,
     directory: issuer?.text("ca") ?? null,
     isDns: dns !== null,

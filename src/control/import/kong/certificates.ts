@@ -31,7 +31,12 @@ export function addCertificates(context: KongContext): void {
       continue;
     }
     const made = addCertificate(output, {
-      ...{ key: id ?? name, label: members.label, name, certificate, privateKey, domains },
+      key: id ?? name,
+      label: members.label,
+      name,
+      certificate,
+      privateKey,
+      domains,
       tags: tags as string[],
     });
     if (made !== null) remember(context, { kind: "certificates", words: [id], id: made });

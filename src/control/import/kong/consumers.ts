@@ -108,7 +108,9 @@ function addConsumer(
   });
   const target = { key: id ?? username, label: members.label };
   const made = output.add("consumers", target, {
-    ...{ username, custom_id: members.text("custom_id"), groups: [...new Set(groups)] },
+    username,
+    custom_id: members.text("custom_id"),
+    groups: [...new Set(groups)],
     ...commonOf(members),
   });
   output.report.carried(members.label, "became a consumer");
@@ -138,7 +140,9 @@ function addKey(members: Members, owner: Owner, { output }: KongContext): void {
     "credentials",
     { key: id ?? hash, label: members.label },
     {
-      ...{ consumer_id: owner.id, type: "key", secret_hash: hash },
+      consumer_id: owner.id,
+      type: "key",
+      secret_hash: hash,
       // Of a short key the beginning would be most of it.
       prefix: key.length >= 16 ? key.slice(0, 8) : null,
       ...(expires_at === null ? {} : { expires_at }),
@@ -161,7 +165,9 @@ async function addPassword(members: Members, owner: Owner, context: KongContext)
     "credentials",
     { key: id ?? `${owner.id} ${identifier}`, label: members.label },
     {
-      ...{ consumer_id: owner.id, type: "basic", identifier },
+      consumer_id: owner.id,
+      type: "basic",
+      identifier,
       secret_hash: await hashBasic(password, null),
       ...common,
     },
@@ -186,7 +192,10 @@ function addTokenKey(members: Members, owner: Owner, context: KongContext): void
     "credentials",
     { key: id ?? `${owner.id} ${identifier}`, label: members.label },
     {
-      ...{ consumer_id: owner.id, type: "jwt", identifier, algorithm },
+      consumer_id: owner.id,
+      type: "jwt",
+      identifier,
+      algorithm,
       public_key: isShared ? null : publicKey,
       sealed_secret: isShared ? { plain: secret } : null,
       ...common,
@@ -205,7 +214,10 @@ function addSigner(members: Members, owner: Owner, { output }: KongContext): voi
     "credentials",
     { key: id ?? `${owner.id} ${identifier}`, label: members.label },
     {
-      ...{ consumer_id: owner.id, type: "hmac", identifier, algorithm: "hmac-sha256" },
+      consumer_id: owner.id,
+      type: "hmac",
+      identifier,
+      algorithm: "hmac-sha256",
       sealed_secret: { plain: secret },
       ...common,
     },

@@ -28,7 +28,9 @@ export async function convertKong(
     if (!FORMATS.includes(format === "3" ? "3.0" : format))
       throw invalid("_format_version", `must be one of ${FORMATS.join(", ")}`);
     const context: KongContext = {
-      ...{ output, root, format },
+      output,
+      root,
+      format,
       isHashed: root.flag("_transform") === false,
       ids: new Map(),
       authorities: readAuthorities(root),

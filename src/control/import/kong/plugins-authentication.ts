@@ -100,7 +100,8 @@ const acl: PluginConverter = (config, context) => {
   return {
     name: "acl",
     config: {
-      ...{ allow: words(allow), deny: words(deny) },
+      allow: words(allow),
+      deny: words(deny),
       hide_groups_header: config.flag("hide_groups_header") ?? false,
     },
   };

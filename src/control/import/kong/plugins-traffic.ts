@@ -141,7 +141,8 @@ const redirect: PluginConverter = (config) => {
       // What would be a variable here meant itself there.
       to: location.replaceAll("$", "%24"),
       status: config.number("status_code") ?? 301,
-      ...{ keep_path: keepsPath, keep_query: keepsPath },
+      keep_path: keepsPath,
+      keep_query: keepsPath,
     },
   };
 };

@@ -38,8 +38,11 @@ export function hostsOf(members: Members): Hosts {
     found.add(bare);
   }
   return {
-    ...{ field, needsField, isLost: needsField && field === null },
-    ...{ names: [...found], hosts: needsField ? [] : [...found] },
+    field,
+    needsField,
+    isLost: needsField && field === null,
+    names: [...found],
+    hosts: needsField ? [] : [...found],
   };
 }
 

@@ -52,17 +52,23 @@ export function addRoutes(context: KongContext, { services, lost }: KongServices
   const shared = routes.map(({ hosts }) => hostsAmong(hosts, names));
   const found = exposures(
     routes.map(({ protections: own }, at) => ({
-      ...{ hosts: shared[at] ?? [], protections: own, ifTaken: own, ifLeft: own },
+      hosts: shared[at] ?? [],
+      protections: own,
+      ifTaken: own,
+      ifLeft: own,
     })),
   );
   const besideRegex = exposures(
     routes.map(({ paths, protections: own }, at) => ({
-      ...{ hosts: shared[at] ?? [], protections: nothing, ifLeft: nothing },
+      hosts: shared[at] ?? [],
+      protections: nothing,
+      ifLeft: nothing,
       ifTaken: own.size > 0 && paths.some(({ isRegex }) => isRegex) ? null : nothing,
     })),
   );
   const exposed = routes.map((route, at) => ({
-    ...{ route, hosts: shared[at] ?? [] },
+    route,
+    hosts: shared[at] ?? [],
     exposure: found[at] ?? { mayTakeNoMore: true, mayTakeNoLess: true },
     isBesideRegex: besideRegex[at]?.mayTakeNoMore ?? true,
   }));
@@ -72,7 +78,10 @@ export function addRoutes(context: KongContext, { services, lost }: KongServices
 const nothing: ReadonlySet<string> = new Set();
 
 const without = (members: Members, owner: Members | null): Source => ({
-  ...{ members, owner, service: null, gone: "its service was not carried over" },
+  members,
+  owner,
+  service: null,
+  gone: "its service was not carried over",
 });
 
 interface Reading {
@@ -120,7 +129,13 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
   const lost = why ?? (hosts.isLost ? "none of its hosts could be carried over" : null);
   const { client_cidrs, isWider } = sourcesOf(members);
   const route: Route = {
-    ...{ members, key, wanted, words: [id, name], headers, paths, protections: own },
+    members,
+    key,
+    wanted,
+    words: [id, name],
+    headers,
+    paths,
+    protections: own,
     hosts: hosts.isLost ? noHosts : hosts,
     isWider: isWider || members.texts("snis").length > 0,
     strip: members.flag("strip_path") ?? true,
@@ -132,7 +147,9 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
       protections: own.size,
     },
     fields: {
-      ...{ service_id: service?.id ?? null, methods, client_cidrs },
+      service_id: service?.id ?? null,
+      methods,
+      client_cidrs,
       ...httpsOf(members),
       ...(members.flag("preserve_host") === true ? { preserve_host: true } : {}),
       ...commonOf(members),
@@ -210,7 +227,9 @@ function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
   });
   const ranks = rankRoutes(
     parts.map(({ route, part, exposure }) => ({
-      ...{ ...route.order, hasRegex: part.hasRegex, length: part.length },
+      ...route.order,
+      hasRegex: part.hasRegex,
+      length: part.length,
       isExact: isExact(exposure),
     })),
     format,
@@ -245,12 +264,10 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
     { key: `${key}${suffix}`, label, protects: exposure.mayTakeNoLess },
     {
       ...fields,
-      ...{
-        name,
-        hosts: route.hosts.hosts,
-        paths: part.paths,
-        headers: headersFor(route, exposure),
-      },
+      name,
+      hosts: route.hosts.hosts,
+      paths: part.paths,
+      headers: headersFor(route, exposure),
       priority,
       ...(strip && rewrite === null && !isExact(exposure)
         ? { strip_path: part.paths.length > 0 }
@@ -304,7 +321,10 @@ function guard(
   };
   if (Object.keys(exact).length === 0) return;
   output.plugin({
-    ...{ name: "access-policy", key: `${id} alike`, scope, protects: true },
+    name: "access-policy",
+    key: `${id} alike`,
+    scope,
+    protects: true,
     what: `requests that only look as if they were for ${label}`,
     config: { rules: [{ when: { not: exact }, action: "deny" }] },
   });

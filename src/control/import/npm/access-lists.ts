@@ -97,11 +97,9 @@ export function addAccess(
   // A list ends with `deny all`, also one without networks.
   output.plugin({
     ...common,
-    ...{
-      name: "access-policy",
-      key: `${routeId} networks`,
-      what: `networks of ${label} for ${of}`,
-    },
+    name: "access-policy",
+    key: `${routeId} networks`,
+    what: `networks of ${label} for ${of}`,
     config: {
       rules: rules.map(({ address, isAllowed }) => ({
         when: address === "all" ? {} : { cidr: [address] },
@@ -113,10 +111,15 @@ export function addAccess(
   if (users.length > 0)
     output.plugin({
       ...common,
-      ...{ name: "basic-auth", key: `${routeId} users`, what: `users of ${label} for ${of}` },
+      name: "basic-auth",
+      key: `${routeId} users`,
+      what: `users of ${label} for ${of}`,
       config: {
-        ...{ users, realm: "Authorization required", hide_credentials: !passesAuth },
-        ...{ consumers: false, run_on_preflight: true },
+        users,
+        realm: "Authorization required",
+        hide_credentials: !passesAuth,
+        consumers: false,
+        run_on_preflight: true,
       },
     });
 }

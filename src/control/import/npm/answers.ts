@@ -26,7 +26,8 @@ export function addRedirections(context: NpmContext): void {
         config: {
           to: `${isSame ? "${request.scheme}" : withoutVariables(scheme)}://${withoutVariables(domain)}`,
           status: members.number("forward_http_code") ?? 302,
-          ...{ keep_path: keeps, keep_query: keeps },
+          keep_path: keeps,
+          keep_query: keeps,
         },
       },
       context,

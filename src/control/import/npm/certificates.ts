@@ -37,7 +37,10 @@ function addUploaded({ members, meta, name }: Row, { output }: NpmContext): stri
     return null;
   }
   return addCertificate(output, {
-    ...{ key: `certificate ${idOf(members)}`, label: members.label, name, privateKey },
+    key: `certificate ${idOf(members)}`,
+    label: members.label,
+    name,
+    privateKey,
     certificate: chain.filter((pem) => pem !== null).join("\n"),
     domains: [],
   });
@@ -55,7 +58,12 @@ function addOrdered({ members, meta, name, domains }: Row, context: NpmContext):
     return null;
   }
   return context.ordered.add({
-    ...{ key: `certificate ${idOf(members)}`, label: members.label, name, domains, email, isDns },
+    key: `certificate ${idOf(members)}`,
+    label: members.label,
+    name,
+    domains,
+    email,
+    isDns,
     ...(keyType === "rsa" ? { keyType } : {}),
     dnsProvider: isDns ? dnsProviderOf(meta, context) : null,
   });

@@ -41,7 +41,9 @@ export async function convertNpm(
   const rows = { tables, parseJson, report };
   const context: NpmContext = {
     ...rows,
-    ...{ output, ordered: new OrderedCertificates(output), certificates: new Map() },
+    output,
+    ordered: new OrderedCertificates(output),
+    certificates: new Map(),
     accessLists: await readAccessLists(rows),
   };
   addCertificates(context);

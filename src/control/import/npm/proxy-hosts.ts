@@ -144,8 +144,10 @@ function addPlace(host: Host, location: Location | null, context: NpmContext): s
       path: path === "" ? "" : `/${path}`,
       // nginx verifies nobody unless it is told to.
       tls: { verify: false },
-      ...{ connect_timeout: 90_000, response_timeout: 90_000 },
-      ...{ read_timeout: 90_000, write_timeout: 90_000 },
+      connect_timeout: 90_000,
+      response_timeout: 90_000,
+      read_timeout: 90_000,
+      write_timeout: 90_000,
     },
   );
   const target = { host: address.replace(/^\[(.*)\]$/, "$1"), port: place.number("forward_port") };
@@ -159,7 +161,8 @@ function addPlace(host: Host, location: Location | null, context: NpmContext): s
     { key, label: place.label, protects: host.isGuarded || location?.isGuarded === true },
     {
       ...host.fields,
-      ...{ name: output.name("routes", wanted), service_id: serviceId },
+      name: output.name("routes", wanted),
+      service_id: serviceId,
       ...(location === null ? {} : pathOf(location, path !== "")),
     },
   );
@@ -233,7 +236,10 @@ function addPlugins(host: Host, { routeId, of }: Protected, context: NpmContext)
   if (host.isCached) {
     output.report.changed(`caching_enabled of ${of}`, "what answers say about themselves decides");
     output.plugin({
-      ...{ name: "response-cache", key: routeId, what: `caching_enabled of ${of}`, scope },
+      name: "response-cache",
+      key: routeId,
+      what: `caching_enabled of ${of}`,
+      scope,
       config: {},
     });
   }
@@ -246,11 +252,16 @@ export function addHsts(
   { output }: NpmContext,
 ): void {
   output.plugin({
-    ...{ name: "security-headers", key: routeId, what: `HSTS of ${of}` },
+    name: "security-headers",
+    key: routeId,
+    what: `HSTS of ${of}`,
     scope: { route_id: routeId },
     config: {
       hsts: { max_age: 63_072_000, include_subdomains: hasSubdomains, preload: hasSubdomains },
-      ...{ frame_options: null, nosniff: false, referrer_policy: null, remove: [] },
+      frame_options: null,
+      nosniff: false,
+      referrer_policy: null,
+      remove: [],
     },
   });
 }

@@ -58,7 +58,9 @@ function addStream(
     { key, label },
     {
       ...(protocol === "udp" ? plain : fields),
-      ...{ name: output.name("stream_routes", wanted), protocol, service_id: serviceId },
+      name: output.name("stream_routes", wanted),
+      protocol,
+      service_id: serviceId,
     },
   );
   output.report.changed(

@@ -39,7 +39,12 @@ export function AccountForm({ source, template }: FormStart<Read<"acme/accounts"
   const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"acme/accounts", AccountValues>({
     resource: "acme/accounts",
-    ...{ source, template, toValues, toBody, validate: rules, secrets: ["eab_hmac_key"] },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
+    secrets: ["eab_hmac_key"],
     onSaved: ({ id }) => navigate(pagePath("acme-accounts", id), { replace: true }),
   });
   const account = source?.value ?? null;

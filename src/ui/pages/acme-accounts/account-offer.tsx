@@ -15,7 +15,8 @@ export function AccountOffer() {
     mutate({
       id: null,
       body: {
-        ...{ name: "letsencrypt", terms_agreed: true },
+        name: "letsencrypt",
+        terms_agreed: true,
         email: email.trim() === "" ? null : email.trim(),
       },
     });

@@ -25,23 +25,31 @@ export interface Ca {
 
 export const cas: readonly Ca[] = [
   {
-    ...{ label: "Let's Encrypt", url: "https://acme-v02.api.letsencrypt.org/directory" },
-    ...{ needsBinding: false, hasStaging: true },
+    label: "Let's Encrypt",
+    url: "https://acme-v02.api.letsencrypt.org/directory",
+    needsBinding: false,
+    hasStaging: true,
     text: "Free, without registration.",
   },
   {
-    ...{ label: "ZeroSSL", url: "https://acme.zerossl.com/v2/DV90" },
-    ...{ needsBinding: true, hasStaging: false },
+    label: "ZeroSSL",
+    url: "https://acme.zerossl.com/v2/DV90",
+    needsBinding: true,
+    hasStaging: false,
     text: "Free. Sign up at zerossl.com and copy the EAB credentials from Developer.",
   },
   {
-    ...{ label: "Google Trust Services", url: "https://dv.acme-v02.api.pki.goog/directory" },
-    ...{ needsBinding: true, hasStaging: true },
+    label: "Google Trust Services",
+    url: "https://dv.acme-v02.api.pki.goog/directory",
+    needsBinding: true,
+    hasStaging: true,
     text: "Free with a Google Cloud project: gcloud publicca external-account-keys create.",
   },
   {
-    ...{ label: "SSL.com", url: "https://acme.ssl.com/sslcom-dv-ecc" },
-    ...{ needsBinding: true, hasStaging: false },
+    label: "SSL.com",
+    url: "https://acme.ssl.com/sslcom-dv-ecc",
+    needsBinding: true,
+    hasStaging: false,
     text: "Sign up at ssl.com and copy the ACME credentials of your account.",
   },
 ];

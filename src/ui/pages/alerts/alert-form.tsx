@@ -28,7 +28,12 @@ export function AlertForm({ source, template }: FormStart<Read<"alerts">>) {
   const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"alerts", AlertValues>({
     resource: "alerts",
-    ...{ source, template, toValues, toBody, validate: rules, fieldOf },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
+    fieldOf,
     secrets: ["secrets"],
     onSaved: ({ id }) => navigate(pagePath("alerts", id), { replace: true }),
   });

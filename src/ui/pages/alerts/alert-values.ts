@@ -51,11 +51,18 @@ export interface AlertValues extends Pick<
 }
 
 const defaults = {
-  ...{ name: "", type: "webhook", service_ids: [], route_ids: [] },
+  name: "",
+  type: "webhook",
+  service_ids: [],
+  route_ids: [],
   events: ["target_down", "target_up", "certificate_failing", "certificate_expiring"],
   threshold: { percent: 5, window_seconds: 300, min_requests: 20 },
-  ...{ quiet_seconds: 300, repeat_after: 14_400, resolved: true, enabled: true },
-  ...{ tags: [], description: "" },
+  quiet_seconds: 300,
+  repeat_after: 14_400,
+  resolved: true,
+  enabled: true,
+  tags: [],
+  description: "",
 } as const;
 
 export function toValues(alert: Partial<Alert>): AlertValues {
@@ -71,7 +78,9 @@ export function toValues(alert: Partial<Alert>): AlertValues {
       template: text("template"),
     },
     smtp: {
-      ...{ host: text("host"), tls: text("tls", "starttls"), username: text("username") },
+      host: text("host"),
+      tls: text("tls", "starttls"),
+      username: text("username"),
       port: typeof config["port"] === "number" ? config["port"] : 587,
       timeout: typeof config["timeout"] === "number" ? config["timeout"] : 10_000,
       from: text("from"),
@@ -79,7 +88,9 @@ export function toValues(alert: Partial<Alert>): AlertValues {
     },
     ca_certificates: text("ca_certificates"),
     secrets: {
-      ...{ url: text("url"), signing: text("secret"), password: text("password") },
+      url: text("url"),
+      signing: text("secret"),
+      password: text("password"),
       headers: ((config["headers"] as { name: string; value?: unknown }[] | undefined) ?? []).map(
         ({ name, value }) => ({ name, value: toText(value) ?? "" }),
       ),
@@ -104,13 +115,17 @@ export function toBody(values: AlertValues): Write<"alerts"> {
           ...optional("template", webhook.template),
         }
       : {
-          ...{ host: smtp.host.trim(), port: smtp.port, tls: smtp.tls },
+          host: smtp.host.trim(),
+          port: smtp.port,
+          tls: smtp.tls,
           ...optional("username", smtp.username.trim()),
           // A password without a user name is invalid: the stored one is removed.
           ...(smtp.username.trim() === "" && had_user
             ? { password: null }
             : optional("password", secrets.password)),
-          ...{ from: smtp.from.trim(), to: [...smtp.to], timeout: smtp.timeout },
+          from: smtp.from.trim(),
+          to: [...smtp.to],
+          timeout: smtp.timeout,
         };
   return { ...rest, config: { ...config, ...authorities } } as Write<"alerts">;
 }
@@ -130,15 +145,19 @@ function toText(value: unknown): string | null {
 }
 
 const places: Readonly<Record<string, string>> = {
-  ...{ url: "secrets.url", secret: "secrets.signing", password: "secrets.password" },
-  ...{ content_type: "webhook.content_type", template: "webhook.template" },
-  ...{ host: "smtp.host", port: "smtp.port", tls: "smtp.tls", username: "smtp.username" },
-  ...{
-    from: "smtp.from",
-    to: "smtp.to",
-    timeout: "smtp.timeout",
-    ca_certificates: "ca_certificates",
-  },
+  url: "secrets.url",
+  secret: "secrets.signing",
+  password: "secrets.password",
+  content_type: "webhook.content_type",
+  template: "webhook.template",
+  host: "smtp.host",
+  port: "smtp.port",
+  tls: "smtp.tls",
+  username: "smtp.username",
+  from: "smtp.from",
+  to: "smtp.to",
+  timeout: "smtp.timeout",
+  ca_certificates: "ca_certificates",
 };
 
 /** Where in the form a field of the API is: `config.headers[0].value` is `secrets.headers[0].value`. */

@@ -30,7 +30,9 @@ export function EventFields({ form }: AlertFieldsProps) {
               <NumberField
                 label="Percentage of responses"
                 suffix=" %"
-                {...{ min: 1, max: 100, empty: 5 }}
+                min={1}
+                max={100}
+                empty={5}
                 {...form.getInputProps("threshold.percent")}
               />
               <DurationField
@@ -40,7 +42,9 @@ export function EventFields({ form }: AlertFieldsProps) {
               />
               <NumberField
                 label="Minimum number of requests"
-                {...{ min: 1, max: 1_000_000, empty: 20 }}
+                min={1}
+                max={1_000_000}
+                empty={20}
                 {...form.getInputProps("threshold.min_requests")}
               />
             </SimpleGrid>

@@ -113,7 +113,9 @@ function MailFields({ form, isStored }: Props) {
         />
         <NumberField
           label="Port"
-          {...{ min: 1, max: 65_535, empty: 587 }}
+          min={1}
+          max={65_535}
+          empty={587}
           {...form.getInputProps("smtp.port")}
         />
         <Select

@@ -61,7 +61,10 @@ export function ApplicationDrift({ application, onResolved }: Props) {
 const count = (length: number): string => (length === 1 ? "1 difference" : `${length} differences`);
 
 const pages: Readonly<Record<string, string>> = {
-  ...{ service: "services", target: "services", route: "routes", plugin: "plugins" },
+  service: "services",
+  target: "services",
+  route: "routes",
+  plugin: "plugins",
   certificate: "certificates",
 };
 

@@ -33,7 +33,11 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
   const application = live.data?.value ?? source.value;
   const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
     resource: "applications",
-    ...{ source, toValues, toBody, validate: rules, fieldOf },
+    source,
+    toValues,
+    toBody,
+    validate: rules,
+    fieldOf,
     onSaved: ({ id }) => navigate(pagePath("applications", id), { replace: true }),
   });
   return (

@@ -52,7 +52,8 @@ export function httpsOf(application: Application): StateText {
     };
   if (status === "valid" || status === "renewing")
     return {
-      ...{ state: status, tone: error === null ? "good" : "warn" },
+      state: status,
+      tone: error === null ? "good" : "warn",
       detail: error ?? (end === null ? null : `Expires ${relativeTime(end)}`),
     };
   return {

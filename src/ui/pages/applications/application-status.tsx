@@ -83,10 +83,16 @@ function partsOf(application: Props["application"]): readonly Part[] {
       ? []
       : [{ page: "services", kind: "service", id: service.id, name: service.name }]),
     ...(routes as readonly Schemas["Route"][]).map(({ id, name }) => ({
-      ...{ page: "routes", kind: "route", id, name: name ?? id },
+      page: "routes",
+      kind: "route",
+      id,
+      name: name ?? id,
     })),
     ...(plugins as readonly Schemas["Plugin"][]).map(({ id, name }) => ({
-      ...{ page: "plugins", kind: "plugin", id, name },
+      page: "plugins",
+      kind: "plugin",
+      id,
+      name,
     })),
     ...certificates.map(({ id, name }) => ({
       page: "certificates",

@@ -27,7 +27,8 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
   const { https, upstream = "", name = "", domains = [""] } = application;
   const targets = (application.targets ?? []) as readonly Schemas["Target"][];
   return {
-    ...{ name, domains },
+    name,
+    domains,
     runs_on: upstream === null ? "servers" : "address",
     upstream: upstream ?? "",
     targets:

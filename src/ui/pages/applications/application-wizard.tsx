@@ -47,7 +47,12 @@ export function ApplicationWizard({
   const [adopts, setAdopts] = useState(false);
   const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
     resource: "applications",
-    ...{ source: null, template, toValues, toBody, validate: rules, fieldOf },
+    source: null,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
+    fieldOf,
     query: adopts ? { adopt: 1 } : {},
     onSaved: ({ id }) => navigate(pagePath("applications", id, "ready"), { replace: true }),
   });

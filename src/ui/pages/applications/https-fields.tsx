@@ -14,18 +14,21 @@ type Mode = ApplicationValues["https"]["mode"];
 
 const modes: readonly { readonly value: Mode; readonly label: string; readonly text: string }[] = [
   {
-    ...{ value: "auto", label: "Automatic" },
+    value: "auto",
+    label: "Automatic",
     text: "An issued certificate for public names, a self-signed one for private names",
   },
   {
-    ...{ value: "acme", label: "Always request" },
+    value: "acme",
+    label: "Always request",
     text: "Also for private names, from your own CA",
   },
   {
-    ...{ value: "certificate", label: "Existing certificate" },
+    value: "certificate",
+    label: "Existing certificate",
     text: "An uploaded or issued certificate",
   },
-  { ...{ value: "off", label: "No HTTPS" }, text: "Plain HTTP, not encrypted" },
+  { value: "off", label: "No HTTPS", text: "Plain HTTP, not encrypted" },
 ];
 
 /** The certificate mode, and everything that prevents issuance. */

@@ -90,8 +90,12 @@ export function sentenceOf({ action, kind, result }: Entry): string {
 const WITHOUT_OBJECT: ReadonlySet<string> = new Set(["login", "logout"]);
 
 const verbs: Readonly<Record<string, string>> = {
-  ...{ create: "created", update: "changed", delete: "deleted", export: "exported" },
-  ...{ login: "signed in", logout: "signed out" },
+  create: "created",
+  update: "changed",
+  delete: "deleted",
+  export: "exported",
+  login: "signed in",
+  logout: "signed out",
 };
 
 export const verbOf = (action: string): string => verbs[action] ?? action.replaceAll("_", " ");

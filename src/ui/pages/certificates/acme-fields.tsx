@@ -12,15 +12,18 @@ import type { CertificateValues } from "./certificate-values.ts";
 
 const challenges = [
   {
-    ...{ value: "http-01", label: "HTTP (http-01)" },
+    value: "http-01",
+    label: "HTTP (http-01)",
     text: "The CA fetches a file from port 80 of the name, which must reach this gateway",
   },
   {
-    ...{ value: "tls-alpn-01", label: "TLS (tls-alpn-01)" },
+    value: "tls-alpn-01",
+    label: "TLS (tls-alpn-01)",
     text: "The CA connects to port 443 of the name, which must reach this gateway",
   },
   {
-    ...{ value: "dns-01", label: "DNS (dns-01)" },
+    value: "dns-01",
+    label: "DNS (dns-01)",
     text: "A DNS provider writes a record; for wildcard names and names that the Internet cannot reach",
   },
 ] as const;

@@ -31,7 +31,12 @@ export function CertificateForm({ source, template }: FormStart<Read<"certificat
   const certificate = live.data?.value ?? source?.value ?? null;
   const { form, ...rest } = useResourceForm<"certificates", CertificateValues>({
     resource: "certificates",
-    ...{ source, template, toValues, toBody, validate: rules, secrets: ["private_key"] },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
+    secrets: ["private_key"],
     onSaved: ({ id }) => navigate(pagePath("certificates", id), { replace: true }),
   });
   return (

@@ -60,8 +60,11 @@ export function toBody(values: CertificateValues): Write<"certificates"> {
       ...(values.private_key === "" ? {} : { private_key: values.private_key }),
     };
   return {
-    ...{ ...shared, domains: values.is_on_demand ? [] : domains, challenge: values.challenge },
-    ...{ key_type: values.key_type, reuse_key: values.reuse_key },
+    ...shared,
+    domains: values.is_on_demand ? [] : domains,
+    challenge: values.challenge,
+    key_type: values.key_type,
+    reuse_key: values.reuse_key,
     acme_account_ids: values.acme_account_ids,
     dns_provider_id: values.challenge === "dns-01" ? values.dns_provider_id : null,
     preferred_chain: values.preferred_chain === "" ? null : values.preferred_chain,

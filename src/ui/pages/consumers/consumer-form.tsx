@@ -61,7 +61,11 @@ export function ConsumerForm({ source, template }: FormStart<Consumer>) {
   const { custom_id: _, ...clone } = template;
   const { form, ...rest } = useResourceForm<"consumers", ConsumerValues>({
     resource: "consumers",
-    ...{ source, template: clone, toValues, toBody, validate: rules },
+    source,
+    template: clone,
+    toValues,
+    toBody,
+    validate: rules,
     onSaved: ({ id }) => navigate(pagePath("consumers", id), { replace: true }),
   });
   const consumer = source?.value ?? null;

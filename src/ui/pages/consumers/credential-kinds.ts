@@ -19,16 +19,28 @@ export interface CredentialKind {
 
 export const kinds: readonly CredentialKind[] = [
   {
-    ...{ type: "key", title: "API key", secretWord: "API key", identifier: null, algorithms: [] },
-    ...{ plugin: "key-auth", text: "One value in a header of each request." },
+    type: "key",
+    title: "API key",
+    secretWord: "API key",
+    identifier: null,
+    algorithms: [],
+    plugin: "key-auth",
+    text: "One value in a header of each request.",
   },
   {
-    ...{ type: "basic", title: "Password", secretWord: "password", algorithms: [] },
-    ...{ plugin: "basic-auth", text: "A user name and a password (HTTP basic authentication)." },
+    type: "basic",
+    title: "Password",
+    secretWord: "password",
+    algorithms: [],
+    plugin: "basic-auth",
+    text: "A user name and a password (HTTP basic authentication).",
     identifier: { label: "User name", text: "Empty: the consumer's own" },
   },
   {
-    ...{ type: "jwt", title: "JWT", secretWord: "JWT secret", plugin: "jwt" },
+    type: "jwt",
+    title: "JWT",
+    secretWord: "JWT secret",
+    plugin: "jwt",
     text: "Tokens that the client signs itself.",
     identifier: { label: "Key id", text: "Value of the key claim (iss). Empty: generated" },
     algorithms: [
@@ -37,12 +49,10 @@ export const kinds: readonly CredentialKind[] = [
     ],
   },
   {
-    ...{
-      type: "hmac",
-      title: "HTTP message signatures",
-      secretWord: "signing key",
-      plugin: "hmac-auth",
-    },
+    type: "hmac",
+    title: "HTTP message signatures",
+    secretWord: "signing key",
+    plugin: "hmac-auth",
     text: "The client signs each request (RFC 9421).",
     identifier: { label: "Key id", text: "Empty: generated" },
     algorithms: ["hmac-sha256", "ed25519"],

@@ -30,19 +30,25 @@ export function FirstSteps({ isUnused }: { readonly isUnused: boolean }) {
       title: "Create the first administrator",
       text: "Until then, anyone who can reach this address can change everything.",
       isDone: status.data.authentication === "enabled",
-      ...{ needs: "admin", href: pagePath("users", "new"), label: "Create a user" },
+      needs: "admin",
+      href: pagePath("users", "new"),
+      label: "Create a user",
     },
     {
       title: "Publish your first application",
       text: "Enter its domain and upstream URL. HTTPS is one switch.",
       isDone: hasRoutes,
-      ...{ needs: "editor", href: pagePath("applications", "new"), label: "Add an application" },
+      needs: "editor",
+      href: pagePath("applications", "new"),
+      label: "Add an application",
     },
     {
       title: "Send a request through the gateway",
       text: "Open the domain in a browser and watch the request arrive.",
       isDone: !isUnused,
-      ...{ needs: "viewer", href: pagePath("requests"), label: "Watch requests" },
+      needs: "viewer",
+      href: pagePath("requests"),
+      label: "Watch requests",
     },
   ];
   const next = steps.find(({ isDone }) => !isDone);

@@ -72,11 +72,13 @@ function PlotSection({ title, text, times, series, format }: PlotSectionProps) {
       }
     >
       {isTable ? (
-        <SeriesTable {...{ title, times, series, format }} />
+        <SeriesTable title={title} times={times} series={series} format={format} />
       ) : (
         <Plot
           label={`${title} over time. ${latestOf(series, format)}`}
-          {...{ times, series, format }}
+          times={times}
+          series={series}
+          format={format}
         />
       )}
     </Section>
@@ -94,7 +96,10 @@ function latestOf(series: readonly Series[], format: (value: number) => string):
 }
 
 const moment = new Intl.DateTimeFormat("en-GB", {
-  ...{ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
 });
 
 /** Newest first, without steps that had no traffic. */

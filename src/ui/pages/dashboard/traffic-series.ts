@@ -38,7 +38,9 @@ export function toSeries({ at, history }: Pick<Stats, "at" | "history">): Traffi
     }),
     errorPercent: percent("errors"),
     clientErrorPercent: percent("client_errors"),
-    ...{ p50: latency("p50"), p95: latency("p95"), p99: latency("p99") },
+    p50: latency("p50"),
+    p95: latency("p95"),
+    p99: latency("p99"),
   };
 }
 

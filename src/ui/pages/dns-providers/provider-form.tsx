@@ -49,7 +49,11 @@ function TypedForm({
   const chosen = useRef("");
   const { form, ...rest } = useResourceForm<"dns-providers", ProviderValues>({
     resource: "dns-providers",
-    ...{ source, template, toValues: createToValues(types), toBody, validate: rules },
+    source,
+    template,
+    toValues: createToValues(types),
+    toBody,
+    validate: rules,
     secrets: ["secrets"],
     fieldOf: createFieldOf(types, () => chosen.current),
     onSaved: ({ id }) => navigate(pagePath("dns-providers", id), { replace: true }),

@@ -53,7 +53,8 @@ export const createToValues =
     const empty = emptySettings(types.find((one) => one.type === type));
     const given = Object.entries(config);
     return {
-      ...{ name: provider.name ?? type, type },
+      name: provider.name ?? type,
+      type,
       zones: provider.zones ?? [],
       propagation_timeout: provider.propagation_timeout ?? 120,
       enabled: provider.enabled ?? true,
@@ -123,10 +124,18 @@ export function settingProblem(schema: SettingSchema, value: unknown): string | 
 }
 
 const labels: Readonly<Record<string, string>> = {
-  ...{ api_token: "API token", access_token: "Access token", ttl: "TTL", url: "Address" },
-  ...{ api: "API", access_key_id: "Access key id", secret_access_key: "Secret access key" },
-  ...{ tsig_key_name: "TSIG key name", tsig_algorithm: "TSIG algorithm", tsig_secret: "TSIG key" },
-  ...{ fulldomain: "Full domain", hosted_zone_id: "Hosted zone id" },
+  api_token: "API token",
+  access_token: "Access token",
+  ttl: "TTL",
+  url: "Address",
+  api: "API",
+  access_key_id: "Access key id",
+  secret_access_key: "Secret access key",
+  tsig_key_name: "TSIG key name",
+  tsig_algorithm: "TSIG algorithm",
+  tsig_secret: "TSIG key",
+  fulldomain: "Full domain",
+  hosted_zone_id: "Hosted zone id",
 };
 
 /** `session_token` is `Session token`. */

@@ -35,7 +35,10 @@ export function SettingFields({ form, type, isStored }: Props) {
       {Object.entries(properties).map(([name, schema]) => (
         <SettingField
           key={`${type.type} ${name}`}
-          {...{ form, name, schema, isStored }}
+          form={form}
+          name={name}
+          schema={schema}
+          isStored={isStored}
           isRequired={required.includes(name) && schema.default === undefined}
         />
       ))}

@@ -73,14 +73,20 @@ export function ClientCertificateFields({ form }: ListenerFieldsProps) {
             description="PEM certificates of the only CAs that are trusted"
             placeholder="-----BEGIN CERTIFICATE-----"
             required
-            {...{ autosize: true, minRows: 3, maxRows: 12, styles: mono }}
+            autosize={true}
+            minRows={3}
+            maxRows={12}
+            styles={mono}
             {...form.getInputProps("client_ca")}
           />
           <Textarea
             label="Revocation lists"
             description="PEM, one per CA. After a list expires, the certificates of its CA are rejected"
             placeholder="-----BEGIN X509 CRL-----"
-            {...{ autosize: true, minRows: 2, maxRows: 12, styles: mono }}
+            autosize={true}
+            minRows={2}
+            maxRows={12}
+            styles={mono}
             {...form.getInputProps("client_crl")}
           />
         </>
@@ -150,18 +156,23 @@ export function LimitFields({ form }: ListenerFieldsProps) {
         <NumberField
           label="Maximum request body"
           description="0: no limit"
-          {...{ empty: 0, suffix: " bytes" }}
+          empty={0}
+          suffix=" bytes"
           {...form.getInputProps("max_body_bytes")}
         />
         <NumberField
           label="Maximum request head"
-          {...{ min: 1024, max: 16_384, empty: 16_384, suffix: " bytes" }}
+          min={1024}
+          max={16_384}
+          empty={16_384}
+          suffix=" bytes"
           {...form.getInputProps("max_header_bytes")}
         />
         <NumberField
           label="Minimum request body rate"
           description="Slower clients get status 408. 0: no minimum"
-          {...{ empty: 500, suffix: " bytes per second" }}
+          empty={500}
+          suffix=" bytes per second"
           {...form.getInputProps("body_min_rate")}
         />
         <DurationField label="Idle timeout" unit="s" {...form.getInputProps("idle_timeout")} />

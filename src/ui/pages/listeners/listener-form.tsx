@@ -47,7 +47,12 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
   const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"listeners", ListenerValues>({
     resource: "listeners",
-    ...{ source, template, toValues, toBody, validate: rules, fieldErrorOf },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
+    fieldErrorOf,
     onSaved: ({ id }) => navigate(pagePath("listeners", id), { replace: true }),
   });
   const listener = source?.value ?? null;
@@ -139,7 +144,9 @@ function BasicFields({ form }: ListenerFieldsProps) {
             description="Browsers use 80 for HTTP, 443 for HTTPS"
             required
             placeholder={form.values.protocol === "https" ? "443" : "80"}
-            {...{ min: 1, max: 65_535, isGrouped: false }}
+            min={1}
+            max={65_535}
+            isGrouped={false}
             {...form.getInputProps("port")}
           />
           <TextInput

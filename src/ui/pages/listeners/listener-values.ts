@@ -17,13 +17,30 @@ export interface ListenerValues extends Omit<
 
 /** The API's defaults, so that the form shows them. */
 const defaults: ListenerValues = {
-  ...{ name: "", address: "0.0.0.0", port: null, hosts: [], protocol: "http", http2: true },
+  name: "",
+  address: "0.0.0.0",
+  port: null,
+  hosts: [],
+  protocol: "http",
+  http2: true,
   http3: false,
-  ...{ tls_min_version: "1.2", client_auth: "none", client_ca: "", client_crl: "" },
-  ...{ proxy_protocol: false, trusted_proxies: [], strict_sni: false, max_connections: 0 },
-  ...{ max_connections_per_address: 0, max_header_bytes: 16_384, max_body_bytes: 0 },
-  ...{ max_in_flight_requests: 0, body_min_rate: 500 },
-  ...{ idle_timeout: 75, enabled: true, tags: [], description: "" },
+  tls_min_version: "1.2",
+  client_auth: "none",
+  client_ca: "",
+  client_crl: "",
+  proxy_protocol: false,
+  trusted_proxies: [],
+  strict_sni: false,
+  max_connections: 0,
+  max_connections_per_address: 0,
+  max_header_bytes: 16_384,
+  max_body_bytes: 0,
+  max_in_flight_requests: 0,
+  body_min_rate: 500,
+  idle_timeout: 75,
+  enabled: true,
+  tags: [],
+  description: "",
 };
 
 export function toValues(listener: Partial<Listener>): ListenerValues {

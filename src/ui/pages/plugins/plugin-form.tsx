@@ -56,7 +56,10 @@ export function PluginForm({ source, template, schema }: Props) {
   const shape = schema.schema as JsonSchema;
   const { form, ...rest } = useResourceForm<"plugins", PluginValues>({
     resource: "plugins",
-    ...{ source, template, toBody, toValues: toValues(schema.name, initialScope) },
+    source,
+    template,
+    toBody,
+    toValues: toValues(schema.name, initialScope),
     ...(hasSecret(shape) ? { withoutSecrets: toDraft(shape) } : {}),
     openFields: ["config", "when"],
     draftKey: `new ${schema.name}`,

@@ -29,8 +29,17 @@ export const scopeFields: readonly ScopeField[] = [
 ];
 
 const defaults: Omit<PluginValues, "name"> = {
-  ...{ label: null, service_id: null, route_id: null, consumer_id: null, stream_route_id: null },
-  ...{ config: {}, priority: null, when: null, on_error: null, enabled: true, tags: [] },
+  label: null,
+  service_id: null,
+  route_id: null,
+  consumer_id: null,
+  stream_route_id: null,
+  config: {},
+  priority: null,
+  when: null,
+  on_error: null,
+  enabled: true,
+  tags: [],
   description: "",
 };
 
@@ -71,27 +80,39 @@ export interface ScopeFacts {
 export const scopes: readonly ScopeFacts[] = [
   { value: "global", label: "Global", text: "All HTTP traffic of the gateway", fields: [] },
   {
-    ...{ value: "service", label: "Service", fields: ["service_id"] },
+    value: "service",
+    label: "Service",
+    fields: ["service_id"],
     text: "Requests to one service",
   },
   {
-    ...{ value: "route", label: "Route", fields: ["route_id"] },
+    value: "route",
+    label: "Route",
+    fields: ["route_id"],
     text: "Requests that match one route",
   },
   {
-    ...{ value: "consumer", label: "Consumer", fields: ["consumer_id"] },
+    value: "consumer",
+    label: "Consumer",
+    fields: ["consumer_id"],
     text: "Requests of one consumer",
   },
   {
-    ...{ value: "consumer_route", label: "Consumer and route" },
-    ...{ fields: ["consumer_id", "route_id"], text: "Requests of one consumer to one route" },
+    value: "consumer_route",
+    label: "Consumer and route",
+    fields: ["consumer_id", "route_id"],
+    text: "Requests of one consumer to one route",
   },
   {
-    ...{ value: "consumer_service", label: "Consumer and service" },
-    ...{ fields: ["consumer_id", "service_id"], text: "Requests of one consumer to one service" },
+    value: "consumer_service",
+    label: "Consumer and service",
+    fields: ["consumer_id", "service_id"],
+    text: "Requests of one consumer to one service",
   },
   {
-    ...{ value: "stream_route", label: "Stream route", fields: ["stream_route_id"] },
+    value: "stream_route",
+    label: "Stream route",
+    fields: ["stream_route_id"],
     text: "TCP, TLS or UDP connections",
   },
 ];
@@ -112,23 +133,28 @@ export interface Purpose {
 /** Groups of plugins as the gallery shows them. */
 export const purposes: readonly Purpose[] = [
   {
-    ...{ group: "authentication", title: "Authentication" },
+    group: "authentication",
+    title: "Authentication",
     text: "Identify clients: keys, passwords, tokens, certificates, single sign-on.",
   },
   {
-    ...{ group: "access", title: "Access" },
+    group: "access",
+    title: "Access",
     text: "Allow or deny requests: networks, groups, bots, attacks, invalid requests.",
   },
   {
-    ...{ group: "traffic", title: "Traffic" },
+    group: "traffic",
+    title: "Traffic",
     text: "Limit, split, mirror and respond to requests.",
   },
   {
-    ...{ group: "content", title: "Content" },
+    group: "content",
+    title: "Content",
     text: "Change requests and responses: headers, caching, compression, pages.",
   },
   {
-    ...{ group: "observability", title: "Observability" },
+    group: "observability",
+    title: "Observability",
     text: "Logs, metrics and traces.",
   },
 ];

@@ -86,7 +86,9 @@ const lists = {
 } as const;
 
 const labels: Readonly<Record<ScopeField, string>> = {
-  ...{ service_id: "Service", route_id: "Route", consumer_id: "Consumer" },
+  service_id: "Service",
+  route_id: "Route",
+  consumer_id: "Consumer",
   stream_route_id: "Stream route",
 };
 

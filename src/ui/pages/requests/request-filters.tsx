@@ -150,7 +150,8 @@ function TypedField({ value, error, onCommit, children }: TypedProps) {
   // Changed from outside: by the URL or by Clear.
   useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value]);
   return children({
-    ...{ value: text, error },
+    value: text,
+    error,
     onChange: ({ currentTarget }) => {
       setText(currentTarget.value);
       commit(currentTarget.value);

@@ -101,7 +101,9 @@ function Cell({ title, children }: { readonly title: string; readonly children: 
 const shortened = (path: string): string => (path.length > 160 ? `${path.slice(0, 160)}…` : path);
 
 const clock = new Intl.DateTimeFormat("en-GB", {
-  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
 });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 

@@ -48,7 +48,12 @@ export class RequestTail {
   #known = new Set<string>();
   #seen = 0;
   #byClass: Record<StatusClass, number> = {
-    ...{ "1xx": 0, "2xx": 0, "3xx": 0, "4xx": 0, "5xx": 0, none: 0 },
+    "1xx": 0,
+    "2xx": 0,
+    "3xx": 0,
+    "4xx": 0,
+    "5xx": 0,
+    none: 0,
   };
   #sampledOut = 0;
   #dropped = 0;
@@ -101,8 +106,12 @@ export class RequestTail {
     const came = this.#slots.reduce((sum, slot) => sum + slot.came, 0);
     const taken = this.#slots.reduce((sum, slot) => sum + slot.taken, 0);
     return {
-      ...{ rows: this.#rows, seen: this.#seen, byClass: { ...this.#byClass } },
-      ...{ sampledOut: this.#sampledOut, dropped: this.#dropped, waiting: this.#waiting.length },
+      rows: this.#rows,
+      seen: this.#seen,
+      byClass: { ...this.#byClass },
+      sampledOut: this.#sampledOut,
+      dropped: this.#dropped,
+      waiting: this.#waiting.length,
       perSecond: Math.round(came / (RATE_MS / 1000)),
       share: came === 0 ? 1 : taken / came,
     };

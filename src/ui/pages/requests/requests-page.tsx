@@ -25,7 +25,7 @@ export default function RequestsPage() {
     <>
       <PageHead title="Requests" text="Recent requests with their outcome, live." />
       <Stack gap="sm">
-        <RequestFilterBar {...{ filters, set, clear }} error={tail.error} />
+        <RequestFilterBar filters={filters} set={set} clear={clear} error={tail.error} />
         {tail.error === null && <TailState tail={tail} hold={hold} onPause={setPaused} />}
         <Body
           tail={tail}

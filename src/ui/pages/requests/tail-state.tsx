@@ -51,7 +51,9 @@ export function TailState({ tail, hold, onPause }: Props) {
 }
 
 const stateWords: Readonly<Record<Hold, string>> = {
-  ...{ none: "Live", paused: "Paused", pointed: "Held while you point at the list" },
+  none: "Live",
+  paused: "Paused",
+  pointed: "Held while you point at the list",
 };
 
 /** Notes about buffered, sampled and dropped requests. */

@@ -53,7 +53,9 @@ export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
     if (isOpen) void client.invalidateQueries({ queryKey: key.current });
   }, [client, isOpen]);
   return {
-    ...{ view, isOpen, isPending: list.isPending },
+    view,
+    isOpen,
+    isPending: list.isPending,
     error: rows === undefined ? list.error : null,
     retry: () => void list.refetch(),
   };

@@ -28,7 +28,9 @@ export function RestorePreview({ id }: { readonly id: string }) {
     enabled: status !== undefined,
     queryFn: async ({ signal }) =>
       await connection.send<Schemas["Changes"]>(`/${path}/restore`, {
-        ...{ method: "POST", query: { ...dryRun.query, force: 1 }, signal },
+        method: "POST",
+        query: { ...dryRun.query, force: 1 },
+        signal,
       }),
   });
   return (

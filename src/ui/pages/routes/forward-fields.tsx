@@ -168,7 +168,8 @@ export function MaintenanceFields({ form }: RouteFieldsProps) {
           <NumberField
             label="Retry-After"
             description="Value of the Retry-After header, in seconds"
-            {...{ suffix: " s", empty: 0 }}
+            suffix=" s"
+            empty={0}
             {...form.getInputProps("maintenance.retry_after")}
           />
           <ListField

@@ -49,7 +49,11 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
   const [start] = useState(() => templateOf(template));
   const { form, ...rest } = useResourceForm<"routes", RouteValues>({
     resource: "routes",
-    ...{ source, template: start, toValues, toBody, validate: rules },
+    source,
+    template: start,
+    toValues,
+    toBody,
+    validate: rules,
     onSaved: ({ id }) => navigate(pagePath("routes", id), { replace: true }),
   });
   const route = source?.value ?? null;
@@ -181,7 +185,9 @@ function LabelFields({ form }: RouteFieldsProps) {
       <NumberField
         label="Priority"
         description="The highest priority wins before anything else is compared. At equal priority, an exact host precedes *.example.com, an exact path precedes a longer prefix, and a prefix precedes a regular expression"
-        {...{ min: -1_000_000, max: 1_000_000, empty: 0 }}
+        min={-1_000_000}
+        max={1_000_000}
+        empty={0}
         {...form.getInputProps("priority")}
       />
       <TagsField

@@ -58,7 +58,9 @@ export function TestPage() {
     queryFn: async ({ signal }) =>
       (
         await connection.send<Schemas["Explanation"]>("/routes/explain", {
-          ...{ method: "POST", body: asked, signal },
+          method: "POST",
+          body: asked,
+          signal,
         })
       ).value,
   });

@@ -60,7 +60,11 @@ export function SecretForm({ source, template }: FormStart<Secret>) {
   const isNew = secret === null;
   const { form, ...rest } = useResourceForm<"secrets", SecretValues>({
     resource: "secrets",
-    ...{ source, template, toValues, toBody, secrets: ["value"] },
+    source,
+    template,
+    toValues,
+    toBody,
+    secrets: ["value"],
     validate: {
       name: ruleOfName,
       value: (value) => (isNew && value === "" ? "Value is required" : null),

@@ -21,7 +21,9 @@ export function HealthFields({ form }: ServiceFieldsProps) {
       <NumberField
         label="Panic threshold (percent)"
         description="When fewer targets than this are healthy, all targets get traffic, so that the healthy ones are not overloaded. 0: never"
-        {...{ max: 100, suffix: " %", empty: 0 }}
+        max={100}
+        suffix=" %"
+        empty={0}
         {...form.getInputProps("health.panic_percent")}
       />
     </FoldedSection>
@@ -51,7 +53,8 @@ function PassiveFields({ form }: ServiceFieldsProps) {
           <NumberField
             label="Consecutive failures"
             description="Failures before the target is ejected"
-            {...{ min: 1, empty: 5 }}
+            min={1}
+            empty={5}
             {...form.getInputProps("health.passive.consecutive_failures")}
           />
           <ListField
@@ -73,7 +76,9 @@ function PassiveFields({ form }: ServiceFieldsProps) {
           <NumberField
             label="Maximum ejected targets (percent)"
             description="Share of the targets; the last healthy target is never ejected"
-            {...{ max: 100, suffix: " %", empty: 50 }}
+            max={100}
+            suffix=" %"
+            empty={50}
             {...form.getInputProps("health.passive.max_ejection_percent")}
           />
         </SimpleGrid>
@@ -107,7 +112,10 @@ function ActiveFields({ form }: ServiceFieldsProps) {
             <NumberField
               label="Port"
               description="Empty: the target's port"
-              {...{ min: 1, max: 65_535, isGrouped: false, placeholder: "the target's" }}
+              min={1}
+              max={65_535}
+              isGrouped={false}
+              placeholder="the target's"
               {...form.getInputProps("health.active.port")}
             />
             <DurationField
@@ -127,12 +135,16 @@ function ActiveFields({ form }: ServiceFieldsProps) {
             />
             <NumberField
               label="Failures until unhealthy"
-              {...{ min: 1, max: 100, empty: 3 }}
+              min={1}
+              max={100}
+              empty={3}
               {...form.getInputProps("health.active.unhealthy_threshold")}
             />
             <NumberField
               label="Successes until healthy"
-              {...{ min: 1, max: 100, empty: 2 }}
+              min={1}
+              max={100}
+              empty={2}
               {...form.getInputProps("health.active.healthy_threshold")}
             />
           </SimpleGrid>

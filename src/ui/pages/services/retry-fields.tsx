@@ -30,7 +30,8 @@ export function RetryFields({ input }: { readonly input: RetryInput }) {
         <NumberField
           label="Retries"
           description="Attempts after the first. 0: no retries"
-          {...{ max: 10, empty: 0 }}
+          max={10}
+          empty={0}
           {...input("count")}
         />
         <Select
@@ -61,7 +62,9 @@ export function RetryFields({ input }: { readonly input: RetryInput }) {
         <NumberField
           label="Retry budget"
           description="Maximum share of retries among all requests"
-          {...{ max: 100, suffix: " %", empty: 0 }}
+          max={100}
+          suffix=" %"
+          empty={0}
           {...input("budget_percent")}
         />
       </SimpleGrid>

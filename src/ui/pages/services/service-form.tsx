@@ -31,7 +31,11 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
   const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"services", ServiceValues>({
     resource: "services",
-    ...{ source, template, toValues, toBody, validate: rules },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
     onSaved: ({ id }) => navigate(pagePath("services", id), { replace: true }),
   });
   const service = source?.value ?? null;

@@ -59,7 +59,12 @@ type Values = Pick<
 >;
 
 const valuesOf = ({ host, port, weight, priority, tags, description }: Target): Values => ({
-  ...{ host, port, weight, priority, tags, description },
+  host,
+  port,
+  weight,
+  priority,
+  tags,
+  description,
 });
 
 function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
@@ -108,13 +113,15 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
         <NumberField
           label="Weight"
           description="Share of the traffic relative to the other targets. 0: no new requests"
-          {...{ max: 65_535, empty: 0 }}
+          max={65_535}
+          empty={0}
           {...form.getInputProps("weight")}
         />
         <NumberField
           label="Tier"
           description="The lowest number is used first; higher tiers only while every lower tier is unhealthy"
-          {...{ max: 100, empty: 0 }}
+          max={100}
+          empty={0}
           {...form.getInputProps("priority")}
         />
         <TagsField label="Tags" {...form.getInputProps("tags")} />

@@ -52,12 +52,14 @@ function TargetRow({ form, index, isAlone }: RowProps) {
           <Group gap="sm" wrap="nowrap" align="flex-start" style={{ flex: "0 1 13rem" }}>
             <NumberField
               label="Weight"
-              {...{ max: 65_535, empty: 0 }}
+              max={65_535}
+              empty={0}
               {...form.getInputProps(`${at}.weight`)}
             />
             <NumberField
               label="Tier"
-              {...{ max: 100, empty: 0 }}
+              max={100}
+              empty={0}
               {...form.getInputProps(`${at}.priority`)}
             />
           </Group>

@@ -204,7 +204,8 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
           <NumberField
             label="Response buffer"
             description="Larger responses are streamed"
-            {...{ suffix: " bytes", empty: 0 }}
+            suffix=" bytes"
+            empty={0}
             {...form.getInputProps("response_buffer_bytes")}
           />
         </>

@@ -30,7 +30,10 @@ interface RowData {
 function Routes({ service }: { readonly service: Read<"services"> }) {
   const routes = useResourceList("routes", { service_id: service.id });
   const rows = routes.data?.map((route) => ({
-    ...{ id: route.id, name: nameOf(route), text: matchText(route), enabled: route.enabled },
+    id: route.id,
+    name: nameOf(route),
+    text: matchText(route),
+    enabled: route.enabled,
   }));
   return <Users service={service} page="routes" word="route" title="Routes" rows={rows} />;
 }
@@ -38,10 +41,19 @@ function Routes({ service }: { readonly service: Read<"services"> }) {
 function StreamRoutes({ service }: { readonly service: Read<"services"> }) {
   const routes = useResourceList("stream-routes", { service_id: service.id });
   const rows = routes.data?.map(({ id, name, enabled, protocol, listen_port, port_range }) => ({
-    ...{ id, name, enabled, text: `${protocol} ${listen_port ?? port_range ?? ""}` },
+    id,
+    name,
+    enabled,
+    text: `${protocol} ${listen_port ?? port_range ?? ""}`,
   }));
   return (
-    <Users {...{ service, rows }} page="stream-routes" word="stream route" title="Stream routes" />
+    <Users
+      service={service}
+      rows={rows}
+      page="stream-routes"
+      word="stream route"
+      title="Stream routes"
+    />
   );
 }
 

@@ -25,13 +25,17 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         <NumberField
           label="Requests in flight per worker"
           description="Requests above the limit get status 503. 0: no limit"
-          {...{ min: 0, max: 10_000_000, empty: 0 }}
+          min={0}
+          max={10_000_000}
+          empty={0}
           {...form.getInputProps("limits.max_in_flight_requests")}
         />
         <NumberField
           label="Requests in flight in all workers"
           description="Requests above the limit get status 503. 0: no limit"
-          {...{ min: 0, max: 10_000_000, empty: 0 }}
+          min={0}
+          max={10_000_000}
+          empty={0}
           {...form.getInputProps("limits.max_in_flight_total")}
         />
         <NumberField
@@ -42,7 +46,8 @@ export function LimitFields({ form }: SettingsFieldsProps) {
               : bytes("Above the limit, new requests get status 503", limits.max_memory_bytes)
           }
           suffix=" bytes"
-          {...{ min: 0, empty: 0 }}
+          min={0}
+          empty={0}
           {...form.getInputProps("limits.max_memory_bytes")}
         />
         <NumberField
@@ -52,13 +57,17 @@ export function LimitFields({ form }: SettingsFieldsProps) {
             limits.response_buffer_budget_bytes,
           )}
           suffix=" bytes"
-          {...{ min: 0, max: 4_294_967_296, empty: 67_108_864 }}
+          min={0}
+          max={4_294_967_296}
+          empty={67_108_864}
           {...form.getInputProps("limits.response_buffer_budget_bytes")}
         />
         <NumberField
           label="Counter keys"
           description="Keys, such as client addresses, that plugins count at the same time. Takes effect after a restart"
-          {...{ min: 1024, max: 4_194_304, empty: 131_072 }}
+          min={1024}
+          max={4_194_304}
+          empty={131_072}
           {...form.getInputProps("limits.counter_keys")}
         />
         <DurationField
@@ -81,14 +90,18 @@ function RequestFields({ form }: SettingsFieldsProps) {
         <NumberField
           label="Request headers"
           description="Requests with more get status 431"
-          {...{ min: 10, max: 100, empty: 100 }}
+          min={10}
+          max={100}
+          empty={100}
           {...form.getInputProps("limits.max_header_fields")}
         />
         <NumberField
           label="Path and query length"
           description={bytes("Longer ones get status 414", limits.max_target_bytes)}
           suffix=" bytes"
-          {...{ min: 256, max: 16_384, empty: 8192 }}
+          min={256}
+          max={16_384}
+          empty={8192}
           {...form.getInputProps("limits.max_target_bytes")}
         />
         <DurationField
@@ -119,7 +132,9 @@ function RequestFields({ form }: SettingsFieldsProps) {
           label="Response head size"
           description={bytes("Larger heads cause status 502", limits.max_response_head_bytes)}
           suffix=" bytes"
-          {...{ min: 1024, max: 1_048_576, empty: 65_536 }}
+          min={1024}
+          max={1_048_576}
+          empty={65_536}
           {...form.getInputProps("limits.max_response_head_bytes")}
         />
       </SimpleGrid>
@@ -135,13 +150,17 @@ function AbortFields({ form }: SettingsFieldsProps) {
         <NumberField
           label="Per connection"
           description="Aborted requests in ten seconds, in addition to as many as complete. Further requests get status 429. 0: no limit"
-          {...{ min: 0, max: 1_000_000, empty: 300 }}
+          min={0}
+          max={1_000_000}
+          empty={300}
           {...form.getInputProps("limits.max_aborted_per_connection")}
         />
         <NumberField
           label="Per client address"
           description="Aborted requests in ten seconds, per worker. Further requests get status 429. 0: no limit"
-          {...{ min: 0, max: 1_000_000, empty: 2000 }}
+          min={0}
+          max={1_000_000}
+          empty={2000}
           {...form.getInputProps("limits.max_aborted_per_address")}
         />
       </SimpleGrid>

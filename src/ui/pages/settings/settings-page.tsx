@@ -33,7 +33,10 @@ export default function SettingsPage() {
 function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
   const { form, ...rest } = useDocumentForm<Settings, SettingsValues>({
     path: "settings",
-    ...{ source, toValues, toBody, validate: rules },
+    source,
+    toValues,
+    toBody,
+    validate: rules,
     done: "Settings saved",
   });
   return (

@@ -83,25 +83,33 @@ export function RetentionFields({ form }: SettingsFieldsProps) {
         <NumberField
           label="Requests"
           description="Recent requests in memory. 0: none"
-          {...{ min: 0, max: 1_000_000, empty: 0 }}
+          min={0}
+          max={1_000_000}
+          empty={0}
           {...form.getInputProps("retention.requests")}
         />
         <NumberField
           label="Revisions"
           description="Versions of the configuration that can be restored"
-          {...{ min: 1, max: 1_000_000, empty: 1000 }}
+          min={1}
+          max={1_000_000}
+          empty={1000}
           {...form.getInputProps("retention.revisions")}
         />
         <NumberField
           label="Audit log days"
           description="Maximum age of audit log entries"
-          {...{ min: 1, max: 3650, empty: 90 }}
+          min={1}
+          max={3650}
+          empty={90}
           {...form.getInputProps("retention.audit_days")}
         />
         <NumberField
           label="Audit log entries"
           description="Maximum number of audit log entries"
-          {...{ min: 100, max: 10_000_000, empty: 10_000 }}
+          min={100}
+          max={10_000_000}
+          empty={10_000}
           {...form.getInputProps("retention.audit_entries")}
         />
       </SimpleGrid>

@@ -117,7 +117,8 @@ export function LimitFields({ form }: StreamFieldsProps) {
             <NumberField
               label="Sessions"
               description="Per worker"
-              {...{ min: 1, empty: 1 }}
+              min={1}
+              empty={1}
               {...form.getInputProps("udp_max_sessions")}
             />
           </>

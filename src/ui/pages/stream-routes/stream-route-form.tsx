@@ -48,7 +48,12 @@ export function StreamRouteForm({ source, template }: FormStart<Read<"stream-rou
   });
   const { form, ...rest } = useResourceForm<"stream-routes", StreamRouteValues>({
     resource: "stream-routes",
-    ...{ source, template: start, toValues, toBody, validate: rules, fieldErrorOf },
+    source,
+    template: start,
+    toValues,
+    toBody,
+    validate: rules,
+    fieldErrorOf,
     onSaved: ({ id }) => navigate(pagePath("stream-routes", id), { replace: true }),
   });
   const route = source?.value ?? null;
@@ -184,7 +189,9 @@ function PortFields({ form }: StreamFieldsProps) {
             description="Clients connect to it"
             required
             placeholder="5432"
-            {...{ min: 1, max: 65_535, isGrouped: false }}
+            min={1}
+            max={65_535}
+            isGrouped={false}
             {...form.getInputProps("listen_port")}
           />
         ) : (

@@ -16,11 +16,28 @@ export interface StreamRouteValues extends Omit<
 
 /** The API's defaults, so that the form shows them. */
 const defaults: StreamRouteValues = {
-  ...{ name: "", service_id: null, listen_address: "0.0.0.0", listen_port: null, port_range: "" },
-  ...{ ports: "one", protocol: "tcp", udp_session_timeout: 60, udp_max_sessions: 10_000, sni: [] },
-  ...{ tls_mode: "none", certificate_id: null, proxy_protocol_in: false },
-  ...{ proxy_protocol_trusted: [], proxy_protocol_out: "off", connect_timeout: 5000 },
-  ...{ idle_timeout: 600, max_connections: 0, allow: [], deny: [], enabled: true, tags: [] },
+  name: "",
+  service_id: null,
+  listen_address: "0.0.0.0",
+  listen_port: null,
+  port_range: "",
+  ports: "one",
+  protocol: "tcp",
+  udp_session_timeout: 60,
+  udp_max_sessions: 10_000,
+  sni: [],
+  tls_mode: "none",
+  certificate_id: null,
+  proxy_protocol_in: false,
+  proxy_protocol_trusted: [],
+  proxy_protocol_out: "off",
+  connect_timeout: 5000,
+  idle_timeout: 600,
+  max_connections: 0,
+  allow: [],
+  deny: [],
+  enabled: true,
+  tags: [],
   description: "",
 };
 
@@ -37,7 +54,8 @@ export function toBody(values: StreamRouteValues): Write<"stream-routes"> {
   const isTcp = protocol === "tcp";
   return {
     ...rest,
-    ...{ protocol, service_id: service_id ?? "" },
+    protocol,
+    service_id: service_id ?? "",
     listen_port: ports === "one" ? listen_port : null,
     port_range: ports === "several" ? port_range : null,
     // Hidden fields must not fail validation.

@@ -25,7 +25,11 @@ export function TokenForm({ source, template }: FormStart<Token>) {
   const [secret, setSecret] = useState<string | null>(null);
   const { form, ...rest } = useResourceForm<"tokens", TokenValues>({
     resource: "tokens",
-    ...{ source, template, toValues, toBody, validate: rules },
+    source,
+    template,
+    toValues,
+    toBody,
+    validate: rules,
     onSaved: ({ id, token }) => {
       if (token === undefined) navigate(pagePath("tokens", id), { replace: true });
       else setSecret(token);

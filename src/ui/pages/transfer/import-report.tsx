@@ -14,15 +14,21 @@ const levels: readonly {
   readonly icon: ReactNode;
 }[] = [
   {
-    ...{ level: "left_out", title: "Not imported", color: "red" },
+    level: "left_out",
+    title: "Not imported",
+    color: "red",
     icon: <IconX size={14} aria-hidden="true" />,
   },
   {
-    ...{ level: "changed", title: "Imported with differences", color: "yellow" },
+    level: "changed",
+    title: "Imported with differences",
+    color: "yellow",
     icon: <IconAlertTriangle size={14} aria-hidden="true" />,
   },
   {
-    ...{ level: "carried", title: "Imported", color: "teal" },
+    level: "carried",
+    title: "Imported",
+    color: "teal",
     icon: <IconCheck size={14} aria-hidden="true" />,
   },
 ];

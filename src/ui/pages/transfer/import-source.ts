@@ -42,8 +42,14 @@ export async function readFile(file: File): Promise<Source> {
   const { name, size } = file;
   if (head === SQLITE)
     return {
-      ...{ name, size, text: null, data: file, format: "npm", type: "json" },
-      ...{ isEncrypted: false, problem: null },
+      name,
+      size,
+      text: null,
+      data: file,
+      format: "npm",
+      type: "json",
+      isEncrypted: false,
+      problem: null,
     };
   return { ...readText(await file.text()), name, size, data: file };
 }

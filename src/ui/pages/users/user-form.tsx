@@ -35,7 +35,10 @@ export function UserForm({ source, template }: FormStart<User>) {
   const isNew = user === null;
   const { form, ...rest } = useResourceForm<"users", UserValues>({
     resource: "users",
-    ...{ source, template, toValues, toBody },
+    source,
+    template,
+    toValues,
+    toBody,
     validate: rulesFor(isNew && !hasSso),
     secrets: ["password"],
     onSaved: ({ id }) => navigate(pagePath("users", id), { replace: true }),

@@ -237,7 +237,11 @@ interface Part {
 
 const innerInfo = (info: FieldInfo, { name, schema, example }: Part): FieldInfo => ({
   path: `${info.path}.${name}`,
-  ...{ name, schema, example, label: "Value", isNeeded: false },
+  name,
+  schema,
+  example,
+  label: "Value",
+  isNeeded: false,
 });
 
 interface EntryProps extends FieldInputProps {

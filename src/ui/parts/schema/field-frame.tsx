@@ -39,7 +39,10 @@ export interface FormFacts {
 }
 
 export const FormFactsContext = createContext<FormFacts>({
-  ...{ field: () => null, errors: {}, isStored: false, isReadOnly: false },
+  field: () => null,
+  errors: {},
+  isStored: false,
+  isReadOnly: false,
 });
 
 export const useFormFacts = (): FormFacts => useContext(FormFactsContext);

@@ -22,10 +22,22 @@ import { type JsonSchema, optionsOf, type Shape, shapeOf } from "./shape.ts";
 type Drawn = Exclude<Shape, "object" | "picked">;
 
 const fields: Readonly<Record<Drawn, React.ComponentType<FieldInputProps>>> = {
-  ...{ text: TextField, long: LongField, secret: SecretField, service: ServiceField },
-  ...{ consumer: ConsumerField, number: NumberField, flag: FlagField, choice: ChoiceField },
-  ...{ words: WordsField, choices: ChoicesField, word_or_words: WordOrWordsField },
-  ...{ items: ItemsField, pairs: PairsField, map: MapField, union: UnionField, json: JsonField },
+  text: TextField,
+  long: LongField,
+  secret: SecretField,
+  service: ServiceField,
+  consumer: ConsumerField,
+  number: NumberField,
+  flag: FlagField,
+  choice: ChoiceField,
+  words: WordsField,
+  choices: ChoicesField,
+  word_or_words: WordOrWordsField,
+  items: ItemsField,
+  pairs: PairsField,
+  map: MapField,
+  union: UnionField,
+  json: JsonField,
 };
 
 export function Field({ isBare = false, ...props }: FieldProps) {

@@ -128,7 +128,9 @@ function mainOf({ schema, example }: FieldInfo, members: Readonly<Record<string,
 function memberInfo({ path, schema, example }: FieldInfo, name: string): FieldInfo {
   return {
     path: path === "" ? name : `${path}.${name}`,
-    ...{ name, label: toLabel(name), schema: schema.properties?.[name] ?? {} },
+    name,
+    label: toLabel(name),
+    schema: schema.properties?.[name] ?? {},
     isNeeded: isNeeded(schema, name),
     example: isDocument(example) ? example[name] : undefined,
   };

@@ -25,7 +25,9 @@ export function problemsOf(schema: JsonSchema, value: unknown, path = ""): reado
 }
 
 const problem = (path: string, message: string, isMissing = false): Problem => ({
-  ...{ path, message, isMissing },
+  path,
+  message,
+  isMissing,
 });
 
 const toProblems = (path: string, message: string | null): readonly Problem[] =>
@@ -35,8 +37,13 @@ const under = (path: string, name: string | number): string =>
   path === "" ? String(name) : `${path}.${name}`;
 
 const TYPES: Readonly<Record<string, string>> = {
-  ...{ string: "a text", integer: "a whole number", number: "a number", boolean: "yes or no" },
-  ...{ array: "a list", object: "an object", null: "empty" },
+  string: "a text",
+  integer: "a whole number",
+  number: "a number",
+  boolean: "yes or no",
+  array: "a list",
+  object: "an object",
+  null: "empty",
 };
 
 function hasType(type: string, value: unknown): boolean {

@@ -67,7 +67,10 @@ const open = (
 ) => {
   const definition = dnsProviders[type];
   return definition.create(decode(definition.config, config), {
-    ...{ zones: [], programs: [], remembered, inTurn: (_: string, run) => run() },
+    zones: [],
+    programs: [],
+    remembered,
+    inTurn: (_: string, run) => run(),
     ...more,
   });
 };

@@ -155,7 +155,9 @@ describe("secrets", () => {
 
 describe("who may", () => {
   const exec = (name: string, program = PROGRAM) => ({
-    ...{ name, type: "exec", propagation_timeout: 0 },
+    name,
+    type: "exec",
+    propagation_timeout: 0,
     config: { program },
   });
 

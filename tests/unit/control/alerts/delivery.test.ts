@@ -66,8 +66,13 @@ const config = emptyConfiguration(at);
 
 describe("an event", () => {
   const order = {
-    ...{ at, id: "c", name: "shop", domains: ["shop.test"], attempts: 2 },
-    ...{ last_error: "the authority refuses the name", next_attempt_at: at },
+    at,
+    id: "c",
+    name: "shop",
+    domains: ["shop.test"],
+    attempts: 2,
+    last_error: "the authority refuses the name",
+    next_attempt_at: at,
   };
   const certificate = { at, id: "c", name: "shop", domains: ["shop.test"], not_after: at };
   const worker = { at, worker: 2, revision: 1, restarts: 3, why: "Error: secret" };

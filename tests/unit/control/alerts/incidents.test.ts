@@ -12,10 +12,15 @@ const S = 1000;
 const rules: NotificationRules = { quietMs: 300 * S, repeatMs: 3600 * S, accepts: () => true };
 
 const signal = (state: "begun" | "over", more: Partial<Signal> = {}): Signal => ({
-  ...{ event: "target_down", key: "target a", state, serviceId: "s", message: "Because." },
+  event: "target_down",
+  key: "target a",
+  state,
+  serviceId: "s",
+  message: "Because.",
   object: { kind: "target", id: "a", name: "10.0.0.1:80" },
   title: state === "begun" ? "Down" : "Up",
-  ...{ isAlwaysTold: false, validUntil: null },
+  isAlwaysTold: false,
+  validUntil: null,
   ...more,
 });
 
@@ -152,7 +157,9 @@ describe("an incident", () => {
 const config = emptyConfiguration("2026-01-01T00:00:00.000Z");
 const alert = (fields: object): Alert => ({
   ...decode(alertInput, { name: "x", type: "webhook", events: ["error_share"], ...fields }),
-  ...{ id: "alert", created_at: "", updated_at: "" },
+  id: "alert",
+  created_at: "",
+  updated_at: "",
 });
 const row = (ended: number, errors: number, id = "r", serviceId = "s") =>
   ({

@@ -97,13 +97,18 @@ describe("HTTPS", () => {
   });
   const plan = (fields: object, situation: object = {}) =>
     planHttps(input(fields), {
-      ...{ config: empty, now: NOW, ordered: undefined, previous: null },
+      config: empty,
+      now: NOW,
+      ordered: undefined,
+      previous: null,
       ...situation,
     });
 
   test("nothing is made when it is off", () => {
     expect(plan({ https: { mode: "off" } })).toEqual({
-      ...{ ordered: [], self_signed: [], secured: false },
+      ordered: [],
+      self_signed: [],
+      secured: false,
     });
   });
 
@@ -144,13 +149,17 @@ describe("HTTPS", () => {
   test("wildcards wait for a DNS provider, addresses have no certificate", () => {
     const domains = ["*.a.com", "10.0.0.1"];
     expect(plan({ domains }, { config: withAccount })).toEqual({
-      ...{ ordered: [], self_signed: ["*.a.com"], secured: false },
+      ordered: [],
+      self_signed: ["*.a.com"],
+      secured: false,
     });
   });
 
   test("private names alone are never sent to HTTPS", () => {
     expect(plan({ domains: ["a.lan"] }, { config: withAccount })).toEqual({
-      ...{ ordered: [], self_signed: ["a.lan"], secured: false },
+      ordered: [],
+      self_signed: ["a.lan"],
+      secured: false,
     });
   });
 });

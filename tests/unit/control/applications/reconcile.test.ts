@@ -16,7 +16,9 @@ const off = { ordered: [], self_signed: [], secured: false };
 
 const planned = (fields: object = {}): Planned => ({
   ...decode(applicationInput, {
-    ...{ name: "shop", domains: ["shop.test"], upstream: "http://10.0.0.5:3000" },
+    name: "shop",
+    domains: ["shop.test"],
+    upstream: "http://10.0.0.5:3000",
     https: { mode: "off" },
     ...fields,
   }),
@@ -30,8 +32,14 @@ function run(
 ): { readonly draft: Draft; readonly parts: ApplicationPart[]; readonly config: GatewayConfig } {
   const draft = new Draft(base, () => AT);
   const parts = reconcile({
-    ...{ draft, application, parts: [], adopt: false, accept: false, force: false },
-    ...{ automatic: false, sign: (certificate) => certificate },
+    draft,
+    application,
+    parts: [],
+    adopt: false,
+    accept: false,
+    force: false,
+    automatic: false,
+    sign: (certificate) => certificate,
     ...options,
   });
   return { draft, parts, config: draft.config };
@@ -116,7 +124,9 @@ describe("a field that somebody changed", () => {
   test("stays when the application changes another", () => {
     const { config } = run(edited, planned({ domains: ["new.test"] }), { parts });
     expect(only(config.routes)).toMatchObject({
-      ...{ hosts: ["new.test"], maintenance: { retry_after: 1 }, priority: 7 },
+      hosts: ["new.test"],
+      maintenance: { retry_after: 1 },
+      priority: 7,
     });
   });
 

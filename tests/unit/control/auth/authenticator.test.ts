@@ -50,8 +50,13 @@ describe("a caller", () => {
     const { control, ask, makeSession } = scene();
     const { header, session } = makeSession();
     expect(ask({ cookie: `theme=dark; ${header}` })).toEqual({
-      ...{ role: "editor", method: "session", actor: "eve@a.example", address: PEER },
-      ...{ userId: eve.id, sessionId: session.id, tokenId: null },
+      role: "editor",
+      method: "session",
+      actor: "eve@a.example",
+      address: PEER,
+      userId: eve.id,
+      sessionId: session.id,
+      tokenId: null,
       expiresAt: session.expires_at,
     });
     await control.users.patch(eve.id, { role: "admin" }, options);
@@ -65,8 +70,14 @@ describe("a caller", () => {
       expires_at: "2030-01-01T01:00:00+01:00",
     });
     const expected = {
-      ...{ role: "editor", method: "token", actor: "ci", address: PEER },
-      ...{ userId: null, sessionId: null, tokenId: id, expiresAt: "2030-01-01T00:00:00.000Z" },
+      role: "editor",
+      method: "token",
+      actor: "ci",
+      address: PEER,
+      userId: null,
+      sessionId: null,
+      tokenId: id,
+      expiresAt: "2030-01-01T00:00:00.000Z",
     };
     expect(control.auth.tokens.get(id).view.last_used_at).toBeNull();
     for (const credentials of [
@@ -84,8 +95,12 @@ describe("a caller", () => {
     const { control, ask } = scene();
     const { token } = control.auth.rotateAdminToken(local);
     expect(ask({ adminToken: token })).toMatchObject({
-      ...{ role: "admin", method: "token", actor: "admin token", userId: null },
-      ...{ tokenId: "admin", expiresAt: null },
+      role: "admin",
+      method: "token",
+      actor: "admin token",
+      userId: null,
+      tokenId: "admin",
+      expiresAt: null,
     });
     expect(control.auth.adminTokenStatus()).toMatchObject({
       exists: true,

@@ -37,13 +37,15 @@ test("the right password opens a session, whatever the case of the address", asy
   expect(session).toMatchObject({
     user_id: root.id,
     method: "password",
-    ...{ address: "192.0.2.1" },
+    address: "192.0.2.1",
   });
   expect(session.user_agent).toBe("test/1");
   expect(who).toEqual({
     authentication: "enabled",
     user: { id: root.id, email: root.email, name: "root", role: "admin" },
-    ...{ role: "admin", method: "session", expires_at: session.expires_at },
+    role: "admin",
+    method: "session",
+    expires_at: session.expires_at,
   });
 });
 

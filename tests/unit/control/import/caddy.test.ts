@@ -173,7 +173,8 @@ describe("a password", () => {
     const answer = { handler: "static_response", status_code: 200, body: "inside" };
     const guarded = await made(site({ handle: [password, answer] }));
     expect(guarded.of(guarded.routes[0]).find(({ name }) => name === "respond")).toMatchObject({
-      ...{ priority: 1, config: { after_authentication: true } },
+      priority: 1,
+      config: { after_authentication: true },
     });
     const redirect = { ...answer, status_code: 302, headers: { Location: ["/secret-place"] } };
     expect((await made(site({ handle: [password, redirect] }))).routes.every(isClosed)).toBe(true);
@@ -258,8 +259,10 @@ describe("another server that is asked", () => {
 describe("fields", () => {
   test("that Caddy writes and nobody can here are taken from the client's request", async () => {
     const set = {
-      ...{ "X-Webauth-User": ["{http.auth.user.id}"], "X-Client": ["{http.request.remote.host}"] },
-      ...{ "X-Real-IP": ["{http.request.remote.host}"], "X-Forwarded-Proto": ["https"] },
+      "X-Webauth-User": ["{http.auth.user.id}"],
+      "X-Client": ["{http.request.remote.host}"],
+      "X-Real-IP": ["{http.request.remote.host}"],
+      "X-Forwarded-Proto": ["https"],
     };
     const request = { set, delete: ["X-Admin", "Connection"] };
     const handler = { ...proxy(), headers: { request } };
@@ -416,7 +419,9 @@ describe("where nothing is kept out", () => {
       ),
     );
     expect(routes[0]).toMatchObject({
-      ...{ hosts: ["a.test"], paths: [{ type: "prefix", value: "/api" }], strip_path: true },
+      hosts: ["a.test"],
+      paths: [{ type: "prefix", value: "/api" }],
+      strip_path: true,
       headers: [],
     });
     expect(report).toContainEqual(

@@ -9,7 +9,9 @@ async function made(source: object) {
   const { document, report } = await convertWith("kong", { _format_version: "3.0", ...source });
   const routes: readonly Anything[] = document.routes ?? [];
   return {
-    ...{ document, report, routes },
+    document,
+    report,
+    routes,
     route: (name: string): Anything => routes.find((each) => each.name === name),
     closed: routes.filter(({ maintenance }) => maintenance !== undefined).map(({ name }) => name),
     plugins: (document.plugins ?? []) as readonly Anything[],
@@ -44,7 +46,7 @@ describe("a route that is not carried over", () => {
     const { closed } = await made({
       services: [
         { name: "s", host: "s.test", routes: [open, other] },
-        { name: "g", host: "g.test", protocol: "grpc", ...{ plugins: [keyAuth] }, routes: [other] },
+        { name: "g", host: "g.test", protocol: "grpc", plugins: [keyAuth], routes: [other] },
         { name: "h", host: "h.test", protocol: "ws" },
       ],
       routes: [{ ...guarded, service: "h" }],

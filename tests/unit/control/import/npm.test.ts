@@ -43,8 +43,11 @@ async function made(...statements: readonly string[]) {
 const location = (advanced: string, path = "/x") =>
   `UPDATE proxy_host SET locations = '${JSON.stringify([
     {
-      ...{ path, advanced_config: advanced, forward_scheme: "http" },
-      ...{ forward_host: "127.0.0.1", forward_port: 9002 },
+      path,
+      advanced_config: advanced,
+      forward_scheme: "http",
+      forward_host: "127.0.0.1",
+      forward_port: 9002,
     },
   ])}' WHERE id = 1`;
 

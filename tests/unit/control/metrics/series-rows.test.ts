@@ -45,7 +45,9 @@ function scene(capacity: number) {
     },
     count: (name: string) =>
       metrics.writer(0).ended(metrics.seriesOf(routeSeriesKey(name, "s")), {
-        ...{ ...request, status: 200, isBrokenOff: false },
+        ...request,
+        status: 200,
+        isBrokenOff: false,
       }),
     counts: () =>
       Object.fromEntries(
