@@ -118,7 +118,7 @@ describe.each([
       "a user who does not exist",
       ["nobody@example.org"],
       undefined,
-      'there is no user "nobody@example.org"',
+      'user "nobody@example.org" does not exist',
     ],
   ])("%s is refused in words", async (__, args, input, message) => {
     const { code, stdout, stderr } = await run(["reset-password", ...args], input);
@@ -201,7 +201,7 @@ test("while the configuration is kept in a file, the list of networks is said to
   try {
     const { dataDir } = gateway;
     const { code, stderr } = await runCommand(["reset-admin-networks", "--data-dir", dataDir]);
-    expect([code, stderr.includes("is kept in a file")]).toEqual([1, true]);
+    expect([code, stderr.includes("comes from a file")]).toEqual([1, true]);
     const { admin_allowed_cidrs: left } = await gateway.ok("GET", "/api/v1/settings");
     expect(left).toEqual(["127.0.0.1"]);
   } finally {
