@@ -42,43 +42,43 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Services",
     "service",
     serviceInput,
-    "`/api/v1/services`. An upstream application. The body of a POST, PUT or PATCH may hold `targets`, a list of targets without `service_id`: all targets that the service has afterwards. A PUT without it removes them and says so in `X-Warning`; a PATCH without it leaves them alone. Traffic is served for the protocols `http` and `https`. What health checks do is in [health.md](health.md), retries, sticky sessions and hashing in [retries.md](retries.md).",
+    "`/api/v1/services`. An upstream application. The body of a POST, PUT or PATCH may contain `targets`, a list of targets without `service_id`, which replaces all targets of the service. A PUT without it removes them and reports this in `X-Warning`; a PATCH without it does not change them. Routes use the protocols `http` and `https`, stream routes the others. See [health.md](health.md) for health checks, and [retries.md](retries.md) for retries, sticky sessions and hashing.",
   ],
   [
     "Targets",
     "target",
     targetInput,
-    "`/api/v1/targets`, `/api/v1/services/:id/targets`. One server of a service.",
+    "`/api/v1/targets`, `/api/v1/services/:id/targets`. An upstream server of a service.",
   ],
   [
     "Routes",
     "route",
     routeInput,
-    "`/api/v1/routes`. Which requests go to which service. The highest `priority` wins; among equals an exact host goes before a wildcard and that before any, an exact path before a longer prefix and that before a regular expression, more conditions before fewer, and the older route before the younger.",
+    "`/api/v1/routes`. Rules that match requests to services. The highest `priority` wins; among equal priorities an exact host precedes a wildcard, which precedes any host; an exact path precedes a longer prefix, which precedes a regular expression; more conditions precede fewer, and the older route precedes the newer one.",
   ],
   [
     "Stream routes",
     "stream_route",
     streamRouteInput,
-    "`/api/v1/stream-routes`. TCP and UDP ports whose traffic goes to a service byte for byte: [streams.md](streams.md).",
+    "`/api/v1/stream-routes`. TCP and UDP ports that forward to a service, byte for byte: [streams.md](streams.md).",
   ],
   [
     "Plugins",
     "plugin",
     pluginInput,
-    "`/api/v1/plugins`, and `/api/v1/plugins/schemas` for what there is and how it is configured. What happens to requests on their way, and where: [plugins](plugins/README.md). The settings of each one are on its own page.",
+    "`/api/v1/plugins`, and `/api/v1/plugins/schemas` for the available plugins and their settings. [Plugins](plugins/README.md) describes scopes and order; each plugin has its own page.",
   ],
   [
     "Consumers",
     "consumer",
     consumerInput,
-    "`/api/v1/consumers`. Who uses the proxied APIs: [consumers.md](consumers.md).",
+    "`/api/v1/consumers`. Clients of the proxied APIs: [consumers.md](consumers.md).",
   ],
   [
     "Credentials",
     "credential",
     credentialInput,
-    "`/api/v1/consumers/:id/credentials`, `/api/v1/credentials`. What a consumer is recognised by: [consumers.md](consumers.md).",
+    "`/api/v1/consumers/:id/credentials`, `/api/v1/credentials`. Credentials that authenticate a consumer: [consumers.md](consumers.md).",
   ],
   [
     "Secrets",
@@ -90,21 +90,21 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Tokens",
     "token",
     tokenInput,
-    "`/api/v1/tokens`. A credential for a program, shown once when it is made: [sign-in.md](sign-in.md#tokens).",
+    "`/api/v1/tokens`. A credential for a program, shown once on creation: [sign-in.md](sign-in.md#tokens).",
   ],
   [
     "Users",
     "user",
     userInput,
-    "`/api/v1/users`. A person who may sign in at the management API: [users.md](users.md).",
+    "`/api/v1/users`. A user of the management API: [users.md](users.md).",
   ],
   [
     "Single sign-on",
     "sso",
     ssoInput,
-    "`/api/v1/sso`. How people sign in at the management API with OpenID Connect: [sso.md](sso.md).",
+    "`/api/v1/sso`. Sign-in to the management API with OpenID Connect: [sso.md](sso.md).",
   ],
-  ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
+  ["Settings", "settings", settingsInput, "`/api/v1/settings`. Settings of the whole gateway."],
   [
     "Applications",
     "application",
@@ -115,19 +115,19 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Certificates",
     "certificate",
     certificateInput,
-    "`/api/v1/certificates`. Uploaded, signed by the gateway itself, or ordered at a certificate authority: [acme.md](acme.md).",
+    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, or issued by an ACME CA: [acme.md](acme.md).",
   ],
   [
     "ACME accounts",
     "acme_account",
     acmeAccountInput,
-    "`/api/v1/acme/accounts`. Where certificates are ordered: [acme.md](acme.md).",
+    "`/api/v1/acme/accounts`. Accounts at ACME CAs, which issue certificates: [acme.md](acme.md).",
   ],
   [
     "DNS providers",
     "dns_provider",
     dnsProviderInput,
-    "`/api/v1/dns-providers`. Who writes the records that prove names by dns-01. The fields of `config` depend on `type`: [dns-providers.md](dns-providers.md).",
+    "`/api/v1/dns-providers`. Providers of the DNS zones, for dns-01 challenges. The fields of `config` depend on `type`: [dns-providers.md](dns-providers.md).",
   ],
   [
     "Alerts",
@@ -139,7 +139,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Listeners",
     "listener",
     listenerInput,
-    "`/api/v1/listeners`. Where clients connect. Two are made at the first start from `--http` and `--https`. What the fields do, and what some of them cost, is in [listeners.md](listeners.md).",
+    "`/api/v1/listeners`. Addresses and ports on which clients connect. The first start creates two, from `--http` and `--https`. [listeners.md](listeners.md) describes the fields and their cost.",
   ],
 ];
 
@@ -169,12 +169,12 @@ const text = `# Configuration
 
 <!-- Written by \`make docs\` from the schemas and the help of the commands; do not edit by hand. -->
 
-The configuration lives in the data directory and is changed through the management API, \`http://127.0.0.1:9080/api/v1\`. A
-running gateway describes that API at \`/docs\` and \`/openapi.yaml\`. There is no configuration file, unless you want [one](gitops.md): with \`serve --config\` the gateway
-is as that file says.
+The configuration is stored in the data directory, and you change it through the management API, \`http://127.0.0.1:9080/api/v1\`. A
+running gateway serves the reference of that API at \`/docs\` and \`/openapi.yaml\`. A [configuration file](gitops.md) is optional: with
+\`serve --config\` the gateway follows that file.
 
-Every object also has \`id\`, \`created_at\` and \`updated_at\`, which the gateway sets. A name stands in wherever an id is asked
-for. PUT replaces an object and brings absent fields back to their defaults; PATCH (RFC 7396) changes what is sent.
+Every object also has \`id\`, \`created_at\` and \`updated_at\`, which the gateway sets. A name is accepted wherever an id is expected.
+PUT replaces an object and resets absent fields to their defaults; PATCH (RFC 7396) changes only the sent fields.
 
 ${sections.map(([title, , schema, intro]) => `## ${title}\n\n${intro}\n\n${tableOf(schema as Schema)}`).join("\n\n")}
 
@@ -182,7 +182,7 @@ ${sections.map(([title, , schema, intro]) => `## ${title}\n\n${intro}\n\n${table
 
 ${commands.map((command) => `### sluice ${command.name}\n\n\`\`\`text\n${helpOf(command).trimEnd()}\n\`\`\``).join("\n\n")}
 
-Exit codes: 0 done, 1 failed, 2 the command line was not understood. \`sluice upgrade\` has 3 as well: nothing was tried.
+Exit codes: 0 success, 1 failure, 2 invalid command line. \`sluice upgrade\` also has 3: no upgrade was attempted.
 `;
 
 process.stdout.write(text);

@@ -42,7 +42,7 @@ const shared = {
         t.String({ minLength: 1, maxLength: 128 }),
         "ID or name of a certificate, for the mode certificate",
       ),
-      redirect: flag(true, "Send plain requests to HTTPS once there is a valid certificate"),
+      redirect: flag(true, "Redirect plain requests to HTTPS once there is a valid certificate"),
       hsts: flag(
         false,
         "Send Strict-Transport-Security (RFC 6797), once there is a valid certificate",

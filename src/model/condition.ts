@@ -48,7 +48,7 @@ const own = {
     }),
   ),
   method: words("The method is one of these"),
-  header: values("Request header fields"),
+  header: values("Request headers"),
   query: values("Query parameters"),
   cookie: values("Cookies"),
   consumer: words("The consumer is one of these: id or username"),
@@ -59,8 +59,8 @@ const own = {
   time: t.Optional(
     t.Object(
       {
-        after: timeOfDay("From then on, `08:00`"),
-        before: timeOfDay("Until then, `18:00`; earlier than `after`: over midnight"),
+        after: timeOfDay("From this time on, such as `08:00`"),
+        before: timeOfDay("Until this time, such as `18:00`; earlier than `after`: over midnight"),
         days: t.Optional(
           t.Array(t.Unsafe<(typeof days)[number]>({ type: "string", enum: [...days] }), {
             maxItems: 7,

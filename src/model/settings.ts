@@ -190,13 +190,13 @@ export const settingsInput = t.Object(
           minimum: 0,
           maximum: 1_000_000,
           description:
-            "Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit",
+            "Requests that one connection may abort in ten seconds while a target processes them, in addition to as many as it completes; then the gateway responds to its requests with 429; 0: no limit",
         }),
         max_aborted_per_address: integer(2000, {
           minimum: 0,
           maximum: 1_000_000,
           description:
-            "Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit",
+            "Requests that one client address may abort in ten seconds while a target processes them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit",
         }),
         max_memory_bytes: integer(0, {
           minimum: 0,

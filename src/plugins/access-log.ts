@@ -47,7 +47,7 @@ when the gateway is killed; when it stops, it sends them once. A batch whose ack
 flight on a TCP connection that breaks may be lost, because syslog has no acknowledgments.
 
 All workers write whole lines to the same file. When the file is full, one of them renames it to \`access-20270131T120000000-0.log\`
-(UTC) and deletes the oldest files beyond \`keep\`. The gateway creates a file anew when another program has renamed or deleted it.
+(UTC) and deletes the oldest files beyond \`keep\`. The gateway creates the file again when another program has renamed or deleted it.
 Files have the mode 0600; symbolic and hard links are refused. On standard output, lines longer than 4096 bytes may be interleaved
 when the reader is slow.
 

@@ -41,7 +41,7 @@ const schema = config({
   }),
   consumers: flag(
     true,
-    "Also let in consumers that have credentials of the type basic; false: the users above and nobody else",
+    "Also authenticate consumers with credentials of the type basic; false: only the users above",
   ),
   ...authenticationFields,
 });

@@ -25,12 +25,13 @@ const schema = config({
   }),
   allow_headers: t.Union(
     [
-      oneOf([REFLECT], { description: "Whatever the preflight request asks for" }),
+      oneOf([REFLECT], { description: "All headers that the preflight request names" }),
       t.Array(headerName({ description: "Name of a header" }), { maxItems: 200 }),
     ],
     {
       default: REFLECT,
-      description: 'Header fields that these pages may send; "reflect": whatever they ask for',
+      description:
+        'Request headers that these pages may send; "reflect": all that the preflight request names',
     },
   ),
   expose_headers: listOf(headerName({ description: "Name of a header" }), {

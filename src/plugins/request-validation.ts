@@ -40,12 +40,12 @@ const schema = config({
           t.String({
             minLength: 1,
             maxLength: 1_048_576,
-            description: "Document as JSON or YAML",
+            description: "OpenAPI document as JSON or YAML",
           }),
         ),
         url: nullable(
           url({
-            description: "URL of the document; each worker fetches it every 5 minutes",
+            description: "URL of the OpenAPI document; each worker fetches it every 5 minutes",
           }),
         ),
       },
@@ -80,9 +80,9 @@ check them. JSON with a duplicate member is rejected, because programs differ in
 unchanged. The request log has the reason as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\` or
 \`.content_type\`; the client sees it with \`verbose_errors\` only.
 
-References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those
-with unbounded backtracking are rejected. A document from a \`url\` is fetched later, so that only its simple patterns are used, on
-texts of up to 2048 characters; the log names the others. While there is no document, requests get 503. The checked formats are
+References must stay inside of the OpenAPI document; nothing else is fetched. Patterns are checked when the instance is written: those
+with unbounded backtracking are rejected. An OpenAPI document from a \`url\` is fetched later, so that only its simple patterns are
+used, on texts of up to 2048 characters; the log names the others. Until the first fetch succeeds, requests get 503. The checked formats are
 date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64.`,
   group: "access",
   order: 6500,

@@ -55,7 +55,7 @@ const schema = config({
   ),
   after_authentication: flag(
     false,
-    "Answer only requests that the authentication plugins of the route have let in; else nobody is asked who it is",
+    "Respond after authentication, only to requests that the authentication plugins of the route allow; false: respond before it, to all clients",
   ),
   bypass: group(
     {
@@ -101,7 +101,7 @@ export default definePlugin({
   summary: "Responds instead of the service: maintenance, a fixed page, a mock, an injected fault",
   description: `Without \`body\`, \`template\` and \`json\` a status from 400 on gets the gateway's error page, in a media type that the client accepts.
 
-\`bypass\` lets some requests through to the service, to preview it. It is no access control: use an authentication plugin where it
+Requests that match \`bypass\` reach the service, to preview it. It is no access control: use an authentication plugin where it
 matters.
 
 By default it responds before authentication. With \`after_authentication\` it responds only to clients that the authentication

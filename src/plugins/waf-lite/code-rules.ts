@@ -42,7 +42,7 @@ const forBrowsers: readonly Rule[] = [
   }),
   xss({
     id: "script-call",
-    finds: "typical test calls of scripts: alert(1), document.cookie",
+    finds: "typical test calls of scripts: `alert(1)`, `document.cookie`",
     parts: ["path", "query"],
     patterns: [
       /\b(?:alert|confirm|prompt) ?(?:\(|`) ?(?:['"`/)\d]|document\b|location\b|origin\b)|\bdocument ?\. ?(?:cookie|write|domain)\b|\bstring\.fromcharcode ?\(/,

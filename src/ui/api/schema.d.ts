@@ -4528,7 +4528,7 @@ export interface components {
                  */
                 certificate_id?: string | null;
                 /**
-                 * @description Send plain requests to HTTPS once there is a valid certificate
+                 * @description Redirect plain requests to HTTPS once there is a valid certificate
                  * @default true
                  */
                 redirect?: boolean;
@@ -4615,7 +4615,7 @@ export interface components {
                  */
                 certificate_id: string | null;
                 /**
-                 * @description Send plain requests to HTTPS once there is a valid certificate
+                 * @description Redirect plain requests to HTTPS once there is a valid certificate
                  * @default true
                  */
                 redirect: boolean;
@@ -5019,7 +5019,7 @@ export interface components {
                 ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
-                /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
+                /** @description Request headers by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 header?: {
                     [key: string]: string | null;
                 };
@@ -5039,9 +5039,9 @@ export interface components {
                 tls_client?: boolean;
                 /** @description The time of the request */
                 time?: {
-                    /** @description From then on, `08:00` */
+                    /** @description From this time on, such as `08:00` */
                     after?: string;
-                    /** @description Until then, `18:00`; earlier than `after`: over midnight */
+                    /** @description Until this time, such as `18:00`; earlier than `after`: over midnight */
                     before?: string;
                     /** @description On these days */
                     days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
@@ -5064,7 +5064,7 @@ export interface components {
                     ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
-                    /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
+                    /** @description Request headers by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     header?: {
                         [key: string]: string | null;
                     };
@@ -5084,9 +5084,9 @@ export interface components {
                     tls_client?: boolean;
                     /** @description The time of the request */
                     time?: {
-                        /** @description From then on, `08:00` */
+                        /** @description From this time on, such as `08:00` */
                         after?: string;
-                        /** @description Until then, `18:00`; earlier than `after`: over midnight */
+                        /** @description Until this time, such as `18:00`; earlier than `after`: over midnight */
                         before?: string;
                         /** @description On these days */
                         days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
@@ -5176,7 +5176,7 @@ export interface components {
                 ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
-                /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
+                /** @description Request headers by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                 header?: {
                     [key: string]: string | null;
                 };
@@ -5196,9 +5196,9 @@ export interface components {
                 tls_client?: boolean;
                 /** @description The time of the request */
                 time?: {
-                    /** @description From then on, `08:00` */
+                    /** @description From this time on, such as `08:00` */
                     after?: string;
-                    /** @description Until then, `18:00`; earlier than `after`: over midnight */
+                    /** @description Until this time, such as `18:00`; earlier than `after`: over midnight */
                     before?: string;
                     /** @description On these days */
                     days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
@@ -5221,7 +5221,7 @@ export interface components {
                     ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
-                    /** @description Request header fields by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
+                    /** @description Request headers by name: a text that must be equal, "*" for present, null for absent, "~..." for a regular expression */
                     header?: {
                         [key: string]: string | null;
                     };
@@ -5241,9 +5241,9 @@ export interface components {
                     tls_client?: boolean;
                     /** @description The time of the request */
                     time?: {
-                        /** @description From then on, `08:00` */
+                        /** @description From this time on, such as `08:00` */
                         after?: string;
-                        /** @description Until then, `18:00`; earlier than `after`: over midnight */
+                        /** @description Until this time, such as `18:00`; earlier than `after`: over midnight */
                         before?: string;
                         /** @description On these days */
                         days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
@@ -6427,12 +6427,12 @@ export interface components {
                  */
                 max_in_flight_total: number;
                 /**
-                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit
+                 * @description Requests that one connection may abort in ten seconds while a target processes them, in addition to as many as it completes; then the gateway responds to its requests with 429; 0: no limit
                  * @default 300
                  */
                 max_aborted_per_connection: number;
                 /**
-                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
+                 * @description Requests that one client address may abort in ten seconds while a target processes them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
                  * @default 2000
                  */
                 max_aborted_per_address: number;
@@ -6655,12 +6655,12 @@ export interface components {
                  */
                 max_in_flight_total?: number;
                 /**
-                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then the gateway responds to its requests with 429; 0: no limit
+                 * @description Requests that one connection may abort in ten seconds while a target processes them, in addition to as many as it completes; then the gateway responds to its requests with 429; 0: no limit
                  * @default 300
                  */
                 max_aborted_per_connection?: number;
                 /**
-                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
+                 * @description Requests that one client address may abort in ten seconds while a target processes them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit
                  * @default 2000
                  */
                 max_aborted_per_address?: number;

@@ -190,7 +190,7 @@ test("a destination is marked around the whole field, so that null is a value of
 
 test("the page about secrets names each secret that is sent and each field of its destination", async () => {
   const page = await Bun.file(new URL("../../../docs/secrets.md", import.meta.url)).text();
-  const section = /## Where secrets are sent(.*?)\n## /s.exec(page)?.[1] ?? "";
+  const section = /## Secret destinations(.*?)\n## /s.exec(page)?.[1] ?? "";
   const { acme_accounts: account, sso } = recordSchemas;
   const spots = [...kinds.map(({ config }) => config), account, sso].map((schema) =>
     spotsOf(schema),
