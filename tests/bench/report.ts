@@ -152,13 +152,13 @@ OpenSSL agree on by default.
 \`bare\` is the least that a proxy on Bun can do (\`tests/bench/bare-proxy.ts\`): Bun.serve and Bun.connect, no routes, no
 time-outs, no counts. What Sluice costs beyond it is Sluice's own; what it costs beyond nginx is what Bun costs.
 
-Each proxy is first checked to answer with the same bytes for every body, and warmed up for 10 s. Then, for each body and
-protocol, each proxy in turn answers the number of requests that it answers in about ${seconds} s, ${rounds} times, in alternating
+Each proxy is first checked to respond with the same bytes for every body, and warmed up for 10 s. Then, for each body and
+protocol, each proxy in turn serves the number of requests that it serves in about ${seconds} s, ${rounds} times, in alternating
 order. The load is \`h2load\` with a fixed number of requests (\`-n\`): HTTP/1.1 with 48 connections, HTTP/2 with 16 connections of
 8 streams; each request carries eleven headers such as a browser sends. A row with failed requests is not a result and shows
 none.
 
-CPU is user and system time of all threads and processes of the proxy, from \`/proc\`, divided by the number of answered
+CPU is user and system time of all threads and processes of the proxy, from \`/proc\`, divided by the number of completed
 requests: it is steadier than requests per second, which the load generator's core can limit. Figures are medians over the
 rounds, and a ratio is the median of the ratios of the rounds; memory is the highest. Memory is the sum of the resident memory
 of all processes of the proxy, so that pages which nginx's two processes share count twice.

@@ -160,7 +160,7 @@ Routes are created one by one through the management API: half differ in their h
 The import is one request into an empty gateway; four clients ask for a page through it and one for its health, every 20 ms each.
 Consumers have one key each; all keys means that each request shows the key of another one.
 Request cost is processor time per request of one worker on core 0, measured in turn against a gateway with one route.
-A change is a POST, PATCH or DELETE of a route or consumer, timed until its answer, with two workers. Start is the median of three,
+A change is a POST, PATCH or DELETE of a route or consumer, timed until its response, with two workers. Start is the median of three,
 cold start of five. Memory is the resident memory of the process with two workers: idle three seconds after the start,
 the highest of a sample every 50 ms while 1 GB passes to a side that reads 64 MB/s at most, and three seconds after the last of two
 requests on each of the connections that are kept open.`;
