@@ -129,7 +129,7 @@ describe("what is wrong with it", () => {
 
   test.each([
     ["a member twice", `,"name":"a","name":"b"`, "routes[3000].name: is given twice"],
-    ["half a character", String.raw`,"name":"\ud800"`, "routes[3000].name: holds half a character"],
+    ["half a character", String.raw`,"name":"\ud800"`, "routes[3000].name: holds a lone surrogate"],
     ["an unknown field", `,"nonsense":1`, "routes[3000].nonsense: is not a known field"],
   ])("can be %s", async (_, members, message) => {
     const text = JSON.stringify(documentOf());
@@ -181,7 +181,9 @@ test("an encrypted one opens with its passphrase, and with no other", async () =
   expect(await refused(text, "?mode=replace", wrong)).toBe(
     "400 the passphrase is wrong, or the document was changed",
   );
-  expect(await refused(text, "?mode=replace")).toStartWith("400 X-Passphrase: must hold");
+  expect(await refused(text, "?mode=replace")).toStartWith(
+    "400 X-Passphrase: must be a passphrase of",
+  );
   await gateway.ok("DELETE", "/api/v1/routes/r-5");
   const right = await send(text, "?mode=replace", { "x-passphrase": passphrase });
   const { changes } = (await right.json()) as { changes: { action: string; name: string }[] };
