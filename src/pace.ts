@@ -1,18 +1,18 @@
-// Cuts long work into slices, so that the rest of the thread gets its turn between them; knows nothing of the work.
+// Runs long work in slices, so that the thread serves other events between them; knows no work.
 
 export interface PaceOptions {
   /** Objects in one slice, at most; default 100. */
   readonly objects?: number;
-  /** Milliseconds after which a slice ends with the object that is under way; default 5. */
+  /** Milliseconds after which a slice ends with the current object; default 5. */
   readonly ms?: number;
-  /** Called after each rest with the number of objects in the slice before it. */
+  /** Called after each pause with the number of objects in the slice before it. */
   readonly rested?: (objects: number) => void;
 }
 
-/** Work that stops after each object, so that its caller may rest: `Pace.run` in slices, `finish` all at once. */
+/** Work that yields after each object: `Pace.run` runs it in slices, `finish` all at once. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Does the work without a rest. */
+/** Runs the work without pauses. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
@@ -37,18 +37,18 @@ export class Pace {
     this.#rested = rested;
   }
 
-  /** Something new begins: what was done before it, and the time since, do not count. */
+  /** Starts a new slice without a pause. */
   begin(): void {
     this.#done = 0;
     this.#began = performance.now();
   }
 
-  /** Counts one object as done; whether it was the last one of its slice. */
+  /** Counts one object; returns whether the slice ends with it. */
   isDue(): boolean {
     return ++this.#done >= this.#objects || performance.now() - this.#began >= this.#ms;
   }
 
-  /** Does the work in slices. */
+  /** Runs the work in slices. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       const { done, value } = steps.next();
@@ -57,7 +57,7 @@ export class Pace {
     }
   }
 
-  /** Ends the slice. */
+  /** Ends the slice with a turn of the event loop. */
   async rest(): Promise<void> {
     const done = this.#done;
     await nextTurn();
