@@ -5,7 +5,7 @@ export interface PaceOptions {
   readonly objects?: number;
   /** Milliseconds after which a slice ends with the current object; default 5. */
   readonly ms?: number;
-  /** Called after each rest with the number of objects in the slice before it. */
+  /** Called after each pause with the number of objects in the slice before it. */
   readonly rested?: (objects: number) => void;
 }
 

@@ -119,7 +119,7 @@ export class GenerationBuilder {
     }
     for (const position of upserts) {
       const route = this.#records?.at(position);
-      if (route === undefined) throw new Error("routes came without their records");
+      if (route === undefined) throw new Error("routes arrived without their records");
       this.#router.add(route, null);
       if (pace.isDue()) await pace.rest();
     }

@@ -1,4 +1,4 @@
-// One collection of the configuration in its table: read whole, written by change; knows no transaction of its own.
+// The table of one collection: reads all of it, writes changes; opens no transaction.
 import type { Database } from "bun:sqlite";
 import { asc, eq, getTableName, gt, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
@@ -49,26 +49,26 @@ type Columns = Readonly<Record<string, string | number | null>>;
 
 export interface Collection<T> {
   /**
-   * All objects, oldest first. Documents that are not `trusted` are decoded, and thrown out with a StoreError if wrong.
-   * `ids` holds those of all collections that were read before, and gets these.
+   * All objects, oldest first. Validates documents that are not `trusted`, and throws a StoreError for an invalid one.
+   * `ids`: interned ids of all collections, extended by this one.
    */
   read(trusted: boolean, ids: Map<string, string>): ReadonlyMap<string, T>;
   /**
-   * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
-   * to be called once all collections are cleared. An object that existed keeps its position.
+   * Deletes every row of the change, so that two objects may swap names, and returns a function that inserts the new ones:
+   * call it after all collections have deleted theirs. An existing object stays at its position.
    */
   clear(change: ResourceChange<T>, known: KnownRows): () => void;
 }
 
-/** What is known of the rows of a change before they are written. */
+/** Known facts about the rows of a change. */
 export interface KnownRows {
-  /** Whether there is no row with the id yet; false: perhaps there is. */
+  /** Whether no row has the id; false: unknown. */
   readonly isNew: (id: string) => boolean;
   /** The document of an object as JSON. */
   readonly documentOf: (object: Identity) => string;
 }
 
-/** What of an object stands in no column of its own. */
+/** The fields of an object without a separate column. */
 export function documentOf(object: Identity): string {
   const { id: _, created_at, updated_at, ...document } = object;
   return JSON.stringify(document);
@@ -78,12 +78,12 @@ export interface CollectionOptions<T> {
   readonly table: Table;
   /** For messages: `service`. */
   readonly word: string;
-  /** The columns beside those that all tables have. */
+  /** Additional columns of the table. */
   readonly columns: (object: T) => Columns;
   readonly columnNames: readonly string[];
-  /** Given for a collection that may be very large: what its objects are found by. */
+  /** Only for very large collections: the lookup keys of its objects. */
   readonly indexes?: readonly IndexOf<T>[];
-  /** A document as it was stored to one with every field that this program knows. */
+  /** Decodes a stored document and adds defaults for missing fields. */
   readonly decode: (document: unknown) => Omit<T, keyof Identity>;
 }
 
@@ -98,7 +98,7 @@ export function createCollection<T extends Identity>(
       const toFields = trusted
         ? (document: unknown) => document as ReturnType<typeof decode>
         : decode;
-      // Rows that are packed share nothing.
+      // Packed rows share no values.
       const shared = options.indexes === undefined ? ids : null;
       function* objects(): Generator<T> {
         for (let after = 0; ;) {
@@ -130,7 +130,7 @@ export function createCollection<T extends Identity>(
         );
       };
       return () => {
-        // New rows last: SQLite numbers them after the highest, which must not be a number that an old row gets back.
+        // New rows last: SQLite numbers them after the highest number, which an old row may still need.
         for (const [object, position] of before) write(object, position);
         for (const object of added) write(object, null);
       };
@@ -138,7 +138,7 @@ export function createCollection<T extends Identity>(
   };
 }
 
-/** The tables differ only in columns that are given by name. */
+/** The tables differ only in their additional columns. */
 function prepareStatements(
   db: BunSQLiteDatabase,
   options: Pick<CollectionOptions<never>, "table" | "columnNames">,
@@ -173,7 +173,7 @@ function prepareStatements(
   return { insert, remove, page };
 }
 
-/** One prepared statement, without what drizzle does for each row: a change may write 100,000 in one transaction. */
+/** One prepared statement, without drizzle's overhead per row: a change may write 100,000 rows in one transaction. */
 export function prepareInsert(db: BunSQLiteDatabase, table: string, columns: readonly string[]) {
   const names = columns.map((name) => `"${name}"`).join(", ");
   const values = columns.map(() => "?").join(", ");
@@ -182,27 +182,27 @@ export function prepareInsert(db: BunSQLiteDatabase, table: string, columns: rea
   );
 }
 
-/** The database that drizzle was given. */
+/** The database below drizzle. */
 const clientOf = (db: BunSQLiteDatabase) =>
   (db as BunSQLiteDatabase & { $client: Database }).$client;
 
-/** Rows that are read at a time: all of them at once would take twice the memory of what is made of them. */
+/** Rows per read: reading all at once would need twice the memory of the objects. */
 const PAGE = 1_000;
 
-/** A statement that is prepared when it is first run: a start runs few of those that there are for all collections. */
+/** A statement that is prepared on first use: a start needs only a few of them. */
 function lazily<T>(prepare: () => T): () => T {
   let prepared: T | null = null;
   return () => (prepared ??= prepare());
 }
 
-/** Only of a collection that may be very large are many objects not kept as they are. */
+/** Only very large collections pack their objects. */
 function toMap<T extends Identity>(
   objects: Iterable<T>,
   indexes: readonly IndexOf<T>[] | undefined,
 ): ReadonlyMap<string, T> {
   const first: T[] = [];
   let rows: PackedRows<T> | null = null;
-  // By age and not by position: an object that was deleted and came back is as old as it was.
+  // By age, not by position: a restored object has its old creation time.
   let isSorted = true;
   let before: T | null = null;
   for (const object of objects) {
@@ -222,7 +222,7 @@ function toMap<T extends Identity>(
   return new Map(first.map((object) => [object.id, object]));
 }
 
-/** As SQLite gives it: with very many rows, an object for each takes longer than reading it. */
+/** A raw row: with very many rows, creating objects takes longer than reading. */
 type StoredRow = readonly [
   position: number,
   id: string,
@@ -231,10 +231,10 @@ type StoredRow = readonly [
   document: string,
 ];
 
-/** Stands for every empty list: objects are never changed in place. */
+/** Shared by all empty lists, because objects are immutable. */
 const EMPTY: readonly never[] = Object.freeze([]);
 
-/** One text for an id wherever it stands, and one empty list: with very many objects, half of their memory is such copies. */
+/** Interns ids and empty lists: with very many objects, copies of them are half of the memory. */
 function shareParts<F extends object>(fields: F, ids: Map<string, string>): F {
   const members = fields as Record<string, unknown>;
   for (const name in members) {

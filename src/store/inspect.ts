@@ -1,4 +1,4 @@
-// Reads a data directory without changing any of it, also while another process serves it; knows no writer.
+// Reads a data directory without changes to it, also while another process serves it; knows no writer.
 import { Database } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { migrate } from "./migrations.ts";
 import { DATABASE, type StoredState, toStoreError } from "./store.ts";
 import { Tables } from "./tables.ts";
 
-/** What is stored there; throws a StoreError with the reason when nothing can be read. */
+/** The stored configuration; throws a StoreError with the reason when it cannot be read. */
 export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
   try {
     const database = Database.deserialize(copyOf(join(dataDir, DATABASE)));
@@ -29,12 +29,12 @@ export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
 function copyOf(path: string): Uint8Array {
   if (!existsSync(path)) throw new StoreError(`there is no database at ${path}`);
   const bytes = existsSync(`${path}-shm`) ? serialize(path) : new Uint8Array(readFileSync(path));
-  // In the file header: not in WAL mode, which a copy in memory cannot have.
+  // Clears WAL mode in the file header, because a database in memory cannot use it.
   bytes.fill(1, 18, 20);
   return bytes;
 }
 
-/** With the changes that are still in the -wal file. Opening a database that has none would leave new files behind. */
+/** Includes the changes in the -wal file. Opening a database without one would create new files. */
 function serialize(path: string): Uint8Array {
   const database = new Database(path, { readonly: true });
   try {

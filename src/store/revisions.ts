@@ -1,4 +1,4 @@
-// The history in its table: each revision with what it changed and what takes that back; knows nothing of who may see it.
+// The table of revisions: each with its change and the change that reverts it; knows no permission.
 import { asc, desc, eq, gt, type SQL, sql } from "drizzle-orm";
 import type { ConfigChange } from "../model/gateway-config.ts";
 import { revisions } from "./schema.ts";
@@ -10,21 +10,21 @@ export interface RevisionHead extends RevisionEntry {
   readonly revision: number;
 }
 
-/** As much of a change as was stored: what it did not touch is missing. */
+/** The stored parts of a change; unchanged parts are absent. */
 export type PartialChange = Partial<ConfigChange>;
 
 export interface RevisionRow extends RevisionHead {
   readonly change: PartialChange;
-  /** What takes it back. Null for the first revision, and for those that an older program wrote. */
+  /** Reverts the change. Null for the first revision, and for those of older versions. */
   readonly undo: PartialChange | null;
 }
 
-/** The document of a revision. The way back stands in it as well, so that no state has to be kept as a whole. */
+/** The document of a revision. It contains its own reversal, so that no complete state is stored. */
 export function toStoredChange(change: ConfigChange, undo?: ConfigChange): unknown {
   return { ...withoutEmpty(change), ...(undo === undefined ? {} : { undo: withoutEmpty(undo) }) };
 }
 
-/** Most changes touch one collection of many. */
+/** Most changes affect only one collection. */
 function withoutEmpty(change: ConfigChange): PartialChange {
   return Object.fromEntries(
     Object.entries(change).filter(
@@ -41,7 +41,7 @@ export class RevisionTable {
     this.#db = db;
   }
 
-  /** All that are kept, oldest first, without what they changed. */
+  /** All retained revisions, oldest first, without their changes. */
   heads(): readonly RevisionHead[] {
     const { revision, at, actor, summary } = revisions;
     return this.#db
@@ -51,7 +51,7 @@ export class RevisionTable {
       .all();
   }
 
-  /** Null when it is not kept. */
+  /** Null when the revision is not retained. */
   get(revision: number): RevisionRow | null {
     return this.#rows(eq(revisions.revision, revision))[0] ?? null;
   }
@@ -70,7 +70,7 @@ export class RevisionTable {
     return new Set(found.map(({ revision }) => revision));
   }
 
-  /** Those after `revision`, newest first, one at a time: together they may be large. */
+  /** The revisions after `revision`, newest first, one at a time because they may be large. */
   *after(revision: number): Generator<RevisionRow> {
     const numbers = this.#db
       .select({ revision: revisions.revision })

@@ -1,4 +1,4 @@
-// A large change as the texts that the store writes, made before the transaction, which holds the thread; knows no table.
+// Serializes a large change before the transaction, which blocks the thread; knows no table.
 import type { Identity } from "../model/fields.ts";
 import { collectionNames, type ConfigChange, singletonNames } from "../model/gateway-config.ts";
 import type { Pace, Steps } from "../pace.ts";
@@ -6,23 +6,23 @@ import { documentOf } from "./collection.ts";
 
 /** A change of more objects than these is large. */
 const LARGE_CHANGE = 500;
-/** Characters that are packed at a time: all of the text at once would be most of the memory that a large change takes. */
+/** Characters per compressed chunk: compressing the whole text would need most of the memory of a large change. */
 const CHUNK = 1_048_576;
 
 export interface StagedChange {
   /** The documents of the objects that the change writes. */
   readonly documents: ReadonlyMap<Identity, string>;
-  /** What the history keeps of it, as JSON. */
+  /** The change for the table of revisions, as JSON. */
   readonly revision: string;
 }
 
-/** What stands in the history for a change that was packed: which parts it touched, and all of it in base64. */
+/** A compressed change in the table of revisions: its parts, and the content in base64. */
 interface PackedChange {
   readonly [part: string]: unknown;
   readonly zstd: string;
 }
 
-/** Makes the texts of a large change, in slices; null: the change is small. */
+/** Serializes a large change in slices; null: the change is small. */
 export async function stageChange(
   change: ConfigChange,
   undo: ConfigChange,
@@ -31,13 +31,13 @@ export async function stageChange(
   if (sizeOf(change) <= LARGE_CHANGE) return null;
   const documents = new Map<Identity, string>();
   const isSealed = await pace.run(documentSteps([change, undo], documents));
-  // Values that are encrypted stay readable: another key has to find them.
+  // Changes with encrypted values are not compressed: a key rotation must find the values.
   const text = textOf(change, undo, documents);
   const revision = isSealed ? [...text].join("") : await packed(change, text, pace);
   return { documents, revision };
 }
 
-/** A stored change as it was before it was packed, if it was. */
+/** Decompresses a stored change if needed. */
 export function unpack(stored: unknown): unknown {
   const { zstd } = stored as Partial<PackedChange>;
   if (zstd === undefined) return stored;
@@ -53,7 +53,7 @@ const sizeOf = (change: ConfigChange): number =>
 
 const SEALED = '"sealed:1:';
 
-/** Returns whether something in it is encrypted. */
+/** Returns whether the change contains an encrypted value. */
 function* documentSteps(
   changes: readonly ConfigChange[],
   documents: Map<Identity, string>,
@@ -72,7 +72,7 @@ function* documentSteps(
   return isSealed;
 }
 
-/** The text of `toStoredChange`, but for the order of members, bit by bit. */
+/** Yields the JSON of `toStoredChange` in pieces; only the order of members differs. */
 function* textOf(
   change: ConfigChange,
   undo: ConfigChange,
@@ -85,7 +85,7 @@ function* textOf(
   yield "}}";
 }
 
-/** What is not touched is missing. Returns whether there is any member. */
+/** Omits unchanged parts. Returns whether there is a member. */
 function* membersOf(
   change: ConfigChange,
   documents: ReadonlyMap<Identity, string>,
@@ -116,7 +116,7 @@ function withIdentity({ id, created_at, updated_at }: Identity, document: string
   return document === "{}" ? identity : `${identity.slice(0, -1)},${document.slice(1)}`;
 }
 
-/** A fiftieth of the text. Each chunk is packed by itself; the whole is unpacked at once. */
+/** Compresses chunks separately, to about a fiftieth of the text. Decompression reads the whole at once. */
 async function packed(change: ConfigChange, text: Iterable<string>, pace: Pace): Promise<string> {
   const chunks: Uint8Array[] = [];
   let chunk = "";

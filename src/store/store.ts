@@ -1,4 +1,4 @@
-// The desired state in SQLite: opened once, loaded once, written one change at a time; knows nothing of how it is served.
+// The configuration in SQLite: opened once, loaded once, written one change at a time; knows no data plane.
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -36,17 +36,17 @@ export interface StoreOptions {
 export interface StoredState {
   readonly config: GatewayConfig;
   readonly revision: number;
-  /** Made once for each data directory. */
+  /** Generated once per data directory. */
   readonly instanceId: string;
 }
 
 export interface Commit {
   readonly revision: number;
   readonly change: ConfigChange;
-  /** What takes the change back; absent: nothing does. */
+  /** Reverts the change; absent: not possible. */
   readonly undo?: ConfigChange;
   readonly entry: RevisionEntry;
-  /** What the audit log keeps of it; default: nothing. */
+  /** Entry for the audit log; default: none. */
   readonly audit?: readonly AuditRow[];
   /** Writes more in the same transaction. */
   readonly alongside?: () => void;
@@ -54,7 +54,7 @@ export interface Commit {
   readonly staged?: StagedChange | null;
 }
 
-/** What a table that is not part of the configuration is made from. */
+/** Dependencies of tables outside of the configuration. */
 export interface TableContext {
   readonly db: BunSQLiteDatabase;
   /** Runs `write` all or nothing. */
@@ -63,10 +63,10 @@ export interface TableContext {
 
 export const DATABASE = "sluice.db";
 
-/** From a large commit to its checkpoint: time to activate the version and to answer the client. */
+/** Delay from a large commit to its checkpoint: time to activate the version and to respond to the client. */
 const CHECKPOINT_MS = 1000;
 
-/** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
+/** The only writer of a data directory. All methods are synchronous, so that no transaction spans an await. */
 export class Store {
   readonly #database: Database;
   readonly #db: BunSQLiteDatabase;
@@ -75,10 +75,10 @@ export class Store {
   readonly audit: AuditTable;
   readonly #lock: DirectoryLock;
   readonly #path: string;
-  /** Of the file that is open. */
+  /** Inode of the open file. */
   readonly #inode: number;
   #retainedRevisions = 1000;
-  /** The checkpoint of a large change; null: SQLite makes its own. */
+  /** Timer for the checkpoint of a large change; null: automatic checkpoints. */
   #checkpoint: Timer | null = null;
 
   private constructor(database: Database, path: string, lock: DirectoryLock) {
@@ -91,12 +91,12 @@ export class Store {
     this.audit = new AuditTable(this.#db);
   }
 
-  /** Whether something was ever stored in the data directory; changes nothing. */
+  /** Whether the data directory contains a database; changes nothing. */
   static isThere(dataDir: string): boolean {
     return existsSync(join(dataDir, DATABASE));
   }
 
-  /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
+  /** Locks the data directory for this process; throws a StoreError with the reason when that fails. */
   static open({ dataDir, log }: StoreOptions): Store {
     const lock = takeDirectory(dataDir, log);
     try {
@@ -110,24 +110,24 @@ export class Store {
     }
   }
 
-  /** What `create` makes of the database: tables beside the configuration, such as sessions. */
+  /** Creates tables outside of the configuration, such as sessions. */
   with<T>(create: (context: TableContext) => T): T {
     return create({ db: this.#db, transact: (write) => this.#transact(write) });
   }
 
-  /** Ids of the keys that stored secrets are encrypted under. */
+  /** Ids of the keys of stored secrets. */
   sealedKeyIds(): ReadonlySet<string> {
     return this.#read(() => sealedKeyIds(this.#database));
   }
 
-  /** Why nothing can be stored at the moment, as far as that is known without trying; null: nothing is known against it. */
+  /** A known reason why writing would fail; null: none. */
   problem(): string | null {
     const inode = statSync(this.#path, { throwIfNoEntry: false })?.ino;
     if (inode === this.#inode) return null;
     return `${this.#path} was ${inode === undefined ? "removed" : "replaced"} while it was in use`;
   }
 
-  /** Damage that only shows in the middle of the file ends the start with the same words as a file that cannot be opened. */
+  /** Reports damage within the file with the same message as a file that cannot be opened. */
   #read<T>(read: () => T): T {
     try {
       return read();
@@ -138,8 +138,8 @@ export class Store {
   }
 
   /**
-   * Gives every stored text that holds an encrypted value to `replace`, all or nothing. `judge` gets the ids of the keys
-   * that are in use then, and throws to take all of it back.
+   * Replaces every stored text with an encrypted value, atomically. `judge` gets the ids of the keys in use afterwards,
+   * and throws to roll back.
    */
   replaceSealed(
     replace: (text: string) => string,
@@ -151,13 +151,13 @@ export class Store {
     });
   }
 
-  /** Writes the file anew, so that no page keeps what was deleted or replaced. */
+  /** Rewrites the file, so that no page contains deleted or replaced data. */
   compact(): void {
     this.#database.run("VACUUM");
     this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
-  /** Whether nothing was ever committed: the caller makes the first configuration and commits it with `begin`. */
+  /** Whether there is no revision yet: the caller creates the first configuration and commits it with `begin`. */
   isEmpty(): boolean {
     return this.#tables.lastRevision() === null;
   }
@@ -166,7 +166,7 @@ export class Store {
     return this.#tables.getMeta("instance_id") ?? "";
   }
 
-  /** The whole desired state; fields that were added to the model since it was stored have their defaults. */
+  /** The whole configuration; fields added since it was stored have their defaults. */
   load(): StoredState {
     return this.#read(() => this.#load());
   }
@@ -191,15 +191,15 @@ export class Store {
     this.commit({ revision: 1, change: wholeOf(config), entry });
   }
 
-  /** Makes the texts that `commit` writes for a large change, in slices; null: the change is small. */
+  /** Serializes a large change for `commit`, in slices; null: the change is small. */
   stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
     return stageChange(change, undo, pace);
   }
 
-  /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
+  /** Writes one change, its revision and its audit entry atomically; throws a 500 with the reason when that fails. */
   commit({ revision, change, undo, entry, audit = [], alongside, staged }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
-    // SQLite would go on writing to a file that nobody finds any more.
+    // SQLite would continue to write to the unlinked file.
     const problem = this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
     if (staged) this.#checkpointLater();
@@ -225,8 +225,8 @@ export class Store {
   }
 
   /**
-   * SQLite writes a large change twice: into the -wal file in the transaction, and by default at its end from there into the
-   * database. The second half moves out of the commit, which holds the thread.
+   * SQLite writes a large change twice: to the -wal file in the transaction and, by default at its end, from there to the
+   * database. The second write moves out of the commit, which blocks the thread.
    */
   #checkpointLater(): void {
     this.#database.run("PRAGMA wal_autocheckpoint = 0");
@@ -241,18 +241,18 @@ export class Store {
       this.#database.run("PRAGMA wal_autocheckpoint = 1000");
       this.#database.run("PRAGMA wal_checkpoint(PASSIVE)");
     } catch {
-      // What is in the -wal file is stored. SQLite tries again with the next change, which says what is wrong.
+      // The change is durable in the -wal file. SQLite retries with the next change, which reports the problem.
     }
   }
 
-  /** Lets another process take the data directory; this one may read on, and write what is no configuration. */
+  /** Unlocks the data directory for another process; this one can still read, and write tables outside of the configuration. */
   letGo(): void {
     this.#lock.release();
   }
 
   /**
-   * Takes the data directory back. What the other process left may be more than this one knows: the answer says what, and then
-   * nothing may be written any more; null: everything is as it was. Throws a DirectoryInUseError while the other one has it.
+   * Locks the data directory again. Returns the change of the other process that this one cannot handle, and then nothing may
+   * be written; null: unchanged. Throws a DirectoryInUseError while the other process holds the lock.
    */
   reclaim(revision: number): string | null {
     this.#lock.retake();
@@ -260,13 +260,13 @@ export class Store {
       return "the database was brought to a newer schema, which this version does not know";
     if (this.#tables.lastRevision() !== revision)
       return "the configuration in the database was changed by another process";
-    // A newer version may have filled in fields of its own: whoever reads next must not rely on either form.
+    // A newer version may have added fields: the next reader must validate every document.
     if (this.#tables.getMeta("document_format") !== documentFormat())
       this.#tables.setMeta("document_format", "");
     return null;
   }
 
-  /** Lets go of the database that another process serves now. */
+  /** Closes the database that another process serves now. */
   leave(): void {
     if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
     this.#database.close();
@@ -274,7 +274,7 @@ export class Store {
 
   close(): void {
     if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
-    // SQLite itself does this only once all prepared statements are gone, which nobody waits for at the end.
+    // SQLite does this only after all prepared statements are finalized, which shutdown does not wait for.
     try {
       this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } finally {
@@ -286,14 +286,14 @@ export class Store {
   #transact(write: () => void): void {
     this.#database
       .transaction(() => {
-        // Rows are deleted and inserted anew: references are compared once, at the end.
+        // Rows are deleted and inserted again: check references once, at the end.
         this.#database.run("PRAGMA defer_foreign_keys = ON");
         write();
       })
       .immediate();
   }
 
-  /** What is known about a database before anything is in it. */
+  /** Metadata of a new database. */
   #identify(): void {
     this.#transact(() => {
       this.#tables.setMeta("instance_id", Bun.randomUUIDv7());
@@ -315,7 +315,7 @@ function takeDirectory(dataDir: string, log: Log): DirectoryLock {
   }
 }
 
-/** What people can do something about: a disk that is read-only or full, permissions. */
+/** Errors that an admin can solve: a read-only or full disk, permissions. */
 const DISK_ERRORS = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT", "EIO", "ENOTDIR"];
 
 function openDatabase(path: string, log: Log): Database {
@@ -323,10 +323,10 @@ function openDatabase(path: string, log: Log): Database {
   createPrivateFile(path);
   const database = new Database(path, { readwrite: true, create: true });
   try {
-    // A person may have the file open in a shell: wait for a moment instead of failing a change.
+    // A shell may have the file open: wait for it instead of rejecting a change.
     database.run("PRAGMA busy_timeout = 2000");
     database.run("PRAGMA journal_mode = WAL");
-    // A revision that was answered for must survive a power failure.
+    // A confirmed revision must survive a power failure.
     database.run("PRAGMA synchronous = FULL");
     database.run("PRAGMA foreign_keys = ON");
     if (!isNew && statSync(path).size <= CHECKED_BYTES) checkPages(database);
@@ -339,10 +339,10 @@ function openDatabase(path: string, log: Log): Database {
   }
 }
 
-/** A larger file is not read twice at each start: what is damaged in it shows when it is read. */
+/** Larger files are not checked at each start; reading them finds the damage later. */
 const CHECKED_BYTES = 33_554_432;
 
-/** Throws when a page is not what it should be. */
+/** Throws for a damaged page. */
 function checkPages(database: Database): void {
   const [found] = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").all();
   const problem = found?.quick_check ?? "ok";
@@ -366,7 +366,7 @@ function wholeOf(config: GatewayConfig): ConfigChange {
 const isDamage = (error: unknown) =>
   ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
 
-/** What went wrong with the database at a path, in words. */
+/** A StoreError that explains a problem of the database at a path. */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const { message } = error as Error;

@@ -1,4 +1,4 @@
-// The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
+// The tables of the configuration: reads all of it, writes changes; knows no file, no lock and no transaction.
 import { desc, eq, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { AcmeAccount } from "../model/acme-account.ts";
@@ -57,7 +57,7 @@ import {
   users,
 } from "./schema.ts";
 
-/** Who made a revision and what it did, in one line. */
+/** Time, actor and summary of a revision. */
 export interface RevisionEntry {
   /** RFC 3339, UTC. */
   readonly at: string;
@@ -68,12 +68,12 @@ export interface RevisionEntry {
 /** A key of the table `meta`. */
 export type MetaKey = "instance_id" | "document_format";
 
-/** To be changed when a column is made from its document in another way. */
+/** Change this text when a column is derived from its document in another way. */
 const COLUMNS = "e-mail addresses with A to Z in lower case";
 
 /**
- * Changes whenever a schema does. Documents that were all written under the present one need not be decoded again, which
- * is most of the time that a start with many routes takes.
+ * Changes with every schema. Documents written with the current value need no validation, which would be most of the time of
+ * a start with many routes.
  */
 export const documentFormat = (): string =>
   Bun.hash(JSON.stringify([recordSchemas, COLUMNS])).toString(36);
@@ -87,12 +87,12 @@ export class Tables {
     this.#statements = prepareStatements(db);
   }
 
-  /** Null when nothing was ever committed. */
+  /** Null before the first commit. */
   lastRevision(): number | null {
     return this.#statements.lastRevision.get()?.revision ?? null;
   }
 
-  /** With `trusted` false every document passes through the model, which fills in fields that were added since. */
+  /** Without `trusted`, the model validates every document and adds defaults for newer fields. */
   read({ trusted }: { readonly trusted: boolean }): GatewayConfig {
     const row = this.#statements.settings.get();
     if (row === undefined) throw new StoreError("the database holds no settings");
@@ -105,7 +105,7 @@ export class Tables {
     };
   }
 
-  /** Needs deferred foreign keys: rows are deleted and inserted anew. `undo`: what takes the change back, if that is known. */
+  /** Needs deferred foreign keys, because it deletes and inserts rows. `undo`: reverts the change, if known. */
   write(
     change: ConfigChange,
     {
@@ -133,7 +133,7 @@ export class Tables {
     }
   }
 
-  /** Adds a revision, `change` as JSON, and forgets all but the last `retained` ones. */
+  /** Adds a revision, with `change` as JSON, and deletes all but the last `retained` ones. */
   writeRevision(
     revision: number,
     { entry, change }: { readonly entry: RevisionEntry; readonly change: string },
@@ -300,7 +300,7 @@ function accessCollections(db: BunSQLiteDatabase) {
   };
 }
 
-/** Writes the one row of a table with one. */
+/** Writes the row of a single-row table. */
 function writeOnly(db: BunSQLiteDatabase, table: typeof settings | typeof sso) {
   return db
     .insert(table)
@@ -352,7 +352,7 @@ function toSettings(row: { readonly updated_at: string; readonly document: unkno
   }
 }
 
-/** A database that was written before there was single sign-on has no row of it. */
+/** Databases from before single sign-on have no row for it. */
 function toSso(
   row: { readonly updated_at: string; readonly document: unknown } | undefined,
   at: string,

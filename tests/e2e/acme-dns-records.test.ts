@@ -74,7 +74,7 @@ test("a record is taken down that was written although the provider answers with
     });
     await scene.order("broken", { domains: ["broken.test"], challenge: "dns-01" });
     const { last_error } = await scene.becomes("broken", "failed");
-    expect(last_error).toContain("the webhook has a failure of its own (status 500");
+    expect(last_error).toContain("the webhook has an internal error (status 500");
     expect([...left]).toEqual([]);
   } finally {
     await broken.stop(true);

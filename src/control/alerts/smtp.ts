@@ -1,4 +1,4 @@
-// Messages by mail, handed to one SMTP server; knows no alert.
+// Sends messages by e-mail through one SMTP server; knows no alert.
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../model/destination.ts";
 import { oneOf } from "../../model/fields.ts";
@@ -7,14 +7,14 @@ import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
 import { caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
-/** A server that takes each step's whole time is given up after as many of them. */
+/** Total timeout, as a multiple of the timeout of a step. */
 const MOST_STEPS = 3;
 
 const mailbox = (description: string) =>
   t.String({
     maxLength: 320,
     pattern: '^[^\\s@<>,;:"\\x00-\\x1f]+@[^\\s@<>,;:"\\x00-\\x1f]+$',
-    errorMessage: "must be a mail address",
+    errorMessage: "must be an e-mail address",
     description,
   });
 
@@ -29,28 +29,32 @@ const config = settings({
     }),
   ),
   port: destination(
-    t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Its port" }),
+    t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Port of the server" }),
   ),
   tls: destination(
     oneOf(["starttls", "implicit", "none"], {
       default: "starttls",
       description:
-        "starttls: plain at first, and never goes on without encryption (587); implicit: encrypted from the start (465); none: plain",
+        "starttls: upgrades to TLS, or fails (587); implicit: TLS from the start (465); none: unencrypted",
     }),
   ),
   username: t.Optional(
-    t.String({ minLength: 1, maxLength: 320, description: "Signs in; absent: without" }),
+    t.String({
+      minLength: 1,
+      maxLength: 320,
+      description: "User for the authentication; absent: none",
+    }),
   ),
   password: t.Optional(secret("Password of the user")),
   from: mailbox("Sender"),
-  to: t.Array(mailbox("Receiver"), { minItems: 1, maxItems: 50, description: "Receivers" }),
+  to: t.Array(mailbox("Recipient"), { minItems: 1, maxItems: 50, description: "Recipients" }),
   ca_certificates: caCertificates,
   timeout: t.Integer({
     minimum: 100,
     maximum: 60_000,
     default: 10_000,
     description:
-      "Milliseconds for each step of the conversation: connecting, the greeting, each reply. All of it gets three times as long",
+      "Timeout of each SMTP step in milliseconds: connect, greeting, each reply. The whole delivery may take three times as long",
   }),
 });
 
@@ -79,7 +83,7 @@ export default defineSink({
   async send(own, sent, { managementAddresses, signal }) {
     const { host, port, tls, username, password, ca_certificates: ca, timeout } = own;
     await requireForeign({ host, port }, managementAddresses);
-    // Most gateways send no mail.
+    // Loaded on first use: most gateways send no mail.
     const { default: mailer } = await import("nodemailer");
     const transport = mailer.createTransport({
       host,
@@ -103,11 +107,11 @@ export default defineSink({
     signal.addEventListener("abort", () => reject(new DeliveryError("the gateway stops")), {
       once: true,
     });
-    // Whoever loses the race must not be an error that nobody waits for.
+    // The loser of the race must not become an unhandled rejection.
     tooLate.catch(() => undefined);
     try {
       const result = await Promise.race([transport.sendMail(mailOf(own, sent)), tooLate]);
-      return `${host} took it for ${result.accepted.length} of ${own.to.length} receivers`;
+      return `${host} accepted it for ${result.accepted.length} of ${own.to.length} recipients`;
     } catch (error) {
       if (error instanceof DeliveryError) throw error;
       throw new DeliveryError(describe(error, host, [password ?? null]));
@@ -118,7 +122,7 @@ export default defineSink({
   },
 });
 
-const tookTooLong = (host: string, ms: number) => `${host} did not answer within ${ms / 1000} s`;
+const tookTooLong = (host: string, ms: number) => `${host} did not respond within ${ms / 1000} s`;
 
 function mailOf({ from, to }: { readonly from: string; readonly to: string[] }, sent: Sent) {
   const { title, message, status, event, alert, gateway, object, at, since } = sent;
@@ -137,13 +141,13 @@ function mailOf({ from, to }: { readonly from: string; readonly to: string[] }, 
       `Gateway: ${gateway}`,
       "",
     ].join("\n"),
-    // So that nobody's holiday answer comes back (RFC 3834).
+    // Suppresses automatic replies (RFC 3834).
     headers: { "Auto-Submitted": "auto-generated", "X-Sluice-Event": event },
     messageId: `<${sent.id}@${from.split("@")[1] ?? "sluice"}>`,
   };
 }
 
-/** In words, without what could be secret. */
+/** Message for users, without secrets. */
 function describe(error: unknown, host: string, secrets: readonly (string | null)[]): string {
   const { code, response, message } = error as {
     readonly code?: string;
@@ -152,16 +156,16 @@ function describe(error: unknown, host: string, secrets: readonly (string | null
   };
   const said = quote(response ?? message ?? "", secrets);
   const meaning: Readonly<Record<string, string>> = {
-    EAUTH: "refuses user name and password",
-    ENOAUTH: "refuses user name and password",
-    ETIMEDOUT: "did not answer in time",
-    EENVELOPE: "refuses sender or receivers",
-    EMESSAGE: "refuses the message",
+    EAUTH: "rejects the user name and password",
+    ENOAUTH: "rejects the user name and password",
+    ETIMEDOUT: "did not respond in time",
+    EENVELOPE: "rejects the sender or the recipients",
+    EMESSAGE: "rejects the message",
     EDNS: "is a name that cannot be resolved",
-    ETLS: "cannot encrypt, or shows a certificate that is not trusted",
+    ETLS: "does not support TLS, or presents a certificate that is not trusted",
     ECONNREFUSED: "refused the connection",
     ECONNECTION: "cannot be reached",
-    ESOCKET: "cannot be reached, or shows a certificate that is not trusted",
+    ESOCKET: "cannot be reached, or presents a certificate that is not trusted",
   };
   return `${host} ${meaning[code ?? ""] ?? "failed"}${said === "" ? "" : ` (${said})`}`;
 }

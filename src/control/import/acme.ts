@@ -1,23 +1,23 @@
-// Certificates that the other program orders by itself (ACME), with their accounts and DNS providers; knows no program.
+// Certificates that the other program requests with ACME, with their accounts and DNS providers; knows no program.
 import { generateKeyPairSync } from "node:crypto";
 import type { Document } from "../body.ts";
 import type { Output } from "./output.ts";
 
-export interface OrderedCertificate {
+export interface AcmeCertificate {
   readonly key: string;
   readonly label: string;
   readonly name: string;
   readonly domains: readonly string[];
   readonly email: string | null;
-  /** Address of the authority's directory; null: Let's Encrypt. */
+  /** URL of the CA's directory; null: Let's Encrypt. */
   readonly directory?: string | null;
   readonly isDns?: boolean;
   readonly dnsProvider?: string | null;
   readonly keyType?: "ecdsa" | "rsa";
 }
 
-/** Orders begin when somebody agrees to the terms: names lead to the other program until then. */
-export class OrderedCertificates {
+/** The gateway requests them once an admin agrees to the terms: until then the names lead to the other program. */
+export class AcmeCertificates {
   readonly #output: Output;
   readonly #accounts = new Map<string, string>();
 
@@ -25,15 +25,15 @@ export class OrderedCertificates {
     this.#output = output;
   }
 
-  add(ordered: OrderedCertificate): string {
-    const { key, label, name, domains, isDns = false, dnsProvider = null } = ordered;
-    const account = this.#accountOf(ordered);
+  add(certificate: AcmeCertificate): string {
+    const { key, label, name, domains, isDns = false, dnsProvider = null } = certificate;
+    const account = this.#accountOf(certificate);
     const needsDns = isDns || domains.some((domain) => domain.startsWith("*."));
     if (needsDns && dnsProvider === null)
-      this.#output.report.changed(label, "add a DNS provider that may write its zones");
+      this.#output.report.changed(label, "add a DNS provider that can write to its zones");
     this.#output.report.changed(
       label,
-      "became a certificate that is ordered anew, once you agree to the terms in its ACME account",
+      "became a certificate that the gateway requests once you agree to the terms in its ACME account",
     );
     return this.#output.add(
       "certificates",
@@ -45,18 +45,18 @@ export class OrderedCertificates {
         acme_account_ids: [account],
         challenge: needsDns ? "dns-01" : "http-01",
         dns_provider_id: dnsProvider,
-        key_type: ordered.keyType ?? "ecdsa",
+        key_type: certificate.keyType ?? "ecdsa",
       },
     );
   }
 
-  #accountOf({ email, directory = null }: OrderedCertificate): string {
+  #accountOf({ email, directory = null }: AcmeCertificate): string {
     const key = `${email ?? ""} ${directory ?? ""}`.trim();
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const host = directory === null ? "Let's Encrypt" : (URL.parse(directory)?.host ?? directory);
-    const label = `account of ${email ?? "nobody"} at ${host}`;
+    const label = `account ${email === null ? "without e-mail address" : `of ${email}`} at ${host}`;
     const id = this.#output.add(
       "acme_accounts",
       { key, label },
@@ -70,14 +70,14 @@ export class OrderedCertificates {
     );
     this.#output.report.changed(
       label,
-      "became an ACME account with a new key: set terms_agreed when names lead here",
+      "became an ACME account with a new key: set terms_agreed when the names resolve to this gateway",
     );
     this.#accounts.set(key, id);
     return id;
   }
 }
 
-/** A provider whose secret stands in the clear in the source. */
+/** For a provider whose secret the source contains in plain text. */
 export function addDnsProvider(
   output: Output,
   {
@@ -94,7 +94,7 @@ export function addDnsProvider(
 ): string {
   const label = `DNS provider ${type}`;
   const sealed = Object.entries(secrets).map(([name, plain]) => [name, { sealed: { plain } }]);
-  output.report.carried(label, "became a DNS provider");
+  output.report.imported(label, "became a DNS provider");
   const fields = {
     name: output.name("dns_providers", type),
     type,

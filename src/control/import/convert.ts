@@ -1,4 +1,4 @@
-// Turns the configuration of another program into a document to import; a folder for each program knows that program.
+// Converts the configuration of another program to a configuration file to import; one folder per program.
 import { ApiError } from "../../model/error.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { ParseJson } from "../transfer/source.ts";
@@ -10,30 +10,30 @@ import { Output } from "./output.ts";
 import { Report, type ReportEntry } from "./report.ts";
 import { dropInvalid } from "./drop-invalid.ts";
 
-/** Programs whose configuration can be carried over. */
+/** Programs whose configuration can be imported. */
 export const importSources = ["kong", "caddy", "npm"] as const;
 export type ImportSource = (typeof importSources)[number];
 
 export interface Conversion {
-  /** To be imported as it is. */
+  /** The configuration file to import. */
   readonly document: unknown;
-  /** What became of everything in the source, the gravest first. */
+  /** The result for every object of the source, what was not imported first. */
   readonly report: readonly ReportEntry[];
 }
 
-/** What belongs to other rooms and is handed in. */
+/** Functions that other rooms provide. */
 export interface ConversionContext {
-  /** Plugins of the gateway that the document is for. */
+  /** Plugins of the gateway that imports the result. */
   readonly plugins: PluginCatalogue;
   readonly parseJson: ParseJson;
-  /** Reads a database in memory. */
+  /** Reads a database from memory. */
   readonly openTables: OpenTables;
 }
 
-/** Of what is read; a gateway with ten thousand routes takes a tenth of it. */
+/** Largest source; a configuration with ten thousand routes has a tenth of it. */
 export const MAX_SOURCE_BYTES = 33_554_432;
 
-/** Throws a 400 for bytes that are no such configuration. */
+/** Throws a 400 for an invalid source. */
 export async function convert(
   from: ImportSource,
   bytes: Uint8Array,

@@ -1,4 +1,4 @@
-// Brings what an import made into a form that the gateway takes: what breaks a rule goes, what lost a protection is closed.
+// Makes the result of an import valid: drops invalid objects, and closes routes that lost a protection.
 import { randomBytes } from "node:crypto";
 import { SecretBox } from "../../crypto/secret-box.ts";
 import { ApiError } from "../../model/error.ts";
@@ -15,73 +15,78 @@ import { createImportNormalizers } from "../transfer/import-normalizers.ts";
 import { applyDocument } from "../transfer/plan.ts";
 import { sealSecrets } from "../transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
-import type { Loss, Made, MadeScope, Output } from "./output.ts";
+import type { LostProtection, OutputObject, OutputScope, Output } from "./output.ts";
 
-/** More rounds than references lie behind each other. */
+/** More than the longest chain of references. */
 const MAX_ROUNDS = 100;
 
-/** The document to import. Everything that goes is reported. */
+/** The configuration file to import. Reports every dropped object. */
 export function dropInvalid(output: Output): Document {
   const box = new SecretBox(randomBytes(32));
-  let kept = dropUndecodable(output, box);
+  let valid = dropUndecodable(output, box);
   for (let round = 0; ; round++) {
-    const wrong = problemsOf(kept, output, box);
-    if (wrong.size === 0) break;
+    const invalid = problemsOf(valid, output, box);
+    if (invalid.size === 0) break;
     if (round === MAX_ROUNDS) throw new ApiError(400, "the configuration could not be converted");
-    for (const [made, why] of wrong) drop(made, why, output);
-    kept = kept.filter((made) => !wrong.has(made));
+    for (const [object, why] of invalid) drop(object, why, output);
+    valid = valid.filter((object) => !invalid.has(object));
   }
-  closeUnprotected(kept, output);
-  return documentOf(kept);
+  closeUnprotected(valid, output);
+  return documentOf(valid);
 }
 
-function drop(made: Made, why: string, output: Output): void {
-  output.report.retract("carried", made.label);
-  output.report.leftOut(made.label, `the gateway does not take it: ${why}`);
-  if (!made.protects) return;
-  const { fields, label } = made;
-  if (made.collection === "plugins") output.lose({ scope: fields as MadeScope, what: label });
-  if (made.collection !== "routes") return;
+function drop(object: OutputObject, why: string, output: Output): void {
+  output.report.retract("carried", object.label);
+  output.report.omitted(object.label, `the gateway rejects it: ${why}`);
+  if (!object.protects) return;
+  const { fields, label } = object;
+  if (object.collection === "plugins")
+    output.loseProtection({ scope: fields as OutputScope, what: label });
+  if (object.collection !== "routes") return;
   const hosts = (fields["hosts"] ?? []) as readonly string[];
   const priority = Number(fields["priority"] ?? 0);
-  output.lose({ scope: {}, what: label, instead: { hosts, priority } });
+  output.loseProtection({ scope: {}, what: label, missingRoute: { hosts, priority } });
 }
 
-/** Object by object, because a document is refused at the first one that is wrong. */
-function dropUndecodable(output: Output, box: SecretBox): Made[] {
-  return output.made.filter((made) => {
-    const { created_at: _, updated_at: __, ...fields } = made.fields;
+/** Object by object, because decoding a whole file stops at the first invalid one. */
+function dropUndecodable(output: Output, box: SecretBox): OutputObject[] {
+  return output.objects.filter((object) => {
+    const { created_at: _, updated_at: __, ...fields } = object.fields;
     try {
-      decodeRecord[made.collection](sealSecrets(fields, { old: undefined, box }));
+      decodeRecord[object.collection](sealSecrets(fields, { old: undefined, box }));
       return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      drop(made, error.message, output);
+      drop(object, error.message, output);
       return false;
     }
   });
 }
 
-/** What breaks a rule, and how. */
-function problemsOf(kept: readonly Made[], output: Output, box: SecretBox): Map<Made, string> {
+/** Invalid objects, each with its problem. */
+function problemsOf(
+  valid: readonly OutputObject[],
+  output: Output,
+  box: SecretBox,
+): Map<OutputObject, string> {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);
   const normalizers = createImportNormalizers(box, output.plugins);
-  const lists = listsOf(kept);
-  const wrong = new Map<Made, string>();
-  const blame = (message: string) => {
+  const lists = listsOf(valid);
+  const invalid = new Map<OutputObject, string>();
+  const addProblem = (message: string) => {
     const [, name = "", index = "", , rest = ""] =
       /^([a-z_]+)\[(\d+)\](\.?)([\s\S]*)$/.exec(message) ?? [];
-    const made = lists.get(name as CollectionName)?.[Number(index)];
-    if (made === undefined) throw new ApiError(400, message);
-    if (!wrong.has(made)) wrong.set(made, rest.replace(/^: /, ""));
+    const object = lists.get(name as CollectionName)?.[Number(index)];
+    if (object === undefined) throw new ApiError(400, message);
+    if (!invalid.has(object)) invalid.set(object, rest.replace(/^: /, ""));
   };
   try {
-    applyDocument(documentOf(kept), draft, { mode: "replace", box, normalizers });
+    applyDocument(documentOf(valid), draft, { mode: "replace", box, normalizers });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    blame(error.message);
-    return wrong;
+    addProblem(error.message);
+    return invalid;
   }
   const result = compile(draft.config, null, {
     tls: { cert: "", key: "" },
@@ -91,22 +96,23 @@ function problemsOf(kept: readonly Made[], output: Output, box: SecretBox): Map<
     plugins: output.plugins,
     openSealed: (sealed) => box.open(sealed),
   });
-  if ("issues" in result) for (const issue of result.issues) blame(describeProblem(issue, draft));
-  return wrong;
+  if ("issues" in result)
+    for (const issue of result.issues) addProblem(describeProblem(issue, draft));
+  return invalid;
 }
 
-function listsOf(kept: readonly Made[]): Map<CollectionName, Made[]> {
-  const lists = new Map<CollectionName, Made[]>();
-  for (const made of kept) {
-    const list = lists.get(made.collection);
-    if (list === undefined) lists.set(made.collection, [made]);
-    else list.push(made);
+function listsOf(valid: readonly OutputObject[]): Map<CollectionName, OutputObject[]> {
+  const lists = new Map<CollectionName, OutputObject[]>();
+  for (const object of valid) {
+    const list = lists.get(object.collection);
+    if (list === undefined) lists.set(object.collection, [object]);
+    else list.push(object);
   }
   return lists;
 }
 
-function documentOf(kept: readonly Made[]): Document {
-  const lists = listsOf(kept);
+function documentOf(valid: readonly OutputObject[]): Document {
+  const lists = listsOf(valid);
   const filled = collectionNames.flatMap((name) => {
     const list = lists.get(name);
     return list === undefined ? [] : [[name, list.map(({ id, fields }) => ({ id, ...fields }))]];
@@ -117,26 +123,30 @@ function documentOf(kept: readonly Made[]): Document {
   };
 }
 
-/** Nobody may come in whom the source kept out. A route that is switched off would leave its requests to another one. */
-function closeUnprotected(kept: readonly Made[], { losses, report }: Output): void {
-  for (const { scope, what, instead } of losses)
-    for (const made of kept) {
-      if (!isHit(made, scope) || (instead !== undefined && !isBehind(made, instead))) continue;
-      const until = `until you have set up another protection: ${what} kept clients out and could not be carried over`;
-      if (made.collection === "routes") {
-        made.fields["maintenance"] ??= {};
-        report.changed(made.label, `answers 503 for maintenance ${until}`);
+/** No client gains access that the source denied. Maintenance, because requests of a disabled route may match another one. */
+function closeUnprotected(
+  valid: readonly OutputObject[],
+  { lostProtections, report }: Output,
+): void {
+  for (const { scope, what, missingRoute } of lostProtections)
+    for (const object of valid) {
+      if (!isHit(object, scope) || (missingRoute !== undefined && !isBehind(object, missingRoute)))
+        continue;
+      const until = `until you set up another protection: ${what} denied access and could not be imported`;
+      if (object.collection === "routes") {
+        object.fields["maintenance"] ??= {};
+        report.changed(object.label, `responds with 503 for maintenance ${until}`);
       } else {
-        made.fields["enabled"] = false;
-        report.changed(made.label, `is switched off ${until}`);
+        object.fields["enabled"] = false;
+        report.changed(object.label, `is disabled ${until}`);
       }
     }
 }
 
-/** Whether requests of a route that is gone could come to this one. */
+/** Whether this route could match requests of a missing one. */
 function isBehind(
-  { collection, fields }: Made,
-  { hosts, priority }: NonNullable<Loss["instead"]>,
+  { collection, fields }: OutputObject,
+  { hosts, priority }: NonNullable<LostProtection["missingRoute"]>,
 ): boolean {
   const own = (fields["hosts"] ?? []) as readonly string[];
   return (
@@ -144,9 +154,9 @@ function isBehind(
   );
 }
 
-function isHit({ collection, id, fields }: Made, scope: MadeScope): boolean {
+function isHit({ collection, id, fields }: OutputObject, scope: OutputScope): boolean {
   const { route_id = null, service_id = null, consumer_id = null, stream_route_id = null } = scope;
-  // Of a protection for a consumer on a route, the consumer is what is held back.
+  // A lost protection for a consumer on a route disables the consumer.
   if (consumer_id !== null) return collection === "consumers" && id === consumer_id;
   if (stream_route_id !== null) return collection === "stream_routes" && id === stream_route_id;
   if (collection !== "routes" && collection !== "stream_routes") return false;

@@ -1,71 +1,71 @@
-// Which routes keep clients out that others would let in, were a request to find its way to the wrong one; knows no program.
+// Finds routes that deny clients which overlapping routes would allow; knows no program.
 import { normalHost, patternsFor } from "../../snapshot/covering.ts";
 
-/** What keeps clients out, each in words of its own; null: nobody gets anything. */
+/** Protections of a route, each as a unique text; null: the route denies all clients. */
 export type Protections = ReadonlySet<string> | null;
 
-export interface Exposed {
+export interface ProtectedRoute {
   /** As in a route; empty: any. */
   readonly hosts: readonly string[];
   readonly protections: Protections;
-  /** Of those, what its requests would miss if another route took them. */
-  readonly ifTaken: Protections;
-  /** Of those, what its requests would miss if it left them to others. */
-  readonly ifLeft: Protections;
+  /** Protections that its requests lose when another route matches them first. */
+  readonly lostIfOverridden: Protections;
+  /** Protections that its requests lose when it does not match them. */
+  readonly lostIfUnmatched: Protections;
 }
 
 export interface Exposure {
-  /** Another one keeps clients out that this one lets in: it must not take more than it should. */
-  readonly mayTakeNoMore: boolean;
-  /** This one keeps clients out that another one lets in: it must not take less. */
-  readonly mayTakeNoLess: boolean;
+  /** Another route denies clients that this one allows: it must not match more requests than in the source. */
+  readonly mustNotWiden: boolean;
+  /** This route denies clients that another one allows: it must not match fewer requests. */
+  readonly mustNotNarrow: boolean;
 }
 
-/** Of each, beside all others that can take a request for the same host. */
-export function exposures(all: readonly Exposed[]): readonly Exposure[] {
+/** For each route, compared with all others that can match a request for the same host. */
+export function exposures(all: readonly ProtectedRoute[]): readonly Exposure[] {
   const index = new HostIndex();
   for (const one of all) index.add(one);
-  return all.map((one) => exposureOf(one, index.beside(one)));
+  return all.map((one) => exposureOf(one, index.overlapping(one)));
 }
 
 /**
- * The same where requests are tried in order: only what comes behind counts. `guarded` are hosts of which some clients are kept
- * out: what no route takes of theirs is nobody's. Empty: any.
+ * The same for routes that are tried in order: only later routes count. `protectedHosts` are hosts that deny some clients: a
+ * request for them that no route matches must be denied. Empty: any host.
  */
 export function exposuresInOrder(
-  all: readonly Exposed[],
-  guarded: readonly (readonly string[])[],
+  all: readonly ProtectedRoute[],
+  protectedHosts: readonly (readonly string[])[],
 ): readonly Exposure[] {
   const index = new HostIndex();
-  const nothing = new HostIndex();
-  for (const hosts of guarded)
-    nothing.add({ hosts, protections: null, ifTaken: null, ifLeft: null });
+  const denied = new HostIndex();
+  for (const hosts of protectedHosts)
+    denied.add({ hosts, protections: null, lostIfOverridden: null, lostIfUnmatched: null });
   const found = all.toReversed().map((one) => {
-    const isGuarded = one.hosts.length > 0 ? nothing.beside(one) : nothing.anywhere();
-    const exposure = exposureOf(one, [...index.beside(one), ...isGuarded]);
+    const deniedHere = one.hosts.length > 0 ? denied.overlapping(one) : denied.anywhere();
+    const exposure = exposureOf(one, [...index.overlapping(one), ...deniedHere]);
     index.add(one);
     return exposure;
   });
   return found.toReversed();
 }
 
-function exposureOf(one: Exposed, others: Iterable<Exposed>): Exposure {
-  let mayTakeNoMore = false;
-  let mayTakeNoLess = false;
+function exposureOf(one: ProtectedRoute, others: Iterable<ProtectedRoute>): Exposure {
+  let mustNotWiden = false;
+  let mustNotNarrow = false;
   for (const other of others) {
-    mayTakeNoMore ||= !keepsOut(one, other.ifTaken);
-    mayTakeNoLess ||= !keepsOut(other, one.ifLeft);
-    if (mayTakeNoMore && mayTakeNoLess) break;
+    mustNotWiden ||= !hasProtections(one, other.lostIfOverridden);
+    mustNotNarrow ||= !hasProtections(other, one.lostIfUnmatched);
+    if (mustNotWiden && mustNotNarrow) break;
   }
-  return { mayTakeNoMore, mayTakeNoLess };
+  return { mustNotWiden, mustNotNarrow };
 }
 
-function keepsOut({ protections: own }: Exposed, wanted: Protections): boolean {
+function hasProtections({ protections: own }: ProtectedRoute, wanted: Protections): boolean {
   if (own === null) return true;
   return wanted !== null && [...wanted].every((each) => own.has(each));
 }
 
-/** Whether a request for one host can be taken by both. */
+/** Whether both can match a request for one host. */
 export const shareHosts = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === 0 ||
   b.length === 0 ||
@@ -74,16 +74,16 @@ export const shareHosts = (a: readonly string[], b: readonly string[]): boolean 
 const covers = (wide: string, host: string) =>
   patternsFor(normalHost(host)).includes(normalHost(wide));
 
-/** One of each kind of protection by host, so that thousands of routes are not held against each other. */
+/** One route per host and set of protections, so that thousands of routes are not compared pairwise. */
 class HostIndex {
-  readonly #all = new Map<string, Exposed>();
-  /** Of routes for any host. */
-  readonly #anywhere = new Map<string, Exposed>();
-  readonly #at = new Map<string, Map<string, Exposed>>();
-  /** By a wildcard, of what is below it. */
-  readonly #below = new Map<string, Map<string, Exposed>>();
+  readonly #all = new Map<string, ProtectedRoute>();
+  /** Routes for any host. */
+  readonly #anywhere = new Map<string, ProtectedRoute>();
+  readonly #at = new Map<string, Map<string, ProtectedRoute>>();
+  /** By wildcard, routes for the names that it covers. */
+  readonly #below = new Map<string, Map<string, ProtectedRoute>>();
 
-  add(one: Exposed): void {
+  add(one: ProtectedRoute): void {
     const kind = kindOf(one);
     this.#all.set(kind, one);
     if (one.hosts.length === 0) this.#anywhere.set(kind, one);
@@ -94,11 +94,11 @@ class HostIndex {
     }
   }
 
-  anywhere(): Iterable<Exposed> {
+  anywhere(): Iterable<ProtectedRoute> {
     return this.#anywhere.values();
   }
 
-  *beside(one: Exposed): Generator<Exposed> {
+  *overlapping(one: ProtectedRoute): Generator<ProtectedRoute> {
     if (one.hosts.length === 0) {
       yield* this.#all.values();
       return;
@@ -112,13 +112,15 @@ class HostIndex {
   }
 }
 
-const kindOf = ({ protections, ifTaken, ifLeft }: Exposed): string =>
-  JSON.stringify([protections, ifTaken, ifLeft].map((set) => set && [...set].toSorted()));
+const kindOf = ({ protections, lostIfOverridden, lostIfUnmatched }: ProtectedRoute): string =>
+  JSON.stringify(
+    [protections, lostIfOverridden, lostIfUnmatched].map((set) => set && [...set].toSorted()),
+  );
 
 function add(
-  map: Map<string, Map<string, Exposed>>,
+  map: Map<string, Map<string, ProtectedRoute>>,
   key: string,
-  { kind, one }: { readonly kind: string; readonly one: Exposed },
+  { kind, one }: { readonly kind: string; readonly one: ProtectedRoute },
 ): void {
   const kinds = map.get(key);
   if (kinds === undefined) map.set(key, new Map([[kind, one]]));

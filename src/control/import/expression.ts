@@ -1,9 +1,9 @@
-// Regular expressions of other programs (RE2, PCRE) as ones that mean the same here; knows no program and no field.
+// Converts regular expressions of other programs (RE2, PCRE) to equivalent JavaScript ones; knows no program and no field.
 
-/** A text that an expression takes as it is. */
+/** Escapes a text for use in an expression. */
 export const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/** A text in either case of each ASCII letter. */
+/** Escapes a text and matches ASCII letters in either case. */
 export const caseless = (text: string): string =>
   [...text]
     .map((character) => (isLetter(character) ? bothCases(character) : escaped(character)))
@@ -16,10 +16,10 @@ const bothCases = (letter: string) => `[${letter.toLowerCase()}${letter.toUpperC
 export interface Expression {
   readonly source: string;
   /**
-   * Whether it judges a text and the same text with some of its reserved characters percent-encoded alike: it counts no
+   * Whether it gives the same result for a text and for that text with reserved characters percent-encoded: it counts no
    * characters, and names none but letters, digits, `-`, `.`, `_`, `~` and `/`.
    */
-  readonly isBlindToEscapes: boolean;
+  readonly ignoresEscapes: boolean;
 }
 
 const POSIX: Readonly<Record<string, string>> = {
@@ -33,12 +33,12 @@ const POSIX: Readonly<Record<string, string>> = {
   space: "\\t\\n\\v\\f\\r ",
 };
 
-/** What white space is to both; here it would be more. */
+/** White space in RE2 and PCRE; the \s of JavaScript matches more. */
 const SPACE = "\\t\\n\\v\\f\\r ";
 
 /**
- * The same expression here. Null for everything that has no counterpart, or that might mean something else; only what is known
- * to mean the same is let through. `isCaseless`: for texts that were brought to lower case before.
+ * The equivalent expression. Null for anything without an equivalent or with a possibly different meaning; the list is an
+ * allowlist. `isCaseless`: for texts that are already in lower case.
  */
 export function portable(source: string, isCaseless = false): Expression | null {
   try {
@@ -56,7 +56,7 @@ class Reader {
   #at = 0;
   #isCaseless: boolean;
   readonly #outer: boolean[] = [];
-  #isBlind = true;
+  #ignoresEscapes = true;
 
   constructor(source: string, isCaseless: boolean) {
     this.#source = source;
@@ -64,12 +64,12 @@ class Reader {
   }
 
   read(): Expression {
-    // Go and PCRE: for all that follows.
+    // Go and PCRE apply a flag to everything after it.
     if (this.#take("(?i)")) this.#isCaseless = true;
     let made = "";
     while (this.#at < this.#source.length) made += this.#next();
     if (this.#outer.length > 0) throw UNKNOWN;
-    return { source: made, isBlindToEscapes: this.#isBlind };
+    return { source: made, ignoresEscapes: this.#ignoresEscapes };
   }
 
   #next(): string {
@@ -86,17 +86,17 @@ class Reader {
   }
 
   #literal(character: string): string {
-    if (!/[A-Za-z0-9\-._~/]/.test(character)) this.#isBlind = false;
+    if (!/[A-Za-z0-9\-._~/]/.test(character)) this.#ignoresEscapes = false;
     const text =
       this.#isCaseless && isLetter(character) ? bothCases(character) : escaped(character);
     return this.#atom({ text, isLoose: false });
   }
 
-  /** With the quantifier behind it. */
+  /** Reads the quantifier after the atom. */
   #atom({ text, isLoose }: { readonly text: string; readonly isLoose: boolean }): string {
     const [quantifier = ""] = /^(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})/.exec(this.#rest) ?? [];
     this.#at += quantifier.length;
-    if (isLoose && quantifier !== "*" && quantifier !== "+") this.#isBlind = false;
+    if (isLoose && quantifier !== "*" && quantifier !== "+") this.#ignoresEscapes = false;
     const lazy = quantifier !== "" && this.#take("?") ? "?" : "";
     // `a++` and `a{2}{3}` mean different things to the two.
     if (quantifier !== "" && /^[*+?{]/.test(this.#rest)) throw UNKNOWN;
@@ -129,17 +129,17 @@ class Reader {
     if (letter === "A") return "^";
     if (letter === "z" || letter === "Z") return "$";
     if (letter === "b" || letter === "B") {
-      this.#isBlind = false;
+      this.#ignoresEscapes = false;
       return `\\${letter}`;
     }
     if (letter === "d" || letter === "w")
       return this.#atom({ text: `\\${letter}`, isLoose: false });
     if (letter === "s" || letter === "S") {
-      this.#isBlind = false;
+      this.#ignoresEscapes = false;
       return this.#atom({ text: `[${letter === "S" ? "^" : ""}${SPACE}]`, isLoose: false });
     }
     if (letter === "D" || letter === "W") {
-      this.#isBlind = false;
+      this.#ignoresEscapes = false;
       return this.#atom({ text: `\\${letter}`, isLoose: true });
     }
     if (/[^\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]/.test(letter) || letter === "") throw UNKNOWN;
@@ -153,9 +153,9 @@ class Reader {
     let made = this.#take("]") ? "\\]" : "";
     while (!this.#take("]")) made += this.#member();
     if (made === "") throw UNKNOWN;
-    // Any text of escapes is one of characters that are none of these.
+    // An escape in a text consists of characters outside of this class.
     const isLoose = isNegated && made === "/";
-    if (isNegated && !isLoose) this.#isBlind = false;
+    if (isNegated && !isLoose) this.#ignoresEscapes = false;
     return { text: `[${isNegated ? "^" : ""}${made}]`, isLoose };
   }
 
@@ -165,13 +165,13 @@ class Reader {
       const set = Object.hasOwn(POSIX, name) ? POSIX[name] : undefined;
       if (set === undefined) throw UNKNOWN;
       this.#at += posix.length;
-      if (name === "space") this.#isBlind = false;
+      if (name === "space") this.#ignoresEscapes = false;
       return this.#isCaseless && /^(?:upper|lower)$/.test(name) ? "A-Za-z" : set;
     }
     const [set, kind = ""] = /^\\([dws])/.exec(this.#rest) ?? [];
     if (set !== undefined) {
       this.#at += set.length;
-      if (kind === "s") this.#isBlind = false;
+      if (kind === "s") this.#ignoresEscapes = false;
       return kind === "s" ? SPACE : set;
     }
     const from = this.#single();
@@ -192,9 +192,9 @@ class Reader {
   #range(from: string, to: string): string {
     if (from > to) throw UNKNOWN;
     for (let code = from.charCodeAt(0); code <= to.charCodeAt(0); code++)
-      if (!/[A-Za-z0-9\-._~/]/.test(String.fromCharCode(code))) this.#isBlind = false;
+      if (!/[A-Za-z0-9\-._~/]/.test(String.fromCharCode(code))) this.#ignoresEscapes = false;
     if (!this.#isCaseless || !hasLetters(from, to)) return between(from, to);
-    // A range that holds letters among others would have to be taken apart.
+    // A range that mixes letters and other characters would have to be split.
     if (!/^(?:[a-z]{2}|[A-Z]{2})$/.test(from + to)) throw UNKNOWN;
     return (
       between(from.toLowerCase(), to.toLowerCase()) + between(from.toUpperCase(), to.toUpperCase())

@@ -3,7 +3,7 @@ import { ApiError } from "../../model/error.ts";
 import { ForeignDatabaseError, readForeignTables } from "../../store/npm-database.ts";
 import type { OpenTables } from "./npm/tables.ts";
 
-/** Throws a 400 for what is no such file. */
+/** Throws a 400 for an invalid file. */
 export const openTables: OpenTables = (bytes) => {
   try {
     return readForeignTables(bytes);

@@ -1,52 +1,52 @@
-// Reads an object of another program's configuration and remembers which members nobody has read; knows no program.
+// Reads an object of another program's configuration and lists the members that no converter has read; knows no program.
 import { invalid } from "../../model/error.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Report } from "./report.ts";
 
-export interface Place {
-  /** In the file: `services[2].routes[0]`. */
+export interface MemberLocation {
+  /** Path in the file: `services[2].routes[0]`. */
   readonly path: string;
-  /** In words: `route "shop"`. */
+  /** Name in the report: `route "shop"`. */
   readonly label: string;
-  /** From what the label names to here: `config.redis`. */
+  /** Path below the labeled object: `config.redis`. */
   readonly inner: string;
 }
 
-/** Getters throw a 400 that names the place when a member is of another type. Absent and null are the same: null. */
+/** Getters throw a 400 that names the path when a member has another type. Absent members are null. */
 export class Members {
   readonly #value: Document;
   readonly #read = new Set<string>();
-  /** Each is one object, however often it is asked for: what one reader has read, another need not. */
+  /** One object per member, so that all readers share the list of read members. */
   readonly #objects = new Map<string, Members>();
   readonly report: Report;
-  #place: Place;
+  #location: MemberLocation;
 
-  constructor(value: unknown, place: Place, report: Report) {
-    if (!isDocument(value)) throw invalid(place.path, "must be an object");
+  constructor(value: unknown, location: MemberLocation, report: Report) {
+    if (!isDocument(value)) throw invalid(location.path, "must be an object");
     this.#value = value;
-    this.#place = place;
+    this.#location = location;
     this.report = report;
     report.watch(this);
   }
 
   get label(): string {
-    return this.#place.label;
+    return this.#location.label;
   }
 
   get path(): string {
-    return this.#place.path;
+    return this.#location.path;
   }
 
   get names(): readonly string[] {
     return Object.keys(this.#value);
   }
 
-  /** From now on entries of the report speak of it as this. */
-  call(label: string): void {
-    this.#place = { ...this.#place, label, inner: "" };
+  /** Sets the name for later entries of the report. */
+  setLabel(label: string): void {
+    this.#location = { ...this.#location, label, inner: "" };
   }
 
-  /** Whether it is there, whatever it is. */
+  /** Whether the member exists and is not null; does not mark it as read. */
   has(name: string): boolean {
     return Object.hasOwn(this.#value, name) && this.#value[name] !== null;
   }
@@ -99,14 +99,14 @@ export class Members {
     return value === null ? null : this.#inner(name, value);
   }
 
-  /** The same object as if one member were not there. */
+  /** The same object without one member. */
   copyWithout(name: string): Members {
     const rest = Object.entries(this.#value).filter(([other]) => other !== name);
     for (const [other] of rest) this.#read.add(other);
-    return new Members(Object.fromEntries(rest), this.#place, this.report);
+    return new Members(Object.fromEntries(rest), this.#location, this.report);
   }
 
-  /** Stands for an object that is not there. */
+  /** An empty object in location of an absent one. */
   empty(name: string): Members {
     return new Members({}, this.#below(name), this.report);
   }
@@ -115,40 +115,41 @@ export class Members {
     return this.list(name).map((item, index) => this.#inner(`${name}[${index}]`, item));
   }
 
-  /** A number that the gateway takes in these bounds; says so when it had to be moved. */
+  /** A number clamped to the bounds; reports a changed value. */
   bounded(name: string, { min, max }: { readonly min: number; readonly max: number }) {
     const value = this.number(name);
     if (value === null) return null;
     const fitting = Math.min(max, Math.max(min, Math.round(value)));
-    if (fitting !== value) this.changed(name, `${value} became ${fitting}, the nearest possible`);
+    if (fitting !== value)
+      this.changed(name, `${value} became ${fitting}, the nearest valid value`);
     return fitting;
   }
 
-  /** Says why a member is not carried over, unless it says no more than `harmless` or nothing at all. */
-  leaveOut(name: string, why: string, harmless?: unknown): void {
+  /** Reports why a member is not imported, unless it is empty or equals `harmless`. */
+  omit(name: string, why: string, harmless?: unknown): void {
     const value = this.raw(name);
     if (isEmpty(value) || (harmless !== undefined && Bun.deepEquals(value, harmless))) return;
-    this.report.leftOut(this.#named(name), why);
+    this.report.omitted(this.#named(name), why);
   }
 
   changed(name: string, why: string): void {
     this.report.changed(this.#named(name), why);
   }
 
-  /** Leaves out all of it. */
+  /** Omits the whole object. */
   drop(why: string): void {
     this.ignoreRest();
-    const { label, inner } = this.#place;
-    this.report.leftOut(inner === "" ? label : `${label}: ${inner}`, why);
+    const { label, inner } = this.#location;
+    this.report.omitted(inner === "" ? label : `${label}: ${inner}`, why);
   }
 
-  /** What was not read says nothing that matters. */
+  /** Marks all members as read: the unread ones do not matter. */
   ignoreRest(): void {
     for (const name of Object.keys(this.#value)) this.#read.add(name);
     for (const inner of this.#objects.values()) inner.ignoreRest();
   }
 
-  /** Whether something that nobody has read says more than no. */
+  /** Whether an unread member is set to anything but false, zero or empty. */
   hasUnknown(): boolean {
     return Object.entries(this.#value).some(
       ([name, value]) => !this.#read.has(name) && !isEmpty(value) && value !== 0 && value !== false,
@@ -170,17 +171,17 @@ export class Members {
   }
 
   #named(name: string): string {
-    const { label, inner } = this.#place;
+    const { label, inner } = this.#location;
     const member = inner === "" ? name : `${inner}.${name}`;
     return label === "" ? member : `${label}: ${member}`;
   }
 
   #at(name: string): string {
-    return this.#place.path === "" ? name : `${this.#place.path}.${name}`;
+    return this.#location.path === "" ? name : `${this.#location.path}.${name}`;
   }
 
-  #below(name: string): Place {
-    const { label, inner } = this.#place;
+  #below(name: string): MemberLocation {
+    const { label, inner } = this.#location;
     return { path: this.#at(name), label, inner: inner === "" ? name : `${inner}.${name}` };
   }
 }

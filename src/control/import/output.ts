@@ -1,4 +1,4 @@
-// The document that an import makes: objects with ids that stay the same when the file is converted again. Knows no program.
+// The result of an import: objects whose ids are the same when the file is converted again. Knows no program.
 import { createHash } from "node:crypto";
 import { ApiError } from "../../model/error.ts";
 import { UUID_PATTERN } from "../../model/fields.ts";
@@ -9,40 +9,40 @@ import type { Document } from "../body.ts";
 import { fitConfig } from "./plugin-fit.ts";
 import type { Report } from "./report.ts";
 
-/** An object of the document. */
-export interface Made {
+/** An object of the result. */
+export interface OutputObject {
   readonly collection: CollectionName;
   readonly id: string;
   /** `route "shop"` */
   readonly label: string;
   fields: Record<string, unknown>;
-  /** Whether what it keeps out would come in without it: a plugin, or a route in front of others. */
+  /** Whether clients would gain access without it: a plugin, or a route that matches before others. */
   readonly protects: boolean;
 }
 
-/** Where a plugin applies, in ids of the document. */
-export type MadeScope = Partial<PluginScope>;
+/** Scope of a plugin, in ids of the result. */
+export type OutputScope = Partial<PluginScope>;
 
-/** What loses a protection of the source, and which one. */
-export interface Loss {
-  readonly scope: MadeScope;
+/** A protection of the source that could not be imported, and the scope that loses it. */
+export interface LostProtection {
+  readonly scope: OutputScope;
   readonly what: string;
-  /** Only routes that could take the requests of this one, which is gone. */
-  readonly instead?: { readonly hosts: readonly string[]; readonly priority: number };
+  /** Only routes that could match the requests of this one, which is not imported. */
+  readonly missingRoute?: { readonly hosts: readonly string[]; readonly priority: number };
 }
 
 export interface PluginDraft {
   readonly name: string;
   readonly config: Document;
-  readonly scope: MadeScope;
-  /** What it is in the source, in words. */
+  readonly scope: OutputScope;
+  /** Its name in the report. */
   readonly what: string;
-  /** Tells it from others of the source. */
+  /** Unique in the source. */
   readonly key: string;
-  /** Whether it keeps somebody out. */
+  /** Whether it denies access. */
   readonly protects?: boolean;
   readonly enabled?: boolean;
-  /** In the place of the plugin's own in the order. */
+  /** Overrides the plugin's default priority. */
   readonly priority?: number;
   readonly when?: Document;
   readonly tags?: readonly string[];
@@ -56,8 +56,8 @@ export class Output {
   readonly #ids = new Set<string>();
   readonly report: Report;
   readonly plugins: PluginCatalogue;
-  readonly made: Made[] = [];
-  readonly losses: Loss[] = [];
+  readonly objects: OutputObject[] = [];
+  readonly lostProtections: LostProtection[] = [];
 
   constructor(from: string, report: Report, plugins: PluginCatalogue) {
     this.#from = from;
@@ -65,7 +65,7 @@ export class Output {
     this.plugins = plugins;
   }
 
-  /** The id of what has this key in the source. */
+  /** The id of the object with this key in the source. */
   idOf(collection: CollectionName, key: string): string {
     const hash = createHash("sha256").update(`${this.#from} ${collection} ${key}`).digest("hex");
     // RFC 9562 section 5.8.
@@ -86,12 +86,12 @@ export class Output {
       id = this.idOf(collection, `${key} again ${count}`);
     this.#ids.add(id);
     if (this.#ids.size > MAX_OBJECTS)
-      throw new ApiError(400, `the configuration makes more than ${MAX_OBJECTS} objects`);
-    this.made.push({ collection, id, label, protects, fields: { ...fields } });
+      throw new ApiError(400, `the configuration has more than ${MAX_OBJECTS} objects`);
+    this.objects.push({ collection, id, label, protects, fields: { ...fields } });
     return id;
   }
 
-  /** A unique name that the gateway takes, as near to the wanted one as can be. */
+  /** A unique valid name, close to the wanted one. */
   name(collection: CollectionName, wanted: string): string {
     const clean = wanted
       .replace(/^\*\./, "any.")
@@ -107,29 +107,29 @@ export class Output {
     return name;
   }
 
-  /** Adds a plugin as far as the gateway has it; null when it has not, which is reported. */
+  /** Adds a plugin with the fields that the gateway's version has; null, with a report entry, when the gateway lacks the plugin. */
   plugin(draft: PluginDraft): string | null {
     const { name, scope, what, key, protects = false, when = null, enabled = true } = draft;
     const { priority = null, tags = [] } = draft;
     const definition = this.plugins.get(name);
     if (definition === undefined) {
-      this.report.leftOut(what, `this gateway has no plugin ${name}`);
-      if (protects && enabled) this.lose({ scope, what });
+      this.report.omitted(what, `this gateway has no plugin ${name}`);
+      if (protects && enabled) this.loseProtection({ scope, what });
       return null;
     }
     const fit = fitConfig(definition.config, draft.config);
     for (const field of fit.unknown)
-      this.report.leftOut(what, `the plugin ${name} has no field ${field}`);
-    // What it would keep out may be said in the field that is missing.
-    if (protects && enabled && fit.unknown.length > 0) this.lose({ scope, what });
+      this.report.omitted(what, `the plugin ${name} has no field ${field}`);
+    // The missing field may be the one that denies access.
+    if (protects && enabled && fit.unknown.length > 0) this.loseProtection({ scope, what });
     const target = { key: `${name} ${key}`, label: what, protects: protects && enabled };
-    this.report.carried(what, `became the plugin ${name}`);
+    this.report.imported(what, `became the plugin ${name}`);
     const fields = { name, config: fit.config, ...scope, priority, enabled, when, tags };
     return this.add("plugins", target, fields);
   }
 
-  /** Whatever the scope takes in has a protection in the source that it lacks here. */
-  lose(loss: Loss): void {
-    this.losses.push(loss);
+  /** Closes the routes of the scope: the source protects them, the result does not. */
+  loseProtection(loss: LostProtection): void {
+    this.lostProtections.push(loss);
   }
 }

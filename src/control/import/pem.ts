@@ -1,4 +1,4 @@
-// Certificates of another program as objects of a document; knows no program.
+// Converts certificates of another program to objects; knows no program.
 import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import type { Output } from "./output.ts";
 
@@ -8,12 +8,12 @@ export interface UploadedCertificate {
   readonly name: string;
   readonly certificate: string;
   readonly privateKey: string;
-  /** Names that it is used for in the source; empty: all that it has. */
+  /** Names that the source uses it for; empty: all its names. */
   readonly domains: readonly string[];
   readonly tags?: readonly string[];
 }
 
-/** The id of the certificate; null when it cannot be served, which is reported. */
+/** The id of the certificate; null, with a report entry, when it is invalid. */
 export function addCertificate(output: Output, uploaded: UploadedCertificate): string | null {
   const { key, label, name, certificate, privateKey, domains } = uploaded;
   try {
@@ -22,8 +22,8 @@ export function addCertificate(output: Output, uploaded: UploadedCertificate): s
     const used = wanted.filter((domain) => chain.names.includes(domain));
     for (const domain of wanted)
       if (!chain.names.includes(domain) && !covers(chain.names, domain))
-        output.report.leftOut(`${label}: ${domain}`, "the certificate is not for this name");
-    output.report.carried(label, "became a certificate");
+        output.report.omitted(`${label}: ${domain}`, "the certificate does not cover this name");
+    output.report.imported(label, "became a certificate");
     return output.add(
       "certificates",
       { key, label },
@@ -42,7 +42,7 @@ export function addCertificate(output: Output, uploaded: UploadedCertificate): s
     );
   } catch (error) {
     if (!(error instanceof ChainError)) throw error;
-    output.report.leftOut(label, `its ${error.field.replace("_", " ")} ${error.message}`);
+    output.report.omitted(label, `its ${error.field.replace("_", " ")} ${error.message}`);
     return null;
   }
 }

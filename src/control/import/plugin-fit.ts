@@ -1,8 +1,8 @@
-// Makes a plugin's configuration fit the fields that the gateway's version of the plugin has; knows no plugin.
+// Removes fields that the gateway's version of a plugin does not have; knows no plugin.
 import type { TSchema } from "@sinclair/typebox";
 import { type Document, isDocument } from "../body.ts";
 
-/** The configuration without what the schema does not know, and the paths of that. */
+/** The configuration without unknown fields, and the paths of those. */
 export function fitConfig(
   schema: TSchema,
   config: Document,

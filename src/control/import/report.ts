@@ -1,42 +1,42 @@
-// What became of each part of another program's configuration, in words for a person; knows no program.
+// Reports the result for each part of another program's configuration, for people; knows no program.
 
 const reportLevels = ["carried", "changed", "left_out"] as const;
 export type ReportLevel = (typeof reportLevels)[number];
 
-/** One sentence: `what` is a thing of the source, `why` says what became of it. */
+/** One sentence: `what` is an object or field of the source, `why` is its result. */
 export interface ReportEntry {
   readonly level: ReportLevel;
   readonly what: string;
   readonly why: string;
 }
 
-/** Something that tells at the end which of its parts nobody has looked at. */
+/** Lists the parts that no converter has read. */
 export interface Unread {
   unread(): readonly string[];
 }
 
 const order: Readonly<Record<ReportLevel, number>> = { left_out: 0, changed: 1, carried: 2 };
 
-/** Collects entries; the same one is kept once. */
+/** Collects entries without duplicates. */
 export class Report {
   readonly #entries = new Map<string, ReportEntry>();
   readonly #watched: Unread[] = [];
 
-  /** What stands in the source and is there now too, as `why` says. */
-  carried(what: string, why: string): void {
+  /** Imported with the same behavior. */
+  imported(what: string, why: string): void {
     this.#add({ level: "carried", what, why });
   }
 
-  /** What is there now, but does not behave the same. */
+  /** Imported with different behavior. */
   changed(what: string, why: string): void {
     this.#add({ level: "changed", what, why });
   }
 
-  leftOut(what: string, why: string): void {
+  omitted(what: string, why: string): void {
     this.#add({ level: "left_out", what, why });
   }
 
-  /** Takes back what was said about something that had to go after all. */
+  /** Removes entries for an object that is dropped later. */
   retract(level: ReportLevel, what: string): void {
     for (const [key, entry] of this.#entries)
       if (entry.level === level && entry.what === what) this.#entries.delete(key);
@@ -46,10 +46,10 @@ export class Report {
     this.#watched.push(part);
   }
 
-  /** All entries, the gravest first; what nobody has looked at is left out and said to be. */
+  /** All entries, what was not imported first; adds an entry for each unread part. */
   finish(): readonly ReportEntry[] {
     for (const part of this.#watched.splice(0))
-      for (const what of part.unread()) this.leftOut(what, "this import does not know it");
+      for (const what of part.unread()) this.omitted(what, "the import does not support it");
     return [...this.#entries.values()].toSorted((a, b) => order[a.level] - order[b.level]);
   }
 

@@ -1,8 +1,8 @@
-// Reads bytes as one JSON or YAML document whose mistakes are named with their line; knows no program.
+// Reads bytes as one JSON or YAML document and adds the line to errors; knows no program.
 import { ApiError } from "../../model/error.ts";
 import { type ParseJson, readSource, type SourceDocument, withLine } from "../transfer/source.ts";
 
-/** Throws a 400 for what is neither. */
+/** Throws a 400 for anything else. */
 export function readText(bytes: Uint8Array, parseJson: ParseJson): SourceDocument {
   const text = decodeText(bytes);
   return readSource(text, /^\s*[{[]/.test(text) ? "json" : "yaml", parseJson);
@@ -16,8 +16,8 @@ function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** What `read` makes of the document; a mistake that it finds is named with its line. */
-export async function reading(
+/** Runs `read` with the document and adds the line to its errors. */
+export async function locateErrors(
   source: SourceDocument,
   read: (value: unknown) => Promise<void> | void,
 ): Promise<void> {

@@ -53,7 +53,7 @@ export interface ReaderScope {
   addEventListener(type: "message", listener: (event: MessageEvent<ReaderCommand>) => void): void;
 }
 
-/** Answers one command; then the caller ends the thread. */
+/** Responds to one command; then the caller ends the thread. */
 export function serveReader(scope: ReaderScope, context: ReadContext): void {
   const answer = async (command: ReaderCommand): Promise<ReaderEvent> => {
     const { task } = command;
@@ -96,13 +96,13 @@ function sendObjects(document: unknown, scope: ReaderScope): unknown {
   return rest;
 }
 
-/** Reads a file in a thread. Throws the refusal of the thread. */
+/** Reads a file in a thread. Throws the error of the thread. */
 export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocument> {
   const received = new ReceivedObjects();
   const event = await ask(url, { kind: "read", task }, (objects) => received.add(objects));
   if (event.kind === "refused")
     throw new ApiError(event.status, event.message, { headers: event.headers });
-  if (event.kind !== "read") throw new Error(`unexpected answer ${event.kind}`);
+  if (event.kind !== "read") throw new Error(`unexpected response ${event.kind}`);
   const { json, report, wasEncrypted } = event;
   const value = JSON.parse(json) as unknown;
   if (isDocument(value)) Object.assign(value, received.lists());
@@ -122,7 +122,7 @@ export async function readInThread(url: URL, task: ReadTask): Promise<OpenDocume
 
 type ObjectsEvent = Extract<ReaderEvent, { readonly kind: "objects" }>;
 
-/** Starts a thread for one command and ends it with the answer. */
+/** Starts a thread for one command and ends it after the response. */
 function ask(
   url: URL,
   command: ReaderCommand,

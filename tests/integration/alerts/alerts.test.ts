@@ -310,13 +310,13 @@ describe("the test of an alert", () => {
     expect(await testOf("plain")).toMatchObject({
       ok: true,
       destination: `one@b.example, two@b.example by 127.0.0.1:${mail.port}`,
-      message: "127.0.0.1 took it for 2 of 2 receivers",
+      message: "127.0.0.1 accepted it for 2 of 2 recipients",
     });
     expect(mail.mails).toMatchObject([{ from: "sluice@a.example", to, user: "ops" }]);
     expect(mail.mails[0]?.text).toContain("Subject: [Sluice] This is a test");
     await smtp("wrong", { tls: "none", username: "ops", password: `${PASSWORD}-not` });
     const wrong = await testOf("wrong");
-    expect(wrong.message).toStartWith("127.0.0.1 refuses user name and password");
+    expect(wrong.message).toStartWith("127.0.0.1 rejects the user name and password");
     expect(wrong.message).not.toContain(PASSWORD);
   }, 30_000);
 
@@ -359,7 +359,7 @@ describe("the test of an alert", () => {
       const [one, other] = await Promise.all(["silent", "silent"].map((name) => testOf(name)));
       expect(performance.now() - began).toBeGreaterThanOrEqual(300);
       expect([one, other].map(({ error, message }) => error ?? message).toSorted()).toEqual([
-        expect.stringContaining("127.0.0.1 did not answer in time"),
+        expect.stringContaining("127.0.0.1 did not respond in time"),
         'a test of alert "silent" is in progress',
       ]);
       const body = { config: { timeout: 99 } };
@@ -387,7 +387,7 @@ describe("the test of an alert", () => {
       await api.create("/alerts", fields);
       expect(await testOf("slow")).toMatchObject({
         ok: false,
-        message: "127.0.0.1 did not answer within 1.2 s",
+        message: "127.0.0.1 did not respond within 1.2 s",
       });
     } finally {
       server.stop();

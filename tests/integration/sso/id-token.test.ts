@@ -69,7 +69,7 @@ const refused: Refused[] = [
   { why: "no subject", lie: claims({ sub: undefined }), says: "sub" },
   { why: "an empty subject", lie: claims({ sub: "" }), says: "sub" },
   { why: "a subject that is a number", lie: claims({ sub: 1 }), says: "sub" },
-  { why: "algorithm none", lie: signed(signNothing), says: "refused" },
+  { why: "algorithm none", lie: signed(signNothing), says: "rejected" },
   { why: "HS256 with the public key", lie: signed(signWithPublicKey), says: "alg" },
   { why: "HS256 with the client secret", lie: signed(signWithClientSecret), says: "alg" },
   {
@@ -78,7 +78,7 @@ const refused: Refused[] = [
     says: "signature",
   },
   { why: "an unknown key", lie: signed(signWithForeignKey("unknown")), says: "key" },
-  { why: "no token at all", lie: signed(() => "not a token"), says: "refused" },
+  { why: "no token at all", lie: signed(() => "not a token"), says: "rejected" },
   {
     why: "a changed claim",
     lie: signed(async (all, provider) => {

@@ -227,7 +227,7 @@ describe("the gateway shows itself to the provider", () => {
     const world = await scene({ sso: { client_secret: "canary-wrong-secret" } });
     expect(await world.outcome()).toBe("provider_error");
     expect(world.audit.at(-1)?.detail).toMatchObject({
-      message: "the token endpoint answered 401, invalid_client: invalid_client of ***",
+      message: "the token endpoint responded with 401, invalid_client: invalid_client of ***",
     });
     expect(world.log.join("") + JSON.stringify(world.audit)).not.toContain("canary");
   });
@@ -238,7 +238,7 @@ describe("a provider is refused", () => {
     {
       why: "that calls itself otherwise",
       document: { issuer: "https://other.example" },
-      says: "is another one",
+      says: "names another issuer",
     },
     {
       why: "that sends people to an unsafe address",

@@ -92,12 +92,12 @@ describe("settings are refused", () => {
     {
       why: "with an issuer that is not encrypted",
       body: { issuer: "http://id.example" },
-      message: "issuer: must be an https:// address",
+      message: "issuer: must be an https:// URL",
     },
     {
       why: "with a password in the issuer",
       body: { issuer: "https://user:pw@id.example" },
-      message: "issuer: must be an https:// address",
+      message: "issuer: must be an https:// URL",
     },
     {
       why: "with an empty secret",
@@ -242,7 +242,7 @@ describe("the test of the connection", () => {
     const world = await scene({ timeoutMs: 100 });
     world.provider.intercept = () => new Promise(() => {});
     expect(failures(await world.sso.test(origin))).toEqual([
-      expect.stringMatching(/^discovery: 127\.0\.0\.1:\d+ did not answer within 0\.1 s$/),
+      expect.stringMatching(/^discovery: 127\.0\.0\.1:\d+ did not respond within 0\.1 s$/),
     ]);
     await world.provider.stop();
     expect(failures(await world.sso.test(origin))).toEqual([
@@ -259,7 +259,7 @@ describe("the test of the connection", () => {
     });
     const world = await scene({ sso: { issuer: `https://localhost:${server.port}` } });
     expect(failures(await world.sso.test(origin))).toEqual([
-      expect.stringMatching(/^discovery: localhost:\d+ shows a certificate that is not trusted/),
+      expect.stringMatching(/^discovery: localhost:\d+ presents a certificate that is not trusted/),
     ]);
   });
 });

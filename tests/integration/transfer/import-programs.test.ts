@@ -317,7 +317,7 @@ describe("the API", () => {
     expect(body.report).toContainEqual({
       level: "left_out",
       what: "audit log",
-      why: "this gateway keeps its own",
+      why: "this gateway has its own audit log",
     });
     expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);
     const kong = await post("from=kong", "_format_version: '3.0'\nservices: [{ host: a.test }]\n");

@@ -1,4 +1,4 @@
-// What the control plane needs to get at DNS: clients of the providers, questions to name servers; puts together, decides nothing.
+// Creates the control plane's access to DNS: clients of the providers and lookups; decides nothing.
 import type { SecretBox } from "../../../crypto/secret-box.ts";
 import type { Changes } from "../../change.ts";
 import type { DnsParts } from "../dns-proof.ts";
@@ -8,9 +8,9 @@ import { DnsLookup } from "./lookup.ts";
 
 export interface DnsAccessOptions {
   readonly box: SecretBox;
-  /** Name servers to ask; default: the system's. */
+  /** Name servers to query; default: the system's. */
   readonly dnsServers?: readonly string[];
-  /** Programs that may be run; default: none. */
+  /** Programs that the provider exec may run; default: none. */
   readonly dnsPrograms?: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export interface DnsAccess {
   readonly clients: DnsClients;
   readonly lookup: DnsLookup;
   readonly programs: readonly string[];
-  /** For proofs by DNS. */
+  /** For DNS-01 challenges. */
   readonly parts: DnsParts;
 }
 

@@ -1,4 +1,4 @@
-// A server of acme-dns, which keeps the last two texts of a name that `_acme-challenge` is a CNAME to.
+// DNS through an acme-dns server, which stores the last two texts of a name that `_acme-challenge` is a CNAME to.
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, word } from "./definition.ts";
@@ -9,23 +9,23 @@ import { createApi } from "./request.ts";
 export default defineDnsProvider({
   type: "acme-dns",
   title: "acme-dns",
-  help: "Register at the server once (POST /register), and make _acme-challenge of each name a CNAME to the fulldomain that it answers.",
+  help: "Register at the server once (POST /register), and make _acme-challenge of each name a CNAME to the fulldomain of its response.",
   config: settings({
     url: destination(
       t.String({
         maxLength: 2048,
         pattern: "^https?://[^\\s?#@]+$",
-        errorMessage: "must be an http:// or https:// address without user, query and fragment",
-        description: "Address of the server",
+        errorMessage: "must be an http:// or https:// URL without user, query and fragment",
+        description: "URL of the server",
       }),
     ),
-    username: word("As the registration answered it"),
-    password: secret("As the registration answered it"),
+    username: word("From the response of the registration"),
+    password: secret("From the response of the registration"),
     fulldomain: t.String({
       maxLength: 253,
       pattern: "^[A-Za-z0-9_-]+(?:\\.[A-Za-z0-9_-]+)+\\.?$",
-      errorMessage: "must be the name that the registration answered",
-      description: "As the registration answered it",
+      errorMessage: "must be the subdomain of the registration, a single DNS label",
+      description: "From the response of the registration",
     }),
   }),
   example: {
@@ -50,7 +50,7 @@ export default defineDnsProvider({
         const subdomain = name.split(".")[0];
         await ask({ method: "POST", path: "/update", json: { subdomain, txt: value } });
       },
-      // The server forgets the older of two when a third is written.
+      // The server overwrites the oldest of the two texts itself.
       cleanUp: () => Promise.resolve(),
       zones: () => Promise.resolve([name]),
     };

@@ -1,4 +1,4 @@
-// Clients of stored DNS providers, with their secrets opened; knows no type of provider by name.
+// Creates clients of stored DNS providers with their secrets decrypted; knows no type of provider by name.
 import type { SecretBox } from "../../../crypto/secret-box.ts";
 import type { DnsProvider } from "../../../model/dns-provider.ts";
 import type { GatewayConfig } from "../../../model/gateway-config.ts";
@@ -13,13 +13,13 @@ export interface DnsClientsOptions {
   readonly definitions: Readonly<Record<DnsProvider["type"], AnyDnsProvider>>;
   readonly box: SecretBox;
   readonly config: () => GatewayConfig;
-  /** Programs that may be run, as named on the command line. */
+  /** Programs that the provider exec may run, from the command line. */
   readonly programs: readonly string[];
   /** Default: the global fetch. */
   readonly fetch?: typeof fetch;
 }
 
-/** What all clients share is kept here, so there is one of these. */
+/** Holds state that all clients share: create one instance. */
 export class DnsClients {
   readonly #options: DnsClientsOptions;
   readonly #remembered = new Map<string, string>();
@@ -29,7 +29,7 @@ export class DnsClients {
     this.#options = options;
   }
 
-  /** The provider with its secrets in the clear. Throws an ApiError when the stored configuration does not fit. */
+  /** The provider with its secrets in plain text. Throws an ApiError when the stored configuration is invalid. */
   open(provider: DnsProvider): OpenedDnsProvider {
     const { definitions, box, config } = this.#options;
     const { secrets } = config();
@@ -52,7 +52,7 @@ export class DnsClients {
 
   #inTurn<T>(key: string, run: () => Promise<T>): Promise<T> {
     const result = (this.#turns.get(key) ?? Promise.resolve()).then(run);
-    // One that fails must not keep those behind it from their turn.
+    // A failed task must not block the next ones.
     const ended = result.then(
       () => undefined,
       () => undefined,
@@ -65,11 +65,11 @@ export class DnsClients {
   }
 }
 
-/** What proofs by DNS need. */
+/** Creates the record and waits until the name servers return it. */
 export const createDnsParts = (clients: DnsClients, lookup: DnsLookup): DnsParts => ({
   open: (provider) => clients.open(provider),
   createClient: (provider, parts) => clients.create(provider, parts),
   waitForPropagation: (record, options) => waitForRecord(lookup, record, options),
-  // Nobody who answers is no reason to stop: the provider may have the name all the same.
+  // Without a response to the CNAME query, try the name itself: the provider may have it.
   aliasOf: (name) => lookup.cname(name).catch(() => null),
 });

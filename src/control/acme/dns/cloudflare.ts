@@ -1,4 +1,4 @@
-// DNS at Cloudflare: records one by one, with an API token; knows nothing of what they are for.
+// DNS at Cloudflare: single records, with an API token; knows no challenge.
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { quoteTxt } from "./names.ts";
 import { allPages } from "./pages.ts";
@@ -8,7 +8,7 @@ import { createRecordClient, findZone } from "./txt-clients.ts";
 const SERVICE = "Cloudflare";
 const BASE_URL = "https://api.cloudflare.com/client/v4";
 const PAGE = 50;
-/** "An identical record already exists": somebody else was faster, and it is there. */
+/** "An identical record already exists": another client created it first. */
 const EXISTS = [81_057, 81_058];
 
 interface Zone {
@@ -20,7 +20,7 @@ export default defineDnsProvider({
   type: "cloudflare",
   title: "Cloudflare",
   sentTo: BASE_URL,
-  help: "Make an API token with the permissions Zone / Zone / Read and Zone / DNS / Edit for the zones.",
+  help: "Create an API token with the permissions Zone / Zone / Read and Zone / DNS / Edit for the zones.",
   config: settings({ api_token: secret("API token, not the global key"), ttl: ttl(120, 60) }),
   example: { api_token: { $secret: "cloudflare" } },
   create(config, parts) {
@@ -61,7 +61,7 @@ export default defineDnsProvider({
 
 const errorsOf = ({ json }: ApiAnswer) => listIn(json, "errors");
 
-/** `6003 Invalid request headers`, and what lies beneath. */
+/** `6003 Invalid request headers`, with its error chain. */
 const complaint = (answer: ApiAnswer): string =>
   errorsOf(answer)
     .flatMap((error) => [error, ...listIn(error["error_chain"])])

@@ -1,19 +1,19 @@
-// How one type of DNS provider declares itself: the schema of its configuration and how its client is made; knows none of them.
+// Definition of a type of DNS provider: the schema of its configuration and the factory of its client; knows no provider.
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { Type as t } from "@sinclair/typebox";
 import type { DnsProviderType } from "../../../model/dns-provider.ts";
 import { secretText } from "../../../snapshot/plugin-config.ts";
 import type { DnsClientParts, DnsProviderClient } from "./provider.ts";
 
-/** What a client is given beside its own configuration. */
+/** Dependencies of a client. */
 export interface DnsParts extends DnsClientParts {
-  /** Zones that the provider was told to be for; empty: those that it finds. */
+  /** Configured zones of the provider; empty: find them at the provider. */
   readonly zones: readonly string[];
-  /** Runs what shares a key one after the other, for records that can only be written as a whole. */
+  /** Runs tasks with the same key in sequence, for record sets that are written as a whole. */
   readonly inTurn: <T>(key: string, run: () => Promise<T>) => Promise<T>;
-  /** What clients remember between two of them, by keys of their own. */
+  /** Cache that the clients of a provider share, by their own keys. */
   readonly remembered: Map<string, string>;
-  /** Programs that may be run, as named on the command line. */
+  /** Programs that the provider exec may run, from the command line. */
   readonly programs: readonly string[];
 }
 
@@ -24,21 +24,21 @@ export interface ConfigProblem {
 
 export interface DnsProviderDefinition<C extends TObject = TObject> {
   readonly type: DnsProviderType;
-  /** Its name for people. */
+  /** Name in the UI. */
   readonly title: string;
-  /** What has to be done at the provider first, in a sentence. */
+  /** Setup at the provider, in one sentence. */
   readonly help: string;
-  /** The one address that its secrets are sent to; absent: settings marked as `destination` say where. */
+  /** The fixed URL that receives its secrets; absent: settings marked as `destination` name it. */
   readonly sentTo?: string;
   readonly config: C;
   readonly example: Readonly<Record<string, unknown>>;
-  /** What the schema cannot say; null: nothing is wrong. A secret is a text only where it is in the clear. */
+  /** Checks beyond the schema; null: valid. A secret is a text only in plain text. */
   readonly problem?: (config: Readonly<Record<string, unknown>>) => ConfigProblem | null;
-  /** `config` fits the schema, with its secrets in the clear. Opens nothing by itself. */
+  /** `config` is valid, with its secrets in plain text. Opens no connection. */
   create(config: Static<C>, parts: DnsParts): DnsProviderClient;
 }
 
-/** Any of them: the configuration was checked before it gets there. */
+/** Any definition: the configuration is validated before `create`. */
 export interface AnyDnsProvider extends Omit<DnsProviderDefinition, "create"> {
   create(config: unknown, parts: DnsParts): DnsProviderClient;
 }
@@ -72,5 +72,5 @@ export const ttl = (initial: number, minimum: number) =>
     minimum,
     maximum: 86_400,
     default: initial,
-    description: "Seconds that resolvers may remember the record",
+    description: "Seconds that resolvers may cache the record",
   });

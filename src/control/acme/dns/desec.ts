@@ -1,4 +1,4 @@
-// DNS at deSEC: all texts of a name at once, with a token; knows nothing of what they are for.
+// DNS at deSEC: record sets, with a token; knows no challenge.
 import { isDocument } from "../../body.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { longestZone, normalName, relativeName } from "./names.ts";
@@ -12,8 +12,8 @@ export default defineDnsProvider({
   type: "desec",
   title: "deSEC",
   sentTo: BASE_URL,
-  help: "Make a token at desec.io that may write the TXT records of the domain.",
-  // It takes nothing shorter, unless the account was given more.
+  help: "Create a token at desec.io that can write the TXT records of the domain.",
+  // The minimum of ordinary accounts.
   config: settings({ token: secret("Token"), ttl: ttl(3600, 60) }),
   example: { token: { $secret: "desec" } },
   create(config, parts) {
@@ -27,8 +27,8 @@ export default defineDnsProvider({
     return createValueSetClient<string, null>(
       {
         async zoneOf(fqdn) {
-          const told = longestZone(parts.zones, fqdn);
-          if (told !== null) return told;
+          const configured = longestZone(parts.zones, fqdn);
+          if (configured !== null) return configured;
           const query = new URLSearchParams({ owns_qname: fqdn });
           const { json } = await ask({ method: "GET", path: `/domains/?${query}` });
           const [domain] = listIn(json);
@@ -36,7 +36,7 @@ export default defineDnsProvider({
           return normalName(String(domain["name"]));
         },
         async read(zone, fqdn) {
-          // The zone's own name is written as @ in paths.
+          // `@` is the zone apex in paths.
           const subname = relativeName(fqdn, zone) || "@";
           const path = `/domains/${zone}/rrsets/${subname}/TXT/`;
           const { json } = await ask({ method: "GET", path, accept: [404] });
@@ -45,7 +45,7 @@ export default defineDnsProvider({
         },
         async write(zone, fqdn, { values }) {
           const subname = relativeName(fqdn, zone);
-          // As a list, it makes the set if there is none; without records it takes it away.
+          // A list creates a missing set; a set without records is deleted.
           await ask({
             method: "PUT",
             path: `/domains/${zone}/rrsets/`,

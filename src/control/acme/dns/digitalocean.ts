@@ -1,4 +1,4 @@
-// DNS at DigitalOcean: records one by one, with an API token; knows nothing of what they are for.
+// DNS at DigitalOcean: single records, with an API token; knows no challenge.
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { normalName, relativeName } from "./names.ts";
 import { allPages } from "./pages.ts";
@@ -13,7 +13,7 @@ export default defineDnsProvider({
   type: "digitalocean",
   title: "DigitalOcean",
   sentTo: BASE_URL,
-  help: "Make a personal access token with the scope domain (read, create, delete).",
+  help: "Create a personal access token with the scope domain (read, create, delete).",
   config: settings({ api_token: secret("Personal access token"), ttl: ttl(30, 30) }),
   example: { api_token: { $secret: "digitalocean" } },
   create(config, parts) {

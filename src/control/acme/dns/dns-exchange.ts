@@ -1,4 +1,4 @@
-// One DNS message to a name server and the answer to it, over TCP or UDP; knows nothing of what they say.
+// Sends one DNS message to a name server and receives the response, over TCP or UDP; knows no content.
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { DnsError } from "./failure.ts";
@@ -10,10 +10,10 @@ export interface ServerAddress {
 }
 
 const TIMEOUT_MS = 10_000;
-/** After which a datagram is taken for lost and sent again. */
+/** Time after which a lost datagram is sent again. */
 const RESEND_MS = 2000;
 
-/** Throws a DnsError when there is no answer in time. */
+/** Throws a DnsError when there is no response in time. */
 export function exchange(
   message: Buffer,
   server: ServerAddress,
@@ -29,13 +29,13 @@ export function exchange(
     };
     const fail = (reason: string) => settle(() => reject(new DnsError(`${where} ${reason}`)));
     const timer = setTimeout(
-      () => fail(`did not answer within ${TIMEOUT_MS / 1000} s`),
+      () => fail(`did not respond within ${TIMEOUT_MS / 1000} s`),
       TIMEOUT_MS,
     );
     const abort = () => settle(() => reject(signal?.reason));
     const start = server.protocol === "tcp" ? overTcp : overUdp;
     const stop = start(message, server, {
-      answer: (bytes) => settle(() => resolve(bytes)),
+      respond: (bytes) => settle(() => resolve(bytes)),
       fail: (error) => fail(`cannot be reached (${error?.code ?? "the connection was closed"})`),
     });
     if (signal?.aborted) abort();
@@ -44,12 +44,12 @@ export function exchange(
 }
 
 interface Outcome {
-  readonly answer: (bytes: Buffer) => void;
+  readonly respond: (bytes: Buffer) => void;
   readonly fail: (error: NodeJS.ErrnoException | null) => void;
 }
 
 /** RFC 1035 section 4.2.2: two bytes of length before each message. */
-function overTcp(message: Buffer, { host, port }: ServerAddress, { answer, fail }: Outcome) {
+function overTcp(message: Buffer, { host, port }: ServerAddress, { respond, fail }: Outcome) {
   const length = Buffer.alloc(2);
   length.writeUInt16BE(message.length);
   const socket = connect({ host, port }, () => void socket.write(Buffer.concat([length, message])));
@@ -58,7 +58,7 @@ function overTcp(message: Buffer, { host, port }: ServerAddress, { answer, fail 
     received = Buffer.concat([received, chunk]);
     if (received.length < 2) return;
     const end = 2 + received.readUInt16BE(0);
-    if (received.length >= end) answer(received.subarray(2, end));
+    if (received.length >= end) respond(received.subarray(2, end));
   });
   socket.on("error", fail);
   socket.on("close", () => fail(null));
@@ -68,15 +68,15 @@ function overTcp(message: Buffer, { host, port }: ServerAddress, { answer, fail 
   };
 }
 
-function overUdp(message: Buffer, { host, port }: ServerAddress, { answer, fail }: Outcome) {
+function overUdp(message: Buffer, { host, port }: ServerAddress, { respond, fail }: Outcome) {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   socket.on("error", fail);
   socket.on("message", (bytes) => {
-    // Anybody can send datagrams: what has another id is no answer to this one.
-    if (bytes.length >= 12 && bytes.readUInt16BE(0) === message.readUInt16BE(0)) answer(bytes);
+    // Any host can send datagrams: one with another id is not the response.
+    if (bytes.length >= 12 && bytes.readUInt16BE(0) === message.readUInt16BE(0)) respond(bytes);
   });
   let resend: ReturnType<typeof setInterval> | undefined;
-  // Connected, so that the system only hands over what comes from this server.
+  // Connected, so that the kernel drops datagrams from other addresses.
   socket.connect(port, host, () => {
     socket.send(message);
     resend = setInterval(() => socket.send(message), RESEND_MS);

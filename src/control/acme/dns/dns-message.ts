@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035) as far as updates (RFC 2136) need them: written, and read back; opens no socket.
+// Encodes and decodes the DNS messages (RFC 1035) that updates (RFC 2136) need; opens no socket.
 import { DnsError } from "./failure.ts";
 
 export const recordTypes = { SOA: 6, TXT: 16, TSIG: 250 } as const;
@@ -8,7 +8,7 @@ export const classes = { IN: 1, NONE: 254, ANY: 255 } as const;
 const OPCODE_UPDATE = 5;
 const RECURSION_DESIRED = 0x0100;
 const HEADER_BYTES = 12;
-/** RFC 1035 section 2.3.4, with the empty label at the end. */
+/** RFC 1035 section 2.3.4, with the root label. */
 const MAX_NAME_BYTES = 255;
 
 const u16 = (value: number) => Buffer.of((value >> 8) & 0xff, value & 0xff);
@@ -19,7 +19,7 @@ export function u32(value: number): Buffer {
   return bytes;
 }
 
-/** Length and bytes of each label, and the empty one at the end. */
+/** Length and bytes of each label, and the root label. */
 export function nameBytes(name: string): Buffer {
   const labels = name
     .replace(/\.$/, "")
@@ -78,7 +78,7 @@ const assemble = ({ id, flags, question, updates }: Head) =>
 const questionBytes = (name: string, type: number) =>
   Buffer.concat([nameBytes(name), u16(type), u16(classes.IN)]);
 
-/** A question for one kind of record. */
+/** A query for one record type. */
 export const queryMessage = (id: number, name: string, type: number): Buffer =>
   assemble({ id, flags: RECURSION_DESIRED, question: questionBytes(name, type), updates: [] });
 
@@ -96,7 +96,7 @@ export interface ReadRecord {
   readonly name: string;
   readonly type: number;
   readonly data: Buffer;
-  /** Where the record and its data begin in the message. */
+  /** Offsets of the record and its data in the message. */
   readonly start: number;
   readonly dataStart: number;
 }
@@ -109,13 +109,13 @@ export interface ReadMessage {
   readonly additional: readonly ReadRecord[];
 }
 
-/** Throws a DnsError for what is no message. */
+/** Throws a DnsError for an invalid message. */
 export function readMessage(bytes: Buffer): ReadMessage {
   try {
     return read(bytes);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new DnsError("the answer of the name server cannot be read");
+    throw new DnsError("the response of the name server is malformed");
   }
 }
 
@@ -129,7 +129,7 @@ function read(bytes: Buffer): ReadMessage {
       const { name, end } = readName(bytes, at);
       const dataStart = end + 10;
       const next = dataStart + bytes.readUInt16BE(end + 8);
-      if (next > bytes.length) throw new RangeError("cut off");
+      if (next > bytes.length) throw new RangeError("truncated");
       const data = bytes.subarray(dataStart, next);
       records.push({ name, type: bytes.readUInt16BE(end), data, start: at, dataStart });
       at = next;
@@ -143,7 +143,7 @@ function read(bytes: Buffer): ReadMessage {
   return { id: count(0), isReply: flags >= 0x8000, code: flags & 0x0f, answers, additional };
 }
 
-/** RFC 1035 section 4.1.4. Pointers only lead back, so that none leads in a circle. */
+/** RFC 1035 section 4.1.4. Pointers must point backwards, which prevents loops. */
 export function readName(
   bytes: Buffer,
   start: number,
@@ -158,14 +158,14 @@ export function readName(
     if (length >= 0xc0) {
       const target = bytes.readUInt16BE(at) & 0x3fff;
       if (end < 0) end = at + 2;
-      if (target >= limit) throw new RangeError("a pointer that leads forward");
+      if (target >= limit) throw new RangeError("a pointer that points forward");
       limit = target;
       at = target;
       continue;
     }
-    if (length > 63) throw new RangeError("a label of an unknown kind");
+    if (length > 63) throw new RangeError("a label of an unknown type");
     if (length === 0) break;
-    // Pointers could make names of thousands of bytes out of a short message.
+    // Pointers could expand a short message to names of thousands of bytes.
     room -= 1 + length;
     if (room < 1) throw new RangeError("a name that is too long");
     labels.push(bytes.toString("latin1", at + 1, at + 1 + length));

@@ -1,4 +1,4 @@
-// DNS at Duck DNS, which keeps one TXT record for each of its names; knows nothing of what it is for.
+// DNS at Duck DNS, which has one TXT record per name; knows no challenge.
 import { defineDnsProvider, secret, settings } from "./definition.ts";
 import { DnsError } from "./failure.ts";
 import { isWithin, suffixesOf } from "./names.ts";
@@ -13,7 +13,7 @@ export default defineDnsProvider({
   type: "duckdns",
   title: "Duck DNS",
   sentTo: BASE_URL,
-  help: "Copy the token from duckdns.org. It keeps one TXT record for each name, so a name and its wildcard need a certificate each.",
+  help: "Copy the token from duckdns.org. Duck DNS has one TXT record per name, so a name and its wildcard need separate certificates.",
   config: settings({ token: secret("Token of the account") }),
   example: { token: { $secret: "duckdns" } },
   create({ token }, parts) {
@@ -30,29 +30,29 @@ export default defineDnsProvider({
       const { text } = await ask({ method: "GET", path: `/update?${query}` });
       if (!text.startsWith("OK"))
         throw new DnsError(
-          `${SERVICE} refuses the request: the token or the name ${domain} is wrong`,
+          `${SERVICE} rejects the request: the token or the name ${domain} is wrong`,
         );
     };
-    const held = (domain: string) => `${SERVICE} ${domain}`;
+    const cacheKey = (domain: string) => `${SERVICE} ${domain}`;
     return {
       present: ({ fqdn, value }) => {
         const domain = domainOf(fqdn);
-        return parts.inTurn(held(domain), async () => {
-          const other = parts.remembered.get(held(domain)) ?? value;
+        return parts.inTurn(cacheKey(domain), async () => {
+          const other = parts.remembered.get(cacheKey(domain)) ?? value;
           if (other !== value)
             throw new DnsError(
-              `${SERVICE} keeps one TXT record for each name, and that of ${domain} is in use: order certificates for a name and its wildcard one after the other`,
+              `${SERVICE} has one TXT record per name, and that of ${domain} is in use: request certificates for a name and its wildcard one after the other`,
             );
           await update(domain, { txt: value });
-          parts.remembered.set(held(domain), value);
+          parts.remembered.set(cacheKey(domain), value);
         });
       },
       cleanUp: ({ fqdn, value }: TxtRecord) => {
         const domain = domainOf(fqdn);
-        return parts.inTurn(held(domain), async () => {
-          if ((parts.remembered.get(held(domain)) ?? value) !== value) return;
+        return parts.inTurn(cacheKey(domain), async () => {
+          if ((parts.remembered.get(cacheKey(domain)) ?? value) !== value) return;
           await update(domain, { txt: value, clear: "true" });
-          parts.remembered.delete(held(domain));
+          parts.remembered.delete(cacheKey(domain));
         });
       },
       zones: () => Promise.resolve([ZONE]),
@@ -64,6 +64,6 @@ export default defineDnsProvider({
 function domainOf(fqdn: string): string {
   const name = suffixesOf(fqdn, 3).at(-1);
   if (!isWithin(fqdn, ZONE) || name === undefined)
-    throw new DnsError(`${fqdn} is no name below ${ZONE}`);
+    throw new DnsError(`${fqdn} is not a name below ${ZONE}`);
   return name.slice(0, -ZONE.length - 1);
 }

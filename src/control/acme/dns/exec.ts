@@ -1,4 +1,4 @@
-// TXT records by a program on this machine, one of those that were named on the command line; no shell, no environment.
+// TXT records through a local program that is allowed on the command line; no shell, no environment.
 import { type ChildProcess, spawn } from "node:child_process";
 import { Type as t } from "@sinclair/typebox";
 import { defineDnsProvider, settings } from "./definition.ts";
@@ -7,25 +7,25 @@ import type { TxtRecord } from "./provider.ts";
 
 export default defineDnsProvider({
   type: "exec",
-  title: "Program on this machine",
-  help: "Start the gateway with --dns-exec and the path of the program. It is run with `present` or `cleanup`, the name of the record with a final dot, and its text.",
+  title: "Local program",
+  help: "Start the gateway with --dns-exec and the path of the program. The gateway runs it with `present` or `cleanup`, the name of the record with a final dot, and its text.",
   config: settings({
     program: t.String({
       maxLength: 4096,
       pattern: "^/[^\\x00-\\x1f]+$",
       errorMessage: "must be an absolute path",
-      description: "Path of the program, exactly as it was named with --dns-exec",
+      description: "Path of the program, exactly as given to --dns-exec",
     }),
     arguments: t.Array(t.String({ maxLength: 1024, pattern: "^[^\\x00]*$" }), {
       maxItems: 20,
       default: [],
-      description: "Arguments before the others",
+      description: "Arguments before present or cleanup",
     }),
     timeout: t.Integer({
       minimum: 1,
       maximum: 600,
       default: 60,
-      description: "Seconds after which the program is ended",
+      description: "Seconds after which the gateway kills the program",
     }),
   }),
   example: { program: "/usr/local/bin/update-dns" },
@@ -33,7 +33,7 @@ export default defineDnsProvider({
     const run = async (verb: string, { fqdn, value }: TxtRecord) => {
       if (!programs.includes(config.program))
         throw new DnsError(
-          `${config.program} is not run: the gateway was not started with --dns-exec ${config.program}`,
+          `${config.program} is not allowed: start the gateway with --dns-exec ${config.program}`,
         );
       await runProgram([...config.arguments, verb, `${fqdn}.`, value], { ...config, signal });
     };
@@ -51,7 +51,7 @@ interface Run {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What it writes goes nowhere: it could hold secrets, and without end. */
+/** Its output is discarded: it could contain secrets, and is unlimited. */
 async function runProgram(args: readonly string[], run: Run): Promise<void> {
   const { program, timeout, signal } = run;
   signal?.throwIfAborted();
@@ -59,7 +59,7 @@ async function runProgram(args: readonly string[], run: Run): Promise<void> {
     cwd: "/",
     env: {},
     stdio: "ignore",
-    // A group of its own, so that what it started ends with it.
+    // A separate process group, to kill its child processes too.
     detached: true,
   });
   let isLate = false;
@@ -72,8 +72,8 @@ async function runProgram(args: readonly string[], run: Run): Promise<void> {
   try {
     const outcome = await outcomeOf(child);
     signal?.throwIfAborted();
-    if (isLate) throw new DnsError(`${program} did not end within ${timeout} s and was ended`);
-    if (outcome !== "0") throw new DnsError(`${program} ended with ${outcome}`);
+    if (isLate) throw new DnsError(`${program} did not exit within ${timeout} s and was killed`);
+    if (outcome !== "0") throw new DnsError(`${program} exited with ${outcome}`);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
@@ -93,6 +93,6 @@ function endGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // The process has exited already.
   }
 }

@@ -1,8 +1,8 @@
-// What goes wrong at a DNS provider, in words for people; knows no provider.
+// Errors of DNS providers for users; knows no provider.
 
-/** The message says what a person can do about it, and holds no secret. */
+/** The message says what to do, and contains no secret. */
 export class DnsError extends Error {
-  /** The status that the provider answered with; null: it did not, or that was not the matter. */
+  /** Status of the provider's response; null: no response, or another cause. */
   readonly status: number | null;
 
   constructor(message: string, status: number | null = null) {
@@ -12,9 +12,9 @@ export class DnsError extends Error {
   }
 }
 
-/** What happened, for people. What is no failure of a provider is our mistake, and only its kind is told. */
+/** Message for users. Of an unexpected error only the name is shown. */
 export function failureText(error: unknown): string {
   if (error instanceof DnsError) return error.message;
-  if (error instanceof Error && error.name === "AbortError") return "it was called off";
+  if (error instanceof Error && error.name === "AbortError") return "it was canceled";
   return `unexpected: ${error instanceof Error ? error.name : "failure"}`;
 }

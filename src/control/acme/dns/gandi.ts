@@ -1,4 +1,4 @@
-// DNS at Gandi (LiveDNS): all texts of a name at once, with a personal access token; knows nothing of what they are for.
+// DNS at Gandi (LiveDNS): record sets, with a personal access token; knows no challenge.
 import { isDocument } from "../../body.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { normalName, relativeName } from "./names.ts";
@@ -14,7 +14,7 @@ export default defineDnsProvider({
   type: "gandi",
   title: "Gandi",
   sentTo: BASE_URL,
-  help: "Make a personal access token with the permission to manage the technical configuration of the domains.",
+  help: "Create a personal access token with the permission to manage the technical configuration of the domains.",
   config: settings({ access_token: secret("Personal access token"), ttl: ttl(300, 300) }),
   example: { access_token: { $secret: "gandi" } },
   create(config, parts) {
@@ -31,7 +31,7 @@ export default defineDnsProvider({
       {
         zoneOf: (fqdn) =>
           findZone(fqdn, { zones: parts.zones, service: SERVICE }, async (name) => {
-            // What is somebody else's it answers with 403.
+            // For a domain of another account the status is 403.
             const call = { method: "GET", path: `/domains/${name}`, accept: [403, 404] } as const;
             return (await ask(call)).status === 200 ? name : null;
           }),

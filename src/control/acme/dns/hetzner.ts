@@ -1,4 +1,4 @@
-// DNS at Hetzner: the zones of the Cloud API, or those that are still in the old DNS console; knows nothing of what records are for.
+// DNS at Hetzner: zones in the Cloud API or in the old DNS console; knows no challenge.
 import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { Type as t } from "@sinclair/typebox";
@@ -26,7 +26,7 @@ interface Config {
 export default defineDnsProvider({
   type: "hetzner",
   title: "Hetzner",
-  help: "Make an API token with the permission to read and write in the project that has the zone (Hetzner Console), or in the old DNS console.",
+  help: "Create an API token with the permission to read and write in the project that has the zone (Hetzner Console), or in the old DNS console.",
   config: settings({
     api_token: secret("API token"),
     api: destination(
@@ -45,7 +45,7 @@ export default defineDnsProvider({
     config.api === "cloud" ? createCloudClient(config, parts) : createConsoleClient(config, parts),
 });
 
-/** Texts of a name are added and taken away one by one, though they make one set. */
+/** Adds and removes single texts of a record set. */
 function createCloudClient(config: Config, parts: DnsParts): DnsProviderClient {
   const ask = createApi({
     service: SERVICE,
@@ -127,7 +127,7 @@ function createConsoleClient(config: Config, parts: DnsParts): DnsProviderClient
     zoneOf: (fqdn) =>
       findZone(fqdn, { zones: parts.zones, service: SERVICE }, async (name) => {
         const query = new URLSearchParams({ name });
-        // It says 404 when there is no zone of the name.
+        // The status is 404 when the zone does not exist.
         const { json } = await ask({ method: "GET", path: `/zones?${query}`, accept: [404] });
         const found = listIn(json, "zones").find((zone) => zone["name"] === name);
         return found === undefined ? null : { id: String(found["id"]), name };

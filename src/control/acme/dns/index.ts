@@ -1,4 +1,4 @@
-// The parts list of DNS providers: one line each, no logic.
+// List of all DNS providers: one line each, no logic.
 import type { DnsProviderType } from "../../../model/dns-provider.ts";
 import acmeDns from "./acme-dns.ts";
 import cloudflare from "./cloudflare.ts";

@@ -1,4 +1,4 @@
-// Questions to name servers: those of the machine, or the ones of a zone themselves; remembers no answer.
+// DNS queries to the system's name servers or those of a zone; caches nothing.
 import type { CaaRecord } from "node:dns";
 import { Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -7,9 +7,9 @@ import { suffixesOf } from "./names.ts";
 
 const TIMEOUT_MS = 3000;
 const TRIES = 2;
-/** Of one zone; more are not asked. */
+/** Queried name servers of a zone, at most. */
 const MAX_SERVERS = 8;
-/** No such name or record; or a server that was not made for such questions. */
+/** No such name or record, or a server without support for the query. */
 const NOTHING: ReadonlySet<string> = new Set(["ENODATA", "ENOTFOUND", "ENOTIMP"]);
 
 /** A name server of a zone. */
@@ -22,12 +22,12 @@ export interface NameServer {
 export class DnsLookup {
   readonly #servers: readonly string[];
 
-  /** `address` or `address:port` of the servers to ask; empty: the system's. */
+  /** `address` or `address:port` of the servers to query; empty: the system's. */
   constructor(servers: readonly string[]) {
     this.#servers = servers;
   }
 
-  /** Empty when there are none; throws a DnsError when nobody answers. `servers`: instead of the usual ones. */
+  /** Empty when there are none; throws a DnsError without a response. `servers`: overrides the configured ones. */
   async txt(name: string, servers?: readonly string[]): Promise<readonly string[]> {
     const records = await this.#ask(`TXT of ${name}`, (from) => from.resolveTxt(name), servers);
     return (records ?? []).map((parts) => parts.join(""));
@@ -38,7 +38,7 @@ export class DnsLookup {
     return records?.[0] ?? null;
   }
 
-  /** Of both kinds. */
+  /** IPv4 and IPv6. */
   async addresses(name: string): Promise<readonly string[]> {
     const [four, six] = await Promise.all([
       this.#ask(`address of ${name}`, (from) => from.resolve4(name)),
@@ -47,7 +47,7 @@ export class DnsLookup {
     return [...(four ?? []), ...(six ?? [])];
   }
 
-  /** Those that hold for the name: its own, or else the nearest above it (RFC 8659 section 3). */
+  /** The relevant records: of the name itself, else of its closest parent that has some (RFC 8659 section 3). */
   async caa(
     name: string,
   ): Promise<{ readonly at: string; readonly records: readonly CaaRecord[] }> {
@@ -58,7 +58,7 @@ export class DnsLookup {
     return { at: name, records: [] };
   }
 
-  /** The servers of the zone that the name is in; null when they cannot be found out. */
+  /** The name servers of the name's zone; null when unknown. */
   async serversOf(name: string): Promise<readonly NameServer[] | null> {
     for (const zone of suffixesOf(name, 1)) {
       const names = await this.#ask(`NS of ${zone}`, (from) => from.resolveNs(zone));
@@ -84,7 +84,7 @@ export class DnsLookup {
     }
   }
 
-  /** A server that we were told to ask at another port than 53 has its zones there too. */
+  /** A configured server with a port other than 53 also serves its zones there. */
   #withPort(address: string): string {
     const host = isIP(address) === 6 ? `[${address}]` : address;
     return this.#servers.find((server) => server.startsWith(`${host}:`)) ?? address;
@@ -96,7 +96,7 @@ export class DnsLookup {
     question: (from: Resolver) => Promise<T>,
     servers: readonly string[] = this.#servers,
   ): Promise<T | null> {
-    // A new one each time: it would remember answers, and what is asked here has just been changed.
+    // A new resolver each time: it would cache answers, and the records have just changed.
     const from = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
     if (servers.length > 0) from.setServers(servers);
     try {
@@ -104,7 +104,7 @@ export class DnsLookup {
     } catch (error) {
       const { code } = error as { readonly code?: string };
       if (code !== undefined && NOTHING.has(code)) return null;
-      throw new DnsError(`no name server tells the ${what} (${code ?? "unknown reason"})`);
+      throw new DnsError(`no name server returned the ${what} (${code ?? "unknown reason"})`);
     }
   }
 }

@@ -1,9 +1,9 @@
-// Names and texts of DNS records in the shapes that providers want; talks to nobody.
+// Converts names and texts of DNS records to the formats of providers; opens no connection.
 
 /** Lower case, without a final dot. */
 export const normalName = (name: string): string => name.toLowerCase().replace(/\.$/, "");
 
-/** `a.b.example` -> `a.b.example`, `b.example`: what could be its zone, longest first, down to `least` labels. */
+/** `a.b.example` -> `a.b.example`, `b.example`: candidates for its zone, longest first, down to `least` labels. */
 export function suffixesOf(name: string, least = 2): string[] {
   const labels = normalName(name).split(".");
   return labels
@@ -14,7 +14,7 @@ export function suffixesOf(name: string, least = 2): string[] {
 export const isWithin = (name: string, zone: string): boolean =>
   name === zone || name.endsWith(`.${zone}`);
 
-/** The longest of the zones that the name is in; null: it is in none. */
+/** The longest zone that contains the name; null: none does. */
 export function longestZone(zones: readonly string[], name: string): string | null {
   let best: string | null = null;
   for (const zone of zones.map(normalName))
@@ -22,15 +22,15 @@ export function longestZone(zones: readonly string[], name: string): string | nu
   return best;
 }
 
-/** The part before the zone; empty for the zone's own name. */
+/** The part before the zone; empty for the zone apex. */
 export const relativeName = (fqdn: string, zone: string): string =>
   fqdn === zone ? "" : fqdn.slice(0, -zone.length - 1);
 
-/** As zone files hold it. */
+/** As in zone files. */
 export const quoteTxt = (value: string): string =>
   `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
-/** What a TXT record says, however it is written down: `"a" "b"` is `ab`, and a text without quotes is itself. */
+/** The text of a TXT record in any notation: `"a" "b"` is `ab`, and an unquoted text is unchanged. */
 export function unquoteTxt(text: string): string {
   const trimmed = text.trim();
   if (!trimmed.startsWith('"')) return trimmed;

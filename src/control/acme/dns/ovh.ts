@@ -1,4 +1,4 @@
-// DNS at OVHcloud: records one by one, with signed requests; a zone is published anew after each change.
+// DNS at OVHcloud: single records, with signed requests and a refresh of the zone after each change.
 import { createHash } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { isDocument } from "../../body.ts";
@@ -20,14 +20,14 @@ const endpointNames = Object.keys(endpoints) as (keyof typeof endpoints)[];
 export default defineDnsProvider({
   type: "ovh",
   title: "OVHcloud",
-  help: "Make an application key and a consumer key with the rights GET, POST and DELETE on /domain/zone/* and GET on /domain/zone.",
+  help: "Create an application key and a consumer key with the rights GET, POST and DELETE on /domain/zone/* and GET on /domain/zone.",
   config: settings({
     endpoint: destination(
       t.Unsafe<keyof typeof endpoints>({
         type: "string",
         enum: endpointNames,
         default: "ovh-eu",
-        description: "Where the account is",
+        description: "Region of the account",
       }),
     ),
     application_key: word("Application key"),
@@ -54,7 +54,7 @@ export default defineDnsProvider({
       return Array.isArray(json) ? json.map((name) => normalName(String(name))) : [];
     };
     return createRecordClient<string>({
-      zoneOf: (fqdn) => longestOf(fqdn, { zones, told: parts.zones, service: SERVICE }),
+      zoneOf: (fqdn) => longestOf(fqdn, { zones, configured: parts.zones, service: SERVICE }),
       async list(zone, fqdn) {
         const query = new URLSearchParams({
           fieldType: "TXT",

@@ -1,10 +1,10 @@
-// Lists that come in pages, and things that take a while, at any provider; knows none.
+// Paginated lists and polling for all providers; knows none.
 import { setTimeout as sleep } from "node:timers/promises";
 import { DnsError } from "./failure.ts";
 
 const MAX_PAGES = 50;
 
-/** All items of numbered pages, the first of which is 1; the last is the first with fewer than `size` items. */
+/** All items of numbered pages, from 1; a page with fewer than `size` items is the last. */
 export async function allPages<T>(
   size: number,
   fetchPage: (page: number) => Promise<readonly T[]>,
@@ -21,7 +21,7 @@ export async function allPages<T>(
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 4000;
 
-/** Asks until it is so; throws a DnsError when that takes longer than `timeoutMs`. */
+/** Polls until `isDone`; throws a DnsError after `timeoutMs`. */
 export async function waitUntil(
   isDone: () => Promise<boolean>,
   {

@@ -1,4 +1,4 @@
-// Waits until a TXT record can be seen where CAs look: at all servers of its zone. Knows no provider.
+// Waits until all name servers of the zone return a TXT record, because CAs query them. Knows no provider.
 import { setTimeout as sleep } from "node:timers/promises";
 import { DnsError } from "./failure.ts";
 import type { DnsLookup, NameServer } from "./lookup.ts";
@@ -12,7 +12,7 @@ export interface PropagationOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Throws a DnsError that names a server without the record when the time is over. */
+/** Throws a DnsError that names a server without the record after `timeoutMs`. */
 export async function waitForRecord(
   lookup: DnsLookup,
   record: TxtRecord,
@@ -24,13 +24,13 @@ export async function waitForRecord(
     if (missing === null) return;
     if (performance.now() + pause > deadline)
       throw new DnsError(
-        `the TXT record of ${record.fqdn} is not there after ${timeoutMs / 1000} s: ${missing}`,
+        `the TXT record of ${record.fqdn} is not visible after ${timeoutMs / 1000} s: ${missing}`,
       );
     await sleep(pause, undefined, signal === undefined ? {} : { signal });
   }
 }
 
-/** Who does not have it, in words; null: all that answer have it. */
+/** Describes a server without the record; null: all responding servers have it. */
 async function missingAt(lookup: DnsLookup, record: TxtRecord): Promise<string | null> {
   try {
     const servers = await lookup.serversOf(record.fqdn);
@@ -40,9 +40,11 @@ async function missingAt(lookup: DnsLookup, record: TxtRecord): Promise<string |
     const lacking = found.find(({ state }) => state === "missing");
     if (lacking !== undefined) return `${lacking.name} does not have it`;
     if (found.some(({ state }) => state === "there")) return null;
-    // Where outgoing questions to foreign servers are not let through, the usual ones have to do.
+    // A firewall may block queries to other name servers: use the system's.
     const values = await lookup.txt(record.fqdn);
-    return values.includes(record.value) ? null : "the name servers of this machine do not find it";
+    return values.includes(record.value)
+      ? null
+      : "the name servers of this machine do not return it";
   } catch (error) {
     if (!(error instanceof DnsError)) throw error;
     return error.message;

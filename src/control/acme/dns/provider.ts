@@ -1,4 +1,4 @@
-// What a DNS provider has to be able to do so that names can be proved with TXT records; knows no provider's API.
+// Interface of DNS providers for DNS-01 challenges; knows no provider's API.
 
 import type { DnsProvider } from "../../../model/dns-provider.ts";
 
@@ -8,34 +8,34 @@ export interface TxtRecord {
   readonly value: string;
 }
 
-/** Access to the zones of one provider. Errors are thrown, in words that a person can act on and without secrets. */
+/** Access to the zones of one provider. Errors say what to do, and contain no secrets. */
 export interface DnsProviderClient {
-  /** Creates the record beside others of the name; resolves when the provider has taken it. */
+  /** Adds the record to others of the name; resolves when the provider has accepted it. */
   present(record: TxtRecord): Promise<void>;
-  /** Takes this one record away again, and no other of the name; one that is gone already is no error. */
+  /** Deletes this record only; a missing record is no error. */
   cleanUp(record: TxtRecord): Promise<void>;
-  /** The zones that it may write, where the provider can tell. */
+  /** The writable zones, if the provider can list them. */
   zones?(): Promise<readonly string[]>;
 }
 
-/** A provider whose secrets are readable: every field of `config` holds plain values. */
+/** A provider with decrypted secrets in `config`. */
 export type OpenedDnsProvider = Omit<DnsProvider, "config"> & {
   readonly config: Readonly<Record<string, unknown>>;
 };
 
-/** Throws an ApiError when the configuration cannot be used. */
+/** Throws an ApiError for an invalid configuration. */
 export type CreateDnsClient = (
   provider: OpenedDnsProvider,
   parts: DnsClientParts,
 ) => DnsProviderClient;
 
-/** Resolves when all name servers of the record's zone have it; throws in words when they do not in time. */
+/** Resolves when all name servers of the zone return the record; throws a DnsError on timeout. */
 export type WaitForPropagation = (
   record: TxtRecord,
   options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ) => Promise<void>;
 
-/** What every provider's client is given beside its own configuration. */
+/** Options of all provider clients. */
 export interface DnsClientParts {
   /** For tests; default: the global fetch. */
   readonly fetch?: typeof fetch;

@@ -1,11 +1,11 @@
-// One way to ask the HTTP API of a provider: bounded in time and size, redirects refused, failures in words; knows no provider.
+// HTTP client for provider APIs: limits time and size, rejects redirects, explains failures; knows no provider.
 import { setTimeout as sleep } from "node:timers/promises";
 import { quote, readText, reasonOf } from "../../auth/sso/provider-request.ts";
 import { isDocument } from "../../body.ts";
 import { DnsError } from "./failure.ts";
 import type { DnsClientParts } from "./provider.ts";
 
-/** A request as it goes out, for those who sign it. */
+/** The complete request, for signatures. */
 export interface Outgoing {
   readonly method: string;
   readonly url: string;
@@ -14,35 +14,35 @@ export interface Outgoing {
 }
 
 export interface ApiOptions {
-  /** What the provider is called in messages. */
+  /** Name of the provider in messages. */
   readonly service: string;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string;
   /** Called for each attempt. */
   readonly headers: (request: Outgoing) => Readonly<Record<string, string>>;
-  /** Never shown, whoever repeats them. */
+  /** Removed from messages, also from texts of the provider. */
   readonly secrets: readonly (string | undefined)[];
-  /** The provider's own words about what is wrong. Default: the usual members. */
+  /** Extracts the provider's error text. Default: the usual members. */
   readonly complaint?: (answer: ApiAnswer) => unknown;
   readonly parts: DnsClientParts;
 }
 
 export interface ApiCall {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** From the slash after `baseUrl`, with the query. */
+  /** Path with query, appended to `baseUrl`. */
   readonly path: string;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is, with its type in `headers`. */
+  /** Sent unchanged, with its content type in `headers`. */
   readonly text?: string;
-  /** Statuses beside 200 to 299 that are answers and no failures. */
+  /** Statuses outside of 2xx that are no failures. */
   readonly accept?: readonly number[] | ((answer: ApiAnswer) => boolean);
 }
 
 export interface ApiAnswer {
   readonly status: number;
   readonly text: string;
-  /** The parsed body; undefined when it is no JSON. */
+  /** The parsed body; undefined when it is not JSON. */
   readonly json: unknown;
 }
 
@@ -50,11 +50,11 @@ export type Ask = (call: ApiCall) => Promise<ApiAnswer>;
 
 const TIMEOUT_MS = 15_000;
 const MAX_BYTES = 4_194_304;
-/** Of one request, when the provider says that there were too many. */
+/** Attempts of one request when the provider limits the rate. */
 const MAX_ATTEMPTS = 3;
 const MAX_PAUSE_SECONDS = 30;
 
-/** Resolves with answers that are no failures; throws a DnsError for the others. */
+/** Resolves with successful responses; throws a DnsError for failures. */
 export function createApi(options: ApiOptions): Ask {
   return async (call) => {
     for (let attempt = 1; ; attempt++) {
@@ -89,12 +89,12 @@ async function attemptCall(options: ApiOptions, call: ApiCall) {
         ...options.headers({ method: call.method, url, body }),
       },
       ...(body === "" ? {} : { body }),
-      // A redirect could lead the request, and the credentials in it, to anybody.
+      // A redirect could send the credentials in the request to another server.
       redirect: "manual",
       signal: parts.signal === undefined ? timeout : AbortSignal.any([timeout, parts.signal]),
     });
     const text = await readText(response, MAX_BYTES);
-    if (text === null) throw new DnsError(`the answer of ${service} is larger than allowed`);
+    if (text === null) throw new DnsError(`the response of ${service} is too large`);
     const answer = { status: response.status, text, json: parse(text) };
     return { answer, retryAfter: secondsOf(response.headers.get("retry-after")) };
   } catch (error) {
@@ -112,23 +112,24 @@ function failure(options: ApiOptions, answer: ApiAnswer, retryAfter: number | nu
     typeof said === "string" ? said.trim() : "",
     secrets.map((each) => each ?? null),
   );
-  const told = own === "" ? `status ${status}` : `status ${status}: ${own}`;
-  return new DnsError(`${service} ${meaningOf(status, retryAfter)} (${told})`, status);
+  const details = own === "" ? `status ${status}` : `status ${status}: ${own}`;
+  return new DnsError(`${service} ${meaningOf(status, retryAfter)} (${details})`, status);
 }
 
 function meaningOf(status: number, retryAfter: number | null): string {
-  if (status >= 300 && status < 400) return "answers with a redirect, which is not followed";
+  if (status >= 300 && status < 400)
+    return "responds with a redirect, which the gateway does not follow";
   if (status === 401) return "rejects the credentials";
   if (status === 403) return "does not allow this with these credentials";
-  if (status === 404) return "does not know what was asked for";
+  if (status === 404) return "does not have the requested resource";
   if (status === 429)
     return retryAfter === null
-      ? "takes no more requests for now"
-      : `takes no more requests for now, and says to try again in ${retryAfter} s`;
-  return status >= 500 ? "has a failure of its own" : "refuses the request";
+      ? "limits the request rate"
+      : `limits the request rate: try again in ${retryAfter} s`;
+  return status >= 500 ? "has an internal error" : "rejects the request";
 }
 
-/** Members that most of them have. */
+/** Error members of most APIs. */
 function usualComplaint({ json, text }: ApiAnswer): unknown {
   if (!isDocument(json)) return json === undefined ? text : JSON.stringify(json);
   for (const name of ["message", "detail", "error_description", "error"]) {
@@ -155,7 +156,7 @@ function secondsOf(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
 }
 
-/** A list in an answer, or an empty one. */
+/** A list in a response, or an empty one. */
 export function listIn(
   value: unknown,
   member?: string,

@@ -1,4 +1,4 @@
-// DNS servers that take dynamic updates (RFC 2136), such as BIND, Knot and PowerDNS; knows nothing of what the records are for.
+// DNS through dynamic updates (RFC 2136), for servers such as BIND, Knot and PowerDNS; knows no challenge.
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
@@ -22,7 +22,7 @@ const NAME = "^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?\\.?$";
 export default defineDnsProvider({
   type: "rfc2136",
   title: "Dynamic updates (BIND, Knot, PowerDNS)",
-  help: "Make a TSIG key at the name server and allow it to update TXT records of the zone.",
+  help: "Create a TSIG key at the name server and allow it to update TXT records of the zone.",
   config: settings({
     server: destination(
       t.String({
@@ -37,7 +37,7 @@ export default defineDnsProvider({
         type: "string",
         enum: ["tcp", "udp"],
         default: "tcp",
-        description: "How it is asked",
+        description: "Transport protocol",
       }),
     ),
     zone: t.Optional(
@@ -45,7 +45,7 @@ export default defineDnsProvider({
         pattern: NAME,
         maxLength: 253,
         errorMessage: "must be a domain name",
-        description: "Zone to update; default: the server is asked which one it has",
+        description: "Zone to update; default: found with SOA queries to the server",
       }),
     ),
     tsig_key_name: t.Optional(
@@ -62,7 +62,7 @@ export default defineDnsProvider({
       default: "hmac-sha256",
       description: "Algorithm of the key",
     }),
-    tsig_secret: t.Optional(secret("The key in base64, as the server's configuration has it")),
+    tsig_secret: t.Optional(secret("The key in base64, as in the configuration of the server")),
     ttl: ttl(60, 0),
   }),
   example: {
@@ -79,7 +79,7 @@ export default defineDnsProvider({
     if (key !== undefined && secretText === undefined)
       return wrong("tsig_secret", "is required with tsig_key_name");
     if (typeof secretText === "string" && !isBase64(secretText))
-      return wrong("tsig_secret", "must be base64, as the server's configuration has it");
+      return wrong("tsig_secret", "must be base64, as in the configuration of the server");
     return null;
   },
   create(config, parts) {
@@ -94,7 +94,7 @@ export default defineDnsProvider({
       const update: RecordParts = {
         name: fqdn,
         type: recordTypes.TXT,
-        // RFC 2136 section 2.5.4: the class NONE takes this one record away.
+        // RFC 2136 section 2.5.4: the class NONE deletes a single record.
         class: isAdded ? classes.IN : classes.NONE,
         ttl: isAdded ? config.ttl : 0,
         data: txtBytes(value),
@@ -102,7 +102,7 @@ export default defineDnsProvider({
       const { code } = await ask(updateMessage(randomId(), zone, [update]));
       if (code !== 0)
         throw new DnsError(
-          `the name server ${server.host} refuses to update ${zone}: ${codeWords(code)}`,
+          `the name server ${server.host} rejects the update of ${zone}: ${codeWords(code)}`,
         );
     };
     return {
@@ -124,8 +124,8 @@ async function askServer(message: Buffer, { server, key, signal }: Conversation)
   const bytes = await exchange(signed?.bytes ?? message, server, signal);
   const reply = readMessage(bytes);
   if (!reply.isReply || reply.id !== message.readUInt16BE(0))
-    throw new DnsError(`the name server ${server.host} answered something else`);
-  // What was refused need not be signed, and tells more if it is not asked for.
+    throw new DnsError(`the response of the name server ${server.host} does not match the request`);
+  // A refusal need not be signed, and its code says more than a missing signature.
   const isTold = reply.additional.some(({ type }) => type === recordTypes.TSIG);
   if (key !== null && signed !== null && (reply.code === 0 || isTold))
     requireSignature({ bytes, message: reply }, { key, mac: signed.mac });
@@ -134,7 +134,7 @@ async function askServer(message: Buffer, { server, key, signal }: Conversation)
 
 type Ask = (message: Buffer) => ReturnType<typeof askServer>;
 
-/** The longest name of which the server has the SOA record. */
+/** The longest parent name with a SOA record at the server. */
 async function findZone(ask: Ask, fqdn: string): Promise<string> {
   for (const name of suffixesOf(fqdn, 1)) {
     const { answers } = await ask(queryMessage(randomId(), name, recordTypes.SOA));
@@ -172,11 +172,11 @@ function keyOf({ tsig_key_name: name, tsig_algorithm: algorithm, tsig_secret }: 
 
 /** RFC 1035 section 4.1.1, RFC 2136 section 2.2. */
 const codes: Readonly<Record<number, string>> = {
-  1: "it cannot read the update (FORMERR)",
-  2: "it has a failure of its own (SERVFAIL)",
-  4: "it takes no updates (NOTIMP)",
-  5: "this key, or this address, may not do it (REFUSED)",
-  9: "it is not the primary server of the zone, or does not accept the signature (NOTAUTH)",
+  1: "the update is malformed (FORMERR)",
+  2: "the server has an internal error (SERVFAIL)",
+  4: "the server does not support updates (NOTIMP)",
+  5: "this key or this address is not allowed (REFUSED)",
+  9: "the server is not the primary of the zone, or rejects the signature (NOTAUTH)",
   10: "the name is not in the zone (NOTZONE)",
 };
 

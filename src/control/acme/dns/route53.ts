@@ -1,4 +1,4 @@
-// DNS at Amazon Route 53: all texts of a name at once, in XML, with signed requests; waits until a change has arrived everywhere.
+// DNS at Amazon Route 53: record sets in XML, with signed requests; waits until a change is in sync.
 import { createHash, createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { defineDnsProvider, secret, settings, ttl, word } from "./definition.ts";
@@ -12,19 +12,19 @@ import { elementsOf, escapeXml, textOf } from "./xml.ts";
 const SERVICE = "Route 53";
 const BASE_URL = "https://route53.amazonaws.com/2013-04-01";
 const XMLNS = "https://route53.amazonaws.com/doc/2013-04-01/";
-/** Amazon says that changes are everywhere within a minute. */
+/** Amazon documents 60 s for a change to propagate. */
 const SYNC_TIMEOUT_MS = 180_000;
 
 export default defineDnsProvider({
   type: "route53",
   title: "Amazon Route 53",
   sentTo: BASE_URL,
-  help: "Make an access key that may use route53:ListHostedZonesByName, ListHostedZones, ListResourceRecordSets, ChangeResourceRecordSets and GetChange.",
+  help: "Create an access key with the permissions route53:ListHostedZonesByName, ListHostedZones, ListResourceRecordSets, ChangeResourceRecordSets and GetChange.",
   config: settings({
-    access_key_id: word("Id of the access key"),
-    secret_access_key: secret("The access key"),
-    session_token: t.Optional(secret("Of temporary credentials")),
-    hosted_zone_id: t.Optional(word("Zone to write to; default: the longest that fits")),
+    access_key_id: word("ID of the access key"),
+    secret_access_key: secret("Secret access key"),
+    session_token: t.Optional(secret("Session token of temporary credentials")),
+    hosted_zone_id: t.Optional(word("Zone to write to; default: the longest zone of the name")),
     ttl: ttl(60, 1),
   }),
   example: { access_key_id: "AKIAIOSFODNN7EXAMPLE", secret_access_key: { $secret: "route53" } },
@@ -46,7 +46,7 @@ export default defineDnsProvider({
         read: (zone, fqdn) => readRecords(ask, zone, fqdn),
         async write(zone, fqdn, { values, state }) {
           const next = values.length === 0 ? null : recordSet(fqdn, values, config.ttl);
-          // What was read is deleted as it was: had somebody else changed it since, nothing would happen.
+          // DELETE names the values that were read: after a concurrent change the batch fails and changes nothing.
           const changes = changeOf("DELETE", state) + changeOf("CREATE", next);
           const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="${XMLNS}"><ChangeBatch><Changes>${changes}</Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
           const { text } = await ask({
@@ -73,7 +73,7 @@ function recordSet(fqdn: string, values: readonly string[], seconds: number): st
   return `<ResourceRecordSet><Name>${escapeXml(fqdn)}.</Name><Type>TXT</Type><TTL>${seconds}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet>`;
 }
 
-/** `state` is the set as it would have to be deleted; null when there is none. */
+/** `state`: the record set in the form that DELETE needs; null when there is none. */
 async function readRecords(ask: Ask, zone: string, fqdn: string) {
   const query = new URLSearchParams({ maxitems: "1", name: `${fqdn}.`, type: "TXT" });
   const { text } = await ask({ method: "GET", path: `/hostedzone/${zone}/rrset?${query}` });
@@ -81,7 +81,9 @@ async function readRecords(ask: Ask, zone: string, fqdn: string) {
   const isMeant = normalName(textOf(set, "Name")) === fqdn && textOf(set, "Type") === "TXT";
   if (!isMeant) return { values: [], state: null };
   if (textOf(set, "SetIdentifier") !== "")
-    throw new DnsError(`${fqdn} has a routing policy at ${SERVICE}, and is left alone`);
+    throw new DnsError(
+      `${fqdn} has a routing policy at ${SERVICE}, which the gateway does not change`,
+    );
   const values = elementsOf(set, "ResourceRecord").map((record) => textOf(record, "Value"));
   return { values, state: recordSet(fqdn, values, Number(textOf(set, "TTL"))) };
 }

@@ -1,4 +1,4 @@
-// Signatures of DNS messages under a shared key (RFC 8945); opens no socket.
+// Signatures of DNS messages with a shared key (RFC 8945); opens no socket.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import {
   classes,
@@ -21,11 +21,11 @@ export interface TsigKey {
 
 export interface Signed {
   readonly bytes: Buffer;
-  /** The answer is signed together with this. */
+  /** MAC of the request, part of the signed data of the response. */
   readonly mac: Buffer;
 }
 
-/** Seconds that the clocks of both sides may differ, as RFC 8945 section 10 recommends. */
+/** Allowed clock skew in seconds (RFC 8945 section 10). */
 const FUDGE_SECONDS = 300;
 const ADDITIONAL_COUNT_AT = 10;
 
@@ -33,7 +33,7 @@ const u16 = (value: number) => Buffer.of((value >> 8) & 0xff, value & 0xff);
 const u48 = (value: number) =>
   Buffer.concat([u16(Math.floor(value / 2 ** 32)), u32(value % 2 ** 32)]);
 
-/** The message with its signature at the end; `now`: milliseconds since the Unix epoch. */
+/** Appends the signature; `now`: milliseconds since the Unix epoch. */
 export function signMessage(message: Buffer, key: TsigKey, now: number): Signed {
   const time = Math.floor(now / 1000);
   const mac = macOf(
@@ -56,14 +56,14 @@ export function signMessage(message: Buffer, key: TsigKey, now: number): Signed 
   return { bytes, mac };
 }
 
-/** Throws a DnsError unless the answer to a signed message was signed with the same key; one that says why not is no answer. */
+/** Throws a DnsError unless the response is signed with the key of the request, also for a TSIG error. */
 export function requireSignature(
   reply: { readonly bytes: Buffer; readonly message: ReadMessage },
   request: { readonly key: TsigKey; readonly mac: Buffer },
 ): void {
   const record = reply.message.additional.at(-1);
   if (record?.type !== recordTypes.TSIG)
-    throw new DnsError("the name server did not sign its answer");
+    throw new DnsError("the name server did not sign its response");
   const found = readData(reply.bytes, record.dataStart);
   if (found.error !== 0) throw new DnsError(errorWords(found.error));
   const bare = Buffer.from(reply.bytes.subarray(0, record.start));
@@ -72,7 +72,7 @@ export function requireSignature(
   const { key, mac } = request;
   const expected = macOf([u16(mac.length), mac, bare, variables(key, found)], key);
   if (expected.length !== found.mac.length || !timingSafeEqual(expected, found.mac))
-    throw new DnsError("the signature of the name server's answer is wrong");
+    throw new DnsError("the signature of the name server's response is invalid");
 }
 
 interface Variables {
@@ -112,7 +112,7 @@ function readData(
       other: bytes.subarray(macEnd + 6, macEnd + 6 + bytes.readUInt16BE(macEnd + 4)),
     };
   } catch {
-    throw new DnsError("the signature of the name server's answer cannot be read");
+    throw new DnsError("the signature of the name server's response is malformed");
   }
 }
 
@@ -122,10 +122,9 @@ const macOf = (parts: readonly Buffer[], { algorithm, secret }: TsigKey): Buffer
 /** RFC 8945 section 3. */
 function errorWords(error: number): string {
   if (error === 16)
-    return "the name server says that the signature is wrong: check tsig_secret and tsig_algorithm";
+    return "the name server rejects the signature: check tsig_secret and tsig_algorithm";
   if (error === 17)
     return "the name server does not know the key: check tsig_key_name and tsig_algorithm";
-  if (error === 18)
-    return "the name server says that the clocks of the two machines differ too much";
-  return `the name server refuses the signature (error ${error})`;
+  if (error === 18) return "the clocks of the gateway and the name server differ too much";
+  return `the name server rejects the signature (error ${error})`;
 }

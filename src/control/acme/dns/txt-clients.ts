@@ -1,4 +1,4 @@
-// Two manners of keeping TXT records, to which most APIs come down: one record at a time, and all of a name at once. Knows no API.
+// Clients for the two kinds of DNS APIs: single records, and record sets. Knows no API.
 import type { DnsParts } from "./definition.ts";
 import { DnsError } from "./failure.ts";
 import { longestZone, quoteTxt, suffixesOf, unquoteTxt } from "./names.ts";
@@ -6,23 +6,23 @@ import type { DnsProviderClient, TxtRecord } from "./provider.ts";
 
 interface StoredTxt {
   readonly id: string;
-  /** As the provider holds it, with or without quotes. */
+  /** As in the API, with or without quotes. */
   readonly value: string;
 }
 
 export interface RecordApi<Z> {
   zoneOf(fqdn: string): Promise<Z>;
-  /** TXT records of this name. */
+  /** TXT records of the name. */
   list(zone: Z, fqdn: string): Promise<readonly StoredTxt[]>;
   add(zone: Z, record: TxtRecord): Promise<void>;
-  /** One that is gone already is no error. */
+  /** A missing record is no error. */
   remove(zone: Z, id: string): Promise<void>;
-  /** Called after records were changed. */
+  /** Runs after a change of records. */
   finish?(zone: Z): Promise<void>;
   zones?(): Promise<readonly string[]>;
 }
 
-/** For APIs in which each record stands for itself. */
+/** For APIs with single records. */
 export function createRecordClient<Z>(api: RecordApi<Z>): DnsProviderClient {
   const { zones } = api;
   return {
@@ -46,9 +46,9 @@ export function createRecordClient<Z>(api: RecordApi<Z>): DnsProviderClient {
 
 export interface ValueSetApi<Z, S = readonly string[]> {
   zoneOf(fqdn: string): Promise<Z>;
-  /** What there is under the name now. */
+  /** The current texts of the name. */
   read(zone: Z, fqdn: string): Promise<{ readonly values: readonly string[]; readonly state: S }>;
-  /** `values` are as they were read, and the new ones plain texts. */
+  /** `values`: the unchanged ones as read, new ones quoted. */
   write(
     zone: Z,
     fqdn: string,
@@ -57,7 +57,7 @@ export interface ValueSetApi<Z, S = readonly string[]> {
   zones?(): Promise<readonly string[]>;
 }
 
-/** For APIs in which all texts of a name are written at once: whoever reads and writes does so alone. */
+/** For APIs with record sets: each read and write of a name runs exclusively. */
 export function createValueSetClient<Z, S>(
   api: ValueSetApi<Z, S>,
   { inTurn }: Pick<DnsParts, "inTurn">,
@@ -82,14 +82,14 @@ export function createValueSetClient<Z, S>(
   };
 }
 
-/** The zone that a name is in: `find` is asked for each candidate, longest first, and says null for what is none. */
+/** The zone of a name: calls `find` for each candidate, longest first; `find` returns null when there is no such zone. */
 export async function findZone<Z>(
   fqdn: string,
   { zones, service }: { readonly zones: readonly string[]; readonly service: string },
   find: (name: string) => Promise<Z | null>,
 ): Promise<Z> {
-  const told = longestZone(zones, fqdn);
-  for (const name of told === null ? suffixesOf(fqdn) : [told]) {
+  const configured = longestZone(zones, fqdn);
+  for (const name of configured === null ? suffixesOf(fqdn) : [configured]) {
     const zone = await find(name);
     if (zone !== null) return zone;
   }
@@ -97,18 +97,18 @@ export async function findZone<Z>(
 }
 
 export const noZone = (service: string, fqdn: string) =>
-  new DnsError(`${service} has no zone for ${fqdn} that these credentials may write`);
+  new DnsError(`${service} has no zone for ${fqdn} that these credentials can write to`);
 
-/** The zone that a name is in, for APIs that list all zones at once. */
+/** The zone of a name, for APIs that list all zones. */
 export async function longestOf(
   fqdn: string,
   from: {
     readonly zones: () => Promise<readonly string[]>;
-    readonly told: readonly string[];
+    readonly configured: readonly string[];
     readonly service: string;
   },
 ): Promise<string> {
-  const zone = longestZone(from.told, fqdn) ?? longestZone(await from.zones(), fqdn);
+  const zone = longestZone(from.configured, fqdn) ?? longestZone(await from.zones(), fqdn);
   if (zone === null) throw noZone(from.service, fqdn);
   return zone;
 }

@@ -1,4 +1,4 @@
-// TXT records by a web service of one's own: POST present and cleanup, as the provider httpreq of lego sends them.
+// TXT records through a custom web service: POST present and cleanup, as in the provider httpreq of lego.
 import { Type as t } from "@sinclair/typebox";
 import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, word } from "./definition.ts";
@@ -8,14 +8,14 @@ import { createApi } from "./request.ts";
 export default defineDnsProvider({
   type: "webhook",
   title: "Webhook",
-  help: "Run a service that takes POST /present and POST /cleanup with {fqdn, value}, and answers 200 once the record is written.",
+  help: "Run a service that accepts POST /present and POST /cleanup with {fqdn, value}, and responds with 200 once the record is written.",
   config: settings({
     url: destination(
       t.String({
         maxLength: 2048,
         pattern: "^https?://[^\\s?#@]+$",
-        errorMessage: "must be an http:// or https:// address without user, query and fragment",
-        description: "Address before /present and /cleanup",
+        errorMessage: "must be an http:// or https:// URL without user, query and fragment",
+        description: "Base URL of /present and /cleanup",
       }),
     ),
     token: t.Optional(secret("Sent as `Authorization: Bearer`")),

@@ -1,12 +1,12 @@
-// As much XML as flat answers of an API need: elements by name, texts with their entities; knows no document type.
+// Reads elements and texts of flat XML responses; knows no document type.
 
-/** What is inside each element of the name, in order. Elements of one name must not hold each other. */
+/** The content of each element with the name, in order. Such elements must not be nested. */
 export function elementsOf(xml: string, name: string): string[] {
   const pattern = new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, "g");
   return [...xml.matchAll(pattern)].map(([, inner = ""]) => inner);
 }
 
-/** The text of the first element of the name; empty when there is none. */
+/** The text of the first element with the name; empty when there is none. */
 export const textOf = (xml: string, name: string): string =>
   unescapeXml(elementsOf(xml, name)[0] ?? "").trim();
 

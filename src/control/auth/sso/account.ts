@@ -26,8 +26,8 @@ export function chooseAccount(config: GatewayConfig, claims: Claims): Account {
   const all = [...users.values()];
   const linked = all.find((user) => isLinkedTo(user, sso.issuer, claims.sub)) ?? null;
   // A linked user needs no address, but a verified one from the provider wins.
-  const isVouched = typeof claims["email"] === "string" && claims["email_verified"] === true;
-  const email = linked === null || isVouched ? verifiedEmail(claims) : linked.email;
+  const isVerified = typeof claims["email"] === "string" && claims["email_verified"] === true;
+  const email = linked === null || isVerified ? verifiedEmail(claims) : linked.email;
   requireDomain(sso, email);
   if (linked === null) requirePlainName(email);
   const user = linked ?? all.find((other) => emailKey(other.email) === emailKey(email));

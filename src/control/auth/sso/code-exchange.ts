@@ -1,13 +1,18 @@
-// Exchanges the code for tokens at the provider's token endpoint; knows nothing of what is in the tokens.
+// Exchanges the code for tokens at the provider's token endpoint; knows no claim.
 import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
 import type { Metadata } from "./provider.ts";
-import { askProvider, type ProviderAnswer, quote, type RequestLimits } from "./provider-request.ts";
+import {
+  askProvider,
+  type ProviderResponse,
+  quote,
+  type RequestLimits,
+} from "./provider-request.ts";
 
-/** How the gateway proves to the provider who it is. */
+/** How the gateway authenticates to the provider. */
 export interface Client {
   readonly id: string;
-  /** Null: a public client, which has none. */
+  /** Null: a public client without a secret. */
   readonly secret: string | null;
   readonly auth: "basic" | "post";
 }
@@ -24,7 +29,7 @@ export interface ExchangeTarget {
   readonly limits: RequestLimits;
 }
 
-/** The id token and the access token; throws an SsoError when the provider gives none. */
+/** The id token and the access token; throws an SsoError when one is missing. */
 export async function exchangeCode(
   grant: Grant,
   target: ExchangeTarget,
@@ -32,21 +37,24 @@ export async function exchangeCode(
   const { status, body } = await requestTokens(grant, target);
   if (status !== 200 || !isDocument(body))
     throw new SsoError("provider_error", refusalOf({ status, body }, grant, target));
-  // Loaded here and not above: a start does not need it.
+  // Loaded on first use, which keeps the start fast.
   const { OAuth2Tokens } = await import("arctic");
   const tokens = new OAuth2Tokens(body);
   try {
     return { idToken: tokens.idToken(), accessToken: tokens.accessToken() };
   } catch {
-    throw new SsoError("provider_error", "the token endpoint gave no id token and access token");
+    throw new SsoError(
+      "provider_error",
+      "the response of the token endpoint has no id token or no access token",
+    );
   }
 }
 
-/** What the token endpoint answers to the code. Not left to arctic, whose requests have no limits and follow redirects. */
+/** The response of the token endpoint. Not through arctic, whose requests have no limits and follow redirects. */
 export function requestTokens(
   grant: Grant,
   { metadata, client, limits }: ExchangeTarget,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResponse> {
   const form = new URLSearchParams({
     grant_type: "authorization_code",
     code: grant.code,
@@ -60,16 +68,16 @@ export function requestTokens(
   return askProvider({ url: metadata.tokenEndpoint, form, headers }, limits);
 }
 
-/** RFC 6749 2.3.1: id and secret are form-encoded first, so that a colon in one of them does no harm. */
+/** RFC 6749 2.3.1: id and secret are form-encoded first, so that a colon in one of them is safe. */
 function basic(id: string, secret: string): string {
   const encode = (text: string) => new URLSearchParams({ x: text }).toString().slice(2);
   return `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString("base64")}`;
 }
 
-function refusalOf(answer: ProviderAnswer, grant: Grant, { client }: ExchangeTarget): string {
-  const body = isDocument(answer.body) ? answer.body : {};
+function refusalOf(response: ProviderResponse, grant: Grant, { client }: ExchangeTarget): string {
+  const body = isDocument(response.body) ? response.body : {};
   const secrets = [grant.code, grant.codeVerifier, client.secret];
   const words = [quote(body["error"], secrets), quote(body["error_description"], secrets)];
-  const said = words.filter((word) => word !== "").join(": ");
-  return `the token endpoint answered ${answer.status}${said === "" ? "" : `, ${said}`}`;
+  const reason = words.filter((word) => word !== "").join(": ");
+  return `the token endpoint responded with ${response.status}${reason === "" ? "" : `, ${reason}`}`;
 }

@@ -1,4 +1,4 @@
-// Tries the settings of single sign-on out against the provider, without a person, and says in words what is wrong.
+// Tests the settings of single sign-on against the provider without a sign-in, and describes problems.
 import { isDocument } from "../../body.ts";
 import type { Sso } from "../../../model/sso.ts";
 import { type Client, requestTokens } from "./code-exchange.ts";
@@ -10,12 +10,12 @@ import type { Clock } from "../../../clock.ts";
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
-  /** For people. */
+  /** Text for the user. */
   readonly message: string;
 }
 
 export interface TestReport {
-  /** Whether every check is. */
+  /** Whether every check passed. */
   readonly ok: boolean;
   readonly checks: readonly Check[];
 }
@@ -30,7 +30,7 @@ export interface TestInput {
   readonly clock: Clock;
 }
 
-/** Never throws for what is wrong at the provider: that is what the report is for. */
+/** Reports problems at the provider instead of throwing. */
 export async function testConnection(input: TestInput): Promise<TestReport> {
   const checks = [checkSettings(input.sso), ...(await checkProvider(input)), checkPublicUrl(input)];
   return { ok: checks.every(({ ok }) => ok), checks };
@@ -43,7 +43,7 @@ function checkSettings({ issuer, client_id, enabled }: Sso): Check {
   return good("settings", enabled ? "Single sign-on is on" : "Complete, but enabled is false");
 }
 
-/** Each step needs the one before it, so the first that fails ends the list. */
+/** Each step needs the previous one, so the first failure ends the list. */
 async function checkProvider({ sso, client, redirectUri, limits, clock }: TestInput) {
   const checks: Check[] = [];
   if (sso.issuer === "" || sso.client_id === "") return checks;
@@ -65,19 +65,19 @@ async function checkProvider({ sso, client, redirectUri, limits, clock }: TestIn
   const document = await step(
     "discovery",
     () => fetchDocument(sso.issuer, limits),
-    () => "The issuer answers with its document",
+    () => "The issuer serves its discovery document",
   );
   if (document === null || !isDocument(document)) return checks;
   const named = quote(document["issuer"], []);
   if (document["issuer"] !== sso.issuer) {
-    const message = `The provider calls itself "${named}"; issuer must be exactly that, a slash at the end included`;
+    const message = `The provider calls itself "${named}"; issuer must be identical, including a trailing slash`;
     return [...checks, bad("issuer", message)];
   }
   checks.push(good("issuer", "The provider names itself as configured"));
   const metadata = await step(
     "endpoints",
     () => parseMetadata(document, sso.issuer),
-    () => "Authorization, token and key endpoints are there",
+    () => "The provider has authorization, token and key endpoints",
   );
   if (metadata === null) return checks;
   const provider = new Provider(sso.issuer, { clock, limits });
@@ -90,7 +90,7 @@ async function checkProvider({ sso, client, redirectUri, limits, clock }: TestIn
   const credentials = await step(
     "client",
     () => tryCredentials({ metadata, client: client(), redirectUri, limits }),
-    (told) => told,
+    (message) => message,
   );
   if (credentials !== null) checks.push(checkTokenAuth(metadata, sso));
   return checks;
@@ -101,19 +101,19 @@ function checkChallenge({ challengeMethods }: Metadata): Check {
     return good("pkce", "The provider does not say whether it supports PKCE with S256");
   return challengeMethods.includes("S256")
     ? good("pkce", "The provider supports PKCE with S256")
-    : bad("pkce", "The provider says that it does not support PKCE with S256");
+    : bad("pkce", "The provider does not support PKCE with S256");
 }
 
 function checkTokenAuth({ tokenAuthMethods }: Metadata, { client_secret, token_auth }: Sso): Check {
   const wanted = client_secret === null ? "none" : `client_secret_${token_auth}`;
-  // Without the list basic is meant (OpenID Connect Discovery 1.0, section 3), but not every provider keeps to it.
+  // Without the list, the default is basic (OpenID Connect Discovery 1.0, section 3), but not every provider complies.
   if (tokenAuthMethods === null || tokenAuthMethods.includes(wanted))
     return good("token_auth", `${wanted} is used`);
   const offered = tokenAuthMethods.map((method) => quote(method, [])).join(", ");
   return bad("token_auth", `${wanted} is used, but the provider offers ${offered}`);
 }
 
-/** A code that was never given out: whoever complains about the code and not about the client has accepted the client. */
+/** Sends an invalid code: a provider that rejects the code instead of the client has accepted the client. */
 async function tryCredentials(target: {
   readonly metadata: Metadata;
   readonly client: Client;
@@ -133,7 +133,7 @@ async function tryCredentials(target: {
       "provider_error",
       `The provider rejects the client id, the secret or the way it is sent (${error || status})`,
     );
-  return `Whether the client id and secret are right cannot be told without a sign-in (${error || status})`;
+  return `The client id and secret cannot be verified without a sign-in (${error || status})`;
 }
 
 function checkPublicUrl({ publicUrl, redirectUri }: TestInput): Check {
@@ -141,8 +141,11 @@ function checkPublicUrl({ publicUrl, redirectUri }: TestInput): Check {
   if (publicUrl !== null) return good("public_url", `public_url is set: ${register}`);
   const isLocal = isLoopbackHost(URL.parse(redirectUri)?.hostname ?? "");
   return isLocal
-    ? good("public_url", `public_url is not needed on this machine itself: ${register}`)
-    : bad("public_url", `public_url is not set, so the address follows each request: ${register}`);
+    ? good("public_url", `public_url is not needed on localhost: ${register}`)
+    : bad(
+        "public_url",
+        `public_url is not set, so the redirect URL depends on each request: ${register}`,
+      );
 }
 
 const good = (name: string, message: string): Check => ({ name, ok: true, message });

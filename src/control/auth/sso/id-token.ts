@@ -1,4 +1,4 @@
-// Whether an id token may be believed: signature, issuer, audience, time, nonce; knows nothing of users.
+// Verifies id tokens: signature, issuer, audience, time, nonce; knows no user.
 import {
   errors,
   type JWTPayload,
@@ -10,12 +10,12 @@ import { idTokenProblem, isCanonicalToken } from "../../../crypto/signed-token.t
 import { SsoError } from "./failure.ts";
 import type { KeySet, Provider } from "./provider.ts";
 
-/** Signatures with a key that only the provider has; with HS* the client secret, with `none` nobody would vouch for the token. */
+/** Asymmetric signatures only: HS* would use the client secret, and `none` has no signature. */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
-/** How far the clocks of provider and gateway may be apart. */
+/** Allowed clock skew between provider and gateway. */
 const TOLERANCE_SECONDS = 30;
 
 export interface Expected {
@@ -35,7 +35,7 @@ export async function verifyIdToken(
   if (!isCanonicalToken(token))
     throw new SsoError(
       "invalid_token",
-      "the id token is refused: it is not three parts of canonical base64url",
+      "the id token is rejected: it is not three parts of canonical base64url",
     );
   const options: JWTVerifyOptions = {
     algorithms: ALGORITHMS,
@@ -54,12 +54,15 @@ export async function verifyIdToken(
   if (problem !== null) throw new SsoError("invalid_token", problem);
   const { sub, nonce, aud, azp } = claims;
   if (typeof sub !== "string" || sub === "" || sub.length > 255)
-    throw new SsoError("invalid_token", "sub of the id token is not a name");
+    throw new SsoError("invalid_token", "sub of the id token is not a text of 1 to 255 characters");
   if (nonce !== expected.nonce)
-    throw new SsoError("invalid_token", "nonce of the id token is not the one that was sent");
+    throw new SsoError(
+      "invalid_token",
+      "nonce of the id token differs from the one that the gateway sent",
+    );
   const isForSeveral = Array.isArray(aud) && aud.length > 1;
   if ((isForSeveral || azp !== undefined) && azp !== expected.clientId)
-    throw new SsoError("invalid_token", "azp of the id token is not our client id");
+    throw new SsoError("invalid_token", "azp of the id token is not the client id");
   return { ...claims, sub };
 }
 
@@ -76,7 +79,7 @@ async function verifySignature(
   }
   const newer = await provider.newerKeys(known);
   if (newer === null)
-    throw new SsoError("invalid_token", "the id token is signed with a key that is not known");
+    throw new SsoError("invalid_token", "the id token is signed with an unknown key");
   try {
     return await verifyWith(token, newer, options);
   } catch (error) {
@@ -93,7 +96,7 @@ async function verifyWith(token: string, keys: KeySet, options: JWTVerifyOptions
   }
 }
 
-/** A token without the id of its key may be signed with any of those that fit. */
+/** A token without a key id may be signed with any suitable key. */
 async function verifyWithAny(
   token: string,
   candidates: errors.JWKSMultipleMatchingKeys,
@@ -109,9 +112,12 @@ async function verifyWithAny(
   throw new errors.JWSSignatureVerificationFailed();
 }
 
-/** The errors of jose name the claim or the reason, and hold the claims of the token in a field that stays behind. */
+/** Errors of jose name the claim or the reason. Their field with the claims of the token is dropped. */
 function refusal(error: unknown): SsoError {
   if (!(error instanceof errors.JOSEError))
-    return new SsoError("invalid_token", "the id token cannot be checked");
-  return new SsoError("invalid_token", `the id token is refused: ${error.message} (${error.code})`);
+    return new SsoError("invalid_token", "the id token cannot be verified");
+  return new SsoError(
+    "invalid_token",
+    `the id token is rejected: ${error.message} (${error.code})`,
+  );
 }

@@ -1,18 +1,18 @@
-// Sign-ins that have begun and not come back yet, in memory; knows nothing of providers or users.
+// Pending sign-ins in memory; knows no provider and no user.
 import { createHash } from "node:crypto";
 import type { Clock } from "../../../clock.ts";
 
-/** How long a person may take at the provider. */
+/** Time limit for the user at the provider. */
 export const PENDING_SECONDS = 600;
 const MAX_PENDING = 1000;
 
-/** What must be remembered between the two ends of a sign-in. */
+/** State between the start of a sign-in and its callback. */
 export interface PendingSignIn {
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** Local path to go to afterwards. */
+  /** Local path of the final redirect. */
   readonly redirect: string;
-  /** The callback as the provider was told it; the exchange of the code must repeat it. */
+  /** The redirect_uri of the authorization request; the code exchange must repeat it. */
   readonly redirectUri: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -23,11 +23,11 @@ interface Entry extends PendingSignIn {
   readonly expiresAt: number;
 }
 
-/** Each can be taken once, by the browser that began it, before it expires; when there are too many the oldest go. */
+/** Each can be used once, by the browser that started it, before it expires; beyond the limit, the oldest are dropped. */
 export class PendingSignIns {
   readonly #clock: Clock;
   readonly #max: number;
-  /** By state; in the order of their beginning, which is the order of their end as well. */
+  /** By state, in the order of their start, which is also that of their expiry. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(clock: Clock, max = MAX_PENDING) {
@@ -39,7 +39,7 @@ export class PendingSignIns {
     return this.#entries.size;
   }
 
-  /** `browser` is the secret in the browser's cookie. */
+  /** `browser`: the secret in the browser's cookie. */
   add(state: string, browser: string, signIn: PendingSignIn): void {
     this.#dropExpired();
     for (const oldest of this.#entries.keys()) {
@@ -50,7 +50,7 @@ export class PendingSignIns {
     this.#entries.set(state, { ...signIn, browserHash: hash(browser), expiresAt });
   }
 
-  /** Null for a state that is unknown, used, expired or another browser's; whichever it was, it is used now. */
+  /** Null for a state that is unknown, used, expired or from another browser. Consumes the state in every case. */
   take(state: string, browser: string | null): PendingSignIn | null {
     const entry = this.#entries.get(state);
     this.#entries.delete(state);
@@ -66,5 +66,5 @@ export class PendingSignIns {
   }
 }
 
-/** Comparing hashes tells nothing about the secret through the time that it takes. */
+/** Comparing hashes prevents timing attacks on the secret. */
 const hash = (text: string) => createHash("sha256").update(text).digest("base64url");

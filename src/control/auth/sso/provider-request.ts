@@ -1,35 +1,35 @@
-// One request to the identity provider, bounded in time and size; knows nothing of what is asked.
+// One request to the identity provider, with limits on time and size; knows no endpoint.
 import { SsoError } from "./failure.ts";
 
 export interface RequestLimits {
-  /** For the whole answer, from the name look-up to the last byte. */
+  /** For the whole exchange, from name resolution to the last byte of the response. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }
 
 export const requestLimits: RequestLimits = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-export interface ProviderAnswer {
+export interface ProviderResponse {
   readonly status: number;
-  /** The parsed body; undefined when it is no JSON. */
+  /** The parsed body; undefined when it is not JSON. */
   readonly body: unknown;
 }
 
 interface ProviderRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent with POST; absent: GET. */
+  /** Body of a POST request; absent: GET. */
   readonly form?: URLSearchParams;
 }
 
 /**
- * Sends the request; redirects are answered to the caller like everything else. Throws an SsoError when there is no whole
- * answer within the limits.
+ * Sends the request and returns any response, redirects included. Throws an SsoError without a complete response within the
+ * limits.
  */
 export async function askProvider(
   request: ProviderRequest,
   limits: RequestLimits,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResponse> {
   const { url, form } = request;
   const host = URL.parse(url)?.host ?? "";
   try {
@@ -37,13 +37,12 @@ export async function askProvider(
       method: form === undefined ? "GET" : "POST",
       headers: { accept: "application/json", ...request.headers },
       ...(form === undefined ? {} : { body: form }),
-      // A redirect could lead the request, and the client secret in it, to anybody.
+      // A redirect could send the client secret in the request to another server.
       redirect: "manual",
       signal: AbortSignal.timeout(limits.timeoutMs),
     });
     const text = await readText(response, limits.maxBytes);
-    if (text === null)
-      throw new SsoError("provider_error", `the answer of ${host} is larger than allowed`);
+    if (text === null) throw new SsoError("provider_error", `the response of ${host} is too large`);
     return { status: response.status, body: parse(text) };
   } catch (error) {
     if (error instanceof SsoError) throw error;
@@ -51,7 +50,7 @@ export async function askProvider(
   }
 }
 
-/** Null when there are too many bytes; what is left of them is not read. */
+/** Null when the body exceeds the limit; the rest is not read. */
 export async function readText(response: Response, maxBytes: number): Promise<string | null> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
@@ -77,19 +76,19 @@ function parse(text: string): unknown {
   }
 }
 
-/** The error itself is not passed on: it may hold the address, and with it what was sent. */
+/** The cause is dropped: it may contain the URL with its parameters. */
 export function reasonOf(error: unknown, { timeoutMs }: Pick<RequestLimits, "timeoutMs">): string {
   const { name, code } = error as { readonly name?: string; readonly code?: unknown };
-  if (name === "TimeoutError") return `did not answer within ${timeoutMs / 1000} s`;
+  if (name === "TimeoutError") return `did not respond within ${timeoutMs / 1000} s`;
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") return "refused the connection";
   if (code === "ENOTFOUND") return "is a name that cannot be resolved";
   if (typeof code !== "string") return "cannot be reached";
   return /CERT|ISSUER|SIGNATURE/.test(code)
-    ? `shows a certificate that is not trusted (${code})`
+    ? `presents a certificate that is not trusted (${code})`
     : `cannot be reached (${code})`;
 }
 
-/** Whether secrets may be sent there: encrypted, or without leaving the machine. */
+/** Whether secrets may be sent to the URL: with TLS, or to this machine. */
 export function isSafeUrl(text: unknown): text is string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (url === null || url.username !== "" || url.password !== "") return false;
@@ -100,7 +99,7 @@ export function isSafeUrl(text: unknown): text is string {
 export const isLoopbackHost = (host: string): boolean =>
   host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 
-/** What a provider said in its own words: short, on one line, without any of the secrets. */
+/** An error text of a provider: shortened, on one line, without secrets. */
 export function quote(text: unknown, secrets: readonly (string | null)[]): string {
   if (typeof text !== "string") return "";
   const clean = secrets.reduce<string>(

@@ -1,30 +1,30 @@
-// What the identity provider publishes about itself: its document and its keys, cached for a while; knows no sign-in.
+// Loads and caches the discovery document and the keys of the identity provider; knows no sign-in.
 import type { createLocalJWKSet, JSONWebKeySet } from "jose";
 import type { Clock } from "../../../clock.ts";
 import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
 import { askProvider, isSafeUrl, type RequestLimits } from "./provider-request.ts";
 
-/** What is used of the discovery document (OpenID Connect Discovery 1.0, section 3). */
+/** The used members of the discovery document (OpenID Connect Discovery 1.0, section 3). */
 export interface Metadata {
   readonly issuer: string;
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
   readonly userinfoEndpoint: string | null;
   readonly jwksUri: string;
-  /** Null when the provider does not say. */
+  /** Null when the document has no list. */
   readonly challengeMethods: readonly string[] | null;
   readonly tokenAuthMethods: readonly string[] | null;
-  /** Whether every answer names the issuer (RFC 9207). */
+  /** Whether every authorization response names the issuer (RFC 9207). */
   readonly namesIssuer: boolean;
 }
 
 /** Finds the key for the header of a token; throws an error of jose when there is none. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
-/** How long document and keys are believed. */
+/** How long the document and the keys are cached. */
 const MAX_AGE_MS = 600_000;
-/** A token with an unknown key makes us ask for the keys again, but whoever makes up such tokens not more often than this. */
+/** A token with an unknown key reloads the keys. This interval limits the reloads that forged tokens cause. */
 const KEYS_COOLDOWN_MS = 30_000;
 
 interface Cached<T> {
@@ -53,7 +53,7 @@ export class Provider {
 
   async metadata(): Promise<Metadata> {
     if (this.#isFresh(this.#metadata, MAX_AGE_MS)) return this.#metadata.value;
-    // However many ask at once, the provider is asked once.
+    // Concurrent callers share one request.
     this.#loadingMetadata ??= this.#loadMetadata().finally(() => (this.#loadingMetadata = null));
     return await this.#loadingMetadata;
   }
@@ -63,7 +63,7 @@ export class Provider {
     return await this.#reloadKeys();
   }
 
-  /** The keys anew, because `known` lacks one; null when they were loaded a moment ago. */
+  /** Reloads the keys because `known` lacks one; null when they were loaded a moment ago. */
   async newerKeys(known: KeySet): Promise<KeySet | null> {
     if (this.#keys !== null && this.#keys.value !== known) return this.#keys.value;
     if (this.#isFresh(this.#keys, KEYS_COOLDOWN_MS)) return null;
@@ -91,20 +91,19 @@ export class Provider {
     const { jwksUri } = await this.metadata();
     const { status, body } = await askProvider({ url: jwksUri }, limits);
     if (status !== 200)
-      throw new SsoError("provider_error", `the keys were answered with ${status}`);
+      throw new SsoError("provider_error", `the response for the keys has status ${status}`);
     const value = await parseKeys(body);
     this.#keys = { value, at: clock.now() };
     return value;
   }
 }
 
-/** The discovery document as it was sent; throws when there is none. */
+/** The unchecked discovery document; throws when it is missing. */
 export async function fetchDocument(issuer: string, limits: RequestLimits): Promise<unknown> {
-  if (!isSafeUrl(issuer))
-    throw new SsoError("provider_error", "the issuer is not an https:// address");
+  if (!isSafeUrl(issuer)) throw new SsoError("provider_error", "the issuer is not an https:// URL");
   const url = discoveryUrl(issuer);
   const { status, body } = await askProvider({ url }, limits);
-  if (status !== 200) throw new SsoError("provider_error", `${url} was answered with ${status}`);
+  if (status !== 200) throw new SsoError("provider_error", `${url} responded with ${status}`);
   if (!isDocument(body)) throw new SsoError("provider_error", `${url} is not a JSON object`);
   return body;
 }
@@ -113,16 +112,20 @@ export async function fetchDocument(issuer: string, limits: RequestLimits): Prom
 const discoveryUrl = (issuer: string) =>
   `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
 
-/** Throws unless everything is there that a sign-in needs. */
+/** Throws when the document lacks a member that a sign-in needs. */
 export function parseMetadata(document: unknown, issuer: string): Metadata {
-  if (!isDocument(document)) throw new SsoError("provider_error", "the document is no object");
-  // Or one provider could hand us to another one (OpenID Connect Discovery 1.0, 4.3).
+  if (!isDocument(document))
+    throw new SsoError("provider_error", "the discovery document is not an object");
+  // Prevents one provider from impersonating another one (OpenID Connect Discovery 1.0, 4.3).
   if (document["issuer"] !== issuer)
-    throw new SsoError("provider_error", "the issuer in the provider's document is another one");
+    throw new SsoError("provider_error", "the discovery document names another issuer");
   const endpoint = (name: string): string => {
     const url = document[name];
     if (isSafeUrl(url)) return url;
-    throw new SsoError("provider_error", `${name} is missing in the document or not https://`);
+    throw new SsoError(
+      "provider_error",
+      `${name} is missing in the discovery document or not https://`,
+    );
   };
   return {
     issuer,
@@ -145,16 +148,16 @@ function wordsOf(value: unknown): readonly string[] | null {
 async function parseKeys(body: unknown): Promise<KeySet> {
   if (!isDocument(body) || !Array.isArray(body["keys"]) || body["keys"].length === 0)
     throw new SsoError("provider_error", "the provider publishes no keys");
-  // Loaded here and not above: a start does not need it.
+  // Loaded on first use, which keeps the start fast.
   const { createLocalJWKSet } = await import("jose");
   try {
     return createLocalJWKSet(body as unknown as JSONWebKeySet);
   } catch {
-    throw new SsoError("provider_error", "the provider's keys are not a set of keys");
+    throw new SsoError("provider_error", "the provider's keys are not a set of JSON Web Keys");
   }
 }
 
-/** Gives the provider of an issuer; a change of the issuer begins anew. */
+/** Returns the provider of an issuer; another issuer starts with empty caches. */
 export class Providers {
   readonly #options: ProviderOptions;
   #current: Provider | null = null;

@@ -1,4 +1,4 @@
-// Settings of single sign-on: read without the client secret, written with or without it; no HTTP words.
+// Settings of single sign-on: read without the client secret, written with or without it; knows no HTTP.
 import { SealError, type SecretBox } from "../../../crypto/secret-box.ts";
 import { decode } from "../../../model/decode.ts";
 import { invalid } from "../../../model/error.ts";
@@ -10,7 +10,7 @@ import { requireConditions, tagOf } from "../../representation.ts";
 import type { Read, WriteOptions, Written } from "../../resource.ts";
 import { isSafeUrl } from "./provider-request.ts";
 
-/** What is shown: of the client secret only whether there is one. */
+/** Settings in responses: of the client secret only whether it is set. */
 export type SsoView = Omit<Sso, "client_secret"> & { readonly client_secret_set: boolean };
 
 export class SsoSettings {
@@ -27,15 +27,15 @@ export class SsoSettings {
     return { view: viewSso(sso), tag: tagOf(sso) };
   }
 
-  /** Absent fields return to their defaults, but an absent client_secret stays as it is. */
+  /** Absent fields return to their defaults, but an absent client_secret is unchanged. */
   replace(body: unknown, options: WriteOptions): Promise<Written<SsoView>> {
     return this.#write(options, () => plain(body));
   }
 
-  /** RFC 7396: members of `patch` replace those of the settings, null brings a default back. */
+  /** RFC 7396: members of `patch` replace those of the settings, null restores a default. */
   patch(patch: unknown, options: WriteOptions): Promise<Written<SsoView>> {
     return this.#write(options, (old) => {
-      // For the secret null is a value, and a reference replaces the old one as a whole.
+      // For the secret, null is a value, and a reference replaces the old one completely.
       const { client_secret: secret, ...rest } = plain(patch);
       const merged = mergePatch(plain(viewSso(old)), rest) as Document;
       return secret === undefined ? merged : { ...merged, client_secret: secret };
@@ -53,7 +53,8 @@ export class SsoSettings {
         requireConditions(options.conditions, old);
         const { client_secret: secret, ...fields } = decode(ssoInput, documentOf(old));
         requireUsable(fields);
-        const client_secret = secret === undefined ? old.client_secret : this.#keep(secret, old);
+        const client_secret =
+          secret === undefined ? old.client_secret : this.#sealedSecret(secret, old);
         const same = { ...fields, client_secret, updated_at: old.updated_at };
         draft.summary = "update single sign-on";
         if (Bun.deepEquals(same, old)) return old;
@@ -65,8 +66,11 @@ export class SsoSettings {
     return { view: viewSso(value), tag: tagOf(value), revision, warnings };
   }
 
-  /** The secret as it is stored. One that is sent again unchanged stays as it is, although each sealing looks different. */
-  #keep(secret: NonNullable<SsoInput["client_secret"]> | null, old: Sso): Sso["client_secret"] {
+  /** The stored secret. An unchanged one is not encrypted again, because each ciphertext differs. */
+  #sealedSecret(
+    secret: NonNullable<SsoInput["client_secret"]> | null,
+    old: Sso,
+  ): Sso["client_secret"] {
     if (secret === null || typeof secret !== "string") return secret;
     if (secret === "") throw invalid("client_secret", "must not be empty; null removes it");
     const before = old.client_secret;
@@ -89,7 +93,7 @@ function viewSso({ client_secret, ...sso }: Sso): SsoView {
   return { ...sso, client_secret_set: client_secret !== null };
 }
 
-/** The document without what the gateway sets, so that what was read can be sent back. */
+/** The body without read-only fields, so that clients can send a response back. */
 function plain(body: unknown): Document {
   if (!isDocument(body)) throw invalid("", "body must be a JSON object");
   const { updated_at: _, client_secret_set: _set, ...rest } = body;
@@ -99,7 +103,7 @@ function plain(body: unknown): Document {
 function requireUsable(sso: Omit<SsoInput, "client_secret">): void {
   const { enabled, issuer, client_id: clientId, allowed_domains: domains } = sso;
   if (issuer !== "" && !isSafeUrl(issuer))
-    throw invalid("issuer", "must be an https:// address; http:// only on this machine itself");
+    throw invalid("issuer", "must be an https:// URL; http:// only for localhost");
   if (enabled && issuer === "") throw invalid("issuer", "is required while enabled is true");
   if (enabled && clientId === "") throw invalid("client_id", "is required while enabled is true");
   for (const [index, domain] of domains.entries())

@@ -1,4 +1,4 @@
-// A sign-in from the start at the gateway to the session: puts the steps together; knows no HTTP of the management API.
+// Runs a sign-in from its start to the session; knows no HTTP of the management API.
 import type { Clock } from "../../../clock.ts";
 import type { SecretBox } from "../../../crypto/secret-box.ts";
 import type { Sso } from "../../../model/sso.ts";
@@ -16,7 +16,7 @@ import { withUserinfo } from "./userinfo.ts";
 
 export const CALLBACK_PATH = "/api/v1/auth/sso/callback";
 
-/** Where the provider sends people back to; it is to be registered there. `origin` is how the browser reached us. */
+/** The redirect URI to register at the provider. `origin`: scheme and host of the browser's request. */
 export function redirectUriOf(publicUrl: string | null, origin: string): string {
   return `${(publicUrl ?? origin).replace(/\/$/, "")}${CALLBACK_PATH}`;
 }
@@ -31,15 +31,15 @@ export interface SignInParts {
 }
 
 export interface Start {
-  /** Local path to go to at the end, checked already. */
+  /** Local path of the final redirect, validated. */
   readonly redirect: string;
   readonly redirectUri: string;
 }
 
-/** What the provider sent the browser back with, and the browser itself. */
+/** Parameters of the callback, and the browser's secret. */
 export interface Return extends ClientOrigin {
   readonly parameters: URLSearchParams;
-  /** The secret of the browser, as `start` gave it out; null when the browser shows none. */
+  /** The browser's secret from `start`; null when the cookie is missing. */
   readonly browser: string | null;
 }
 
@@ -50,13 +50,13 @@ export class SignIns {
     this.#parts = parts;
   }
 
-  /** The address at the provider to send the browser to, and the secret to keep in the browser; throws an SsoError. */
+  /** The authorization URL and the secret for the browser's cookie; throws an SsoError. */
   async start({ redirect, redirectUri }: Start): Promise<{ url: string; browser: string }> {
     const { changes, providers, pending } = this.#parts;
     const { sso, users } = changes.config;
     if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
     const metadata = await providers.of(sso.issuer).metadata();
-    // Loaded here and not above: a start does not need it.
+    // Loaded on first use, which keeps the start fast.
     const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } =
       await import("arctic");
     const [state, nonce, browser] = [generateState(), generateState(), generateState()];
@@ -79,7 +79,8 @@ export class SignIns {
     const { changes, pending, accounts } = this.#parts;
     const signIn = pending.take(back.parameters.get("state") ?? "", back.browser);
     const { sso, users } = changes.config;
-    if (signIn === null) throw new SsoError("invalid_state", "no such sign-in has begun here");
+    if (signIn === null)
+      throw new SsoError("invalid_state", "no pending sign-in of this browser has this state");
     if (!sso.enabled) throw new SsoError("sso_disabled", "single sign-on is turned off");
     if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
     if (signIn.issuer !== sso.issuer || signIn.clientId !== sso.client_id)
@@ -101,7 +102,7 @@ export class SignIns {
       { metadata, client: this.client(sso), limits },
     );
     const now = new Date(clock.now());
-    // The same for the packages behind it.
+    // Loads its packages on first use too.
     const { verifyIdToken } = await import("./id-token.ts");
     const claims = await verifyIdToken(tokens.idToken, provider, { clientId, nonce, now });
     const endpoint = metadata.userinfoEndpoint;
@@ -109,28 +110,30 @@ export class SignIns {
     return await withUserinfo(claims, { endpoint, accessToken: tokens.accessToken, limits });
   }
 
-  /** How the gateway shows itself to the provider; throws an SsoError when the secret cannot be read. */
+  /** The client credentials of the gateway; throws an SsoError when the secret cannot be decrypted. */
   client({ client_id: id, client_secret, token_auth: auth }: Sso): Client {
     const { changes, box } = this.#parts;
     try {
       return { id, secret: resolveSecret(changes.config, client_secret, box), auth };
     } catch (error) {
-      throw new SsoError("internal_error", "the client secret cannot be read", { cause: error });
+      throw new SsoError("internal_error", "the client secret cannot be decrypted", {
+        cause: error,
+      });
     }
   }
 }
 
 function readCode(parameters: URLSearchParams, metadata: Metadata): string {
-  // An answer of another provider must not reach the token endpoint of this one (RFC 9207).
+  // The code of another provider must not reach this token endpoint (RFC 9207).
   const iss = parameters.get("iss");
   if (iss === null ? metadata.namesIssuer : iss !== metadata.issuer)
-    throw new SsoError("provider_error", "the answer does not come from the configured issuer");
+    throw new SsoError("provider_error", "the response is not from the configured issuer");
   const error = parameters.get("error");
   if (error !== null) {
     const said = [error, parameters.get("error_description")].map((text) => quote(text, []));
     throw new SsoError(
       error === "access_denied" ? "access_denied" : "provider_error",
-      `the provider answered ${said.filter((text) => text !== "").join(": ")}`,
+      `the provider returned ${said.filter((text) => text !== "").join(": ")}`,
     );
   }
   const code = parameters.get("code");
@@ -139,7 +142,7 @@ function readCode(parameters: URLSearchParams, metadata: Metadata): string {
   return code;
 }
 
-/** Providers may keep claims out of the id token and tell them at the userinfo endpoint only. */
+/** Providers may return some claims from the userinfo endpoint only. */
 function lacksClaims(claims: Claims, { role_claim }: Sso): boolean {
   return (
     claims["email"] === undefined ||

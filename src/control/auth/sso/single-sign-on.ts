@@ -1,4 +1,4 @@
-// Single sign-on as one object for the API: settings, sign-ins that end with a session or a word, a test; knows no HTTP.
+// Single sign-on as one object for the API: settings, sign-ins, connection test; knows no HTTP.
 import type { Clock } from "../../../clock.ts";
 import type { SecretBox } from "../../../crypto/secret-box.ts";
 import type { Log } from "../../../log.ts";
@@ -26,7 +26,7 @@ export interface SingleSignOnOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of one request to the provider; default: 5 seconds, 1 MiB. */
+  /** Limits of one request to the provider; default: 5 seconds, 1 MiB. */
   readonly limits?: RequestLimits;
 }
 
@@ -37,13 +37,13 @@ export type Finished =
   | { readonly sessionSecret: string; readonly session: Session; readonly redirect: string }
   | { readonly error: SsoErrorCode };
 
-/** Where a request comes from. */
+/** The origin of a request. */
 interface Origin extends Omit<ClientOrigin, "isSecure"> {
   /** Scheme and host that the browser used. */
   readonly origin: string;
 }
 
-/** What the provider sent the browser back with. */
+/** Parameters and cookies of the callback. */
 export interface FinishRequest extends Origin {
   readonly parameters: URLSearchParams;
   /** The Cookie header. */
@@ -51,7 +51,7 @@ export interface FinishRequest extends Origin {
 }
 
 export interface StartRequest extends Origin {
-  /** As the client asked for it; null: the start page. */
+  /** Path requested by the client; null: the start page. */
   readonly redirect: string | null;
 }
 
@@ -78,7 +78,7 @@ export class SingleSignOn {
     });
   }
 
-  /** Where to send the browser and the cookie to set; throws a 400 when single sign-on is off or the path leads elsewhere. */
+  /** The redirect and the cookie of a new sign-in; throws a 400 when single sign-on is disabled or the path is not local. */
   async start(request: StartRequest): Promise<Started> {
     const { sso } = this.#options.changes.config;
     if (!sso.enabled) throw new ApiError(400, "single sign-on is off");
@@ -95,7 +95,7 @@ export class SingleSignOn {
     }
   }
 
-  /** Opens a session for the person whom the provider has sent back, or says in one word why not. */
+  /** Opens a session after the callback, or returns an error code. */
   async finish(back: FinishRequest): Promise<Finished> {
     try {
       const isSecure = this.hasSecureCookies(back.origin);
@@ -120,7 +120,7 @@ export class SingleSignOn {
     }
   }
 
-  /** Tries the stored settings out, whether single sign-on is on or not. */
+  /** Tests the stored settings, also while single sign-on is disabled. */
   test(origin: string): Promise<TestReport> {
     const { changes, clock } = this.#options;
     const { sso, settings } = changes.config;
@@ -134,12 +134,12 @@ export class SingleSignOn {
     });
   }
 
-  /** Value of the Set-Cookie field that takes the cookie of the start away. */
+  /** Value of the Set-Cookie header field that deletes the cookie of the sign-in. */
   expiredCookie(origin: string): string {
     return this.#browserCookie.expire(this.hasSecureCookies(origin));
   }
 
-  /** Whether browsers may send the cookies over HTTPS only. */
+  /** Whether the cookies have the attribute Secure. */
   hasSecureCookies(origin: string): boolean {
     return this.redirectUri(origin).startsWith("https:");
   }
@@ -148,7 +148,7 @@ export class SingleSignOn {
     return redirectUriOf(this.#options.changes.config.settings.public_url, origin);
   }
 
-  /** The browser learns the word; what happened is for the people who run the gateway. */
+  /** The browser gets the code only; the details are in the log. */
   #explain(error: unknown, { address }: Origin): SsoErrorCode {
     const { audit, log } = this.#options;
     const known = error instanceof SsoError;

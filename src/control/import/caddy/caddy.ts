@@ -1,43 +1,43 @@
-// Converts the JSON configuration of Caddy (`caddy adapt`); knows apps, and nothing of what is in them.
+// Converts the JSON configuration of Caddy (`caddy adapt`); knows only the names of apps.
 import { ApiError } from "../../../model/error.ts";
-import { OrderedCertificates } from "../acme.ts";
+import { AcmeCertificates } from "../acme.ts";
 import type { ConversionContext } from "../convert.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
-import { reading, readText } from "../source-text.ts";
+import { locateErrors, readText } from "../source-text.ts";
 import { addServers } from "./servers.ts";
 import { addStreams } from "./streams.ts";
 import { addTls } from "./tls.ts";
 
 export interface CaddyContext {
   readonly output: Output;
-  readonly ordered: OrderedCertificates;
-  /** Names that Caddy gets certificates for by itself. */
+  readonly ordered: AcmeCertificates;
+  /** Names for which Caddy requests certificates automatically. */
   readonly secured: Set<string>;
 }
 
-/** Throws a 400 for what is no such configuration, naming the line. */
+/** Throws a 400 with the line for an invalid configuration. */
 export async function convertCaddy(
   bytes: Uint8Array,
   output: Output,
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
   const source = readText(bytes, parseJson);
-  await reading(source, (value) => {
+  await locateErrors(source, (value) => {
     const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
     const apps = root.object("apps");
     if (apps === null)
       throw new ApiError(
         400,
-        "apps: is required: a Caddyfile becomes JSON with `caddy adapt --config Caddyfile`",
+        "apps: is required: convert a Caddyfile to JSON with `caddy adapt --config Caddyfile`",
       );
-    root.leaveOut("admin", "the management API has addresses of its own");
-    root.leaveOut("logging", "use the plugin access-log");
-    root.leaveOut("storage", "certificates are ordered anew");
-    apps.leaveOut("pki", "there is no authority in this gateway");
+    root.omit("admin", "set the listen address of the management API");
+    root.omit("logging", "use the plugin access-log");
+    root.omit("storage", "certificates are requested again");
+    apps.omit("pki", "this gateway has no CA");
     const context = {
       output,
-      ordered: new OrderedCertificates(output),
+      ordered: new AcmeCertificates(output),
       secured: new Set<string>(),
     };
     const http = apps.object("http");

@@ -1,4 +1,4 @@
-// Caddy's matchers as bounds of what they take; knows no handler and no route.
+// Converts Caddy's matchers to upper and lower bounds of the requests that they match; knows no handler and no route.
 import { isIPv6 } from "node:net";
 import { normalizeHost } from "../../../http/authority.ts";
 import { cidrProblem } from "../../../net/cidr.ts";
@@ -18,26 +18,26 @@ import {
   type ValueTerm,
 } from "./terms.ts";
 
-/** What Caddy's matchers see of a request at some place, which is not always what the client has sent. */
+/** The request as Caddy's matchers see it, which earlier handlers may have changed. */
 export interface View {
   readonly path: "sent" | "unknown" | Stripped;
-  /** Path patterns of which each request has matched one; empty: none is known. */
+  /** Path patterns, one of which each request has matched; empty: unknown. */
   readonly patterns: readonly string[];
-  /** Lower-case names of fields that were changed on the way, `*` for any. */
+  /** Names, in lower case, of headers that earlier handlers changed; `*`: any. */
   readonly changedFields: readonly string[];
   readonly isMethodChanged: boolean;
   readonly isQueryChanged: boolean;
-  /** Whether clients come through a proxy whose word for their address is taken. */
+  /** Whether a trusted proxy sets the client address. */
   readonly hidesAddresses: boolean;
 }
 
 export interface Match {
   readonly bounds: Bounds;
   readonly view: View;
-  /** Matchers that cannot be said here. */
+  /** Matchers without an equivalent. */
   readonly unknown: readonly string[];
-  /** Whether these may be about who the client is. */
-  readonly isVague: boolean;
+  /** Whether those may identify the client. */
+  readonly mayIdentifyClient: boolean;
 }
 
 type Reader = (members: Members, view: View) => Bounds;
@@ -55,25 +55,25 @@ const readers: Readonly<Record<string, Reader>> = {
   protocol,
 };
 
-/** All matchers of one set, which must hold together. */
+/** All matchers of one set, which must all match. */
 export function readMatch(members: Members, view: View): Match {
   let bounds = always;
   const missing: string[] = [];
-  let isVague = false;
+  let mayIdentifyClient = false;
   for (const name of members.names) {
     const inner = name === "not" ? readNegations(members, view) : readOne(members, name, view);
     bounds = both(bounds, inner.bounds);
     missing.push(...inner.unknown);
-    isVague ||= inner.isVague;
+    mayIdentifyClient ||= inner.mayIdentifyClient;
   }
   const patterns =
     view.path === "unknown" ? [] : members.has("path") ? members.texts("path") : view.patterns;
-  return { bounds, view: { ...view, patterns }, unknown: missing, isVague };
+  return { bounds, view: { ...view, patterns }, unknown: missing, mayIdentifyClient };
 }
 
 type Part = Omit<Match, "view">;
 
-/** Matchers that cannot be about who the client is; of expressions, those that do not speak of it. */
+/** Matchers that cannot identify the client; expressions are checked by their text. */
 const IMPERSONAL: ReadonlySet<string> = new Set(["host", "path", "path_regexp", "method", "file"]);
 const PERSONAL = /ip|addr|remote|header|cookie|vars|tls|auth|user|query/i;
 
@@ -84,26 +84,26 @@ function readOne(members: Members, name: string, view: View): Part {
   const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
   const bounds = reader?.(members, view) ?? unknown;
   const value = members.raw(name);
-  if (bounds !== unknown) return { bounds, unknown: [], isVague: false };
-  return { bounds, unknown: [name], isVague: isAboutClients(name, value) };
+  if (bounds !== unknown) return { bounds, unknown: [], mayIdentifyClient: false };
+  return { bounds, unknown: [name], mayIdentifyClient: isAboutClients(name, value) };
 }
 
 function readNegations(members: Members, view: View): Part {
   let bounds = always;
   const missing: string[] = [];
-  let isVague = false;
+  let mayIdentifyClient = false;
   for (const set of members.objects("not")) {
     const inner = readMatch(set, view);
     bounds = both(bounds, negated(inner.bounds));
     missing.push(...inner.unknown.map((name) => `not ${name}`));
-    isVague ||= inner.isVague;
+    mayIdentifyClient ||= inner.mayIdentifyClient;
   }
-  return { bounds, unknown: missing, isVague };
+  return { bounds, unknown: missing, mayIdentifyClient };
 }
 
 const hasPlaceholder = (text: string) => text.includes("{");
 
-/** A dot at the end makes a name another one to Caddy. */
+/** To Caddy, a trailing dot makes another name. */
 const WITHOUT_DOT = "^(?:\\[.*\\]|[^:]*[^.:])(?::\\d*)?$";
 
 function hosts(members: Members, view: View): Bounds {
@@ -126,7 +126,7 @@ function hosts(members: Members, view: View): Bounds {
   return { over, under, plain: over, isNever: false };
 }
 
-/** Null for what is no name. */
+/** Null for an invalid name. */
 function asciiHost(host: string): string | null {
   if (isIPv6(host)) return normalizeHost(`[${host}]`);
   if (host.includes("*")) return /^[a-z0-9_*.-]+$/.test(host) ? host : null;
@@ -173,7 +173,7 @@ function pathRegexp(members: Members, { path }: View): Bounds {
   return found === null ? unknown : boundsOf(found);
 }
 
-/** Caddy compares them as they are written; methods in lower case are not those that clients send. */
+/** Caddy compares methods literally; clients do not send them in lower case. */
 function methods(members: Members, view: View): Bounds {
   const given = members.texts("method");
   if (given.length === 0) return never;
@@ -201,7 +201,7 @@ function headers(members: Members, view: View): Bounds {
   return bounds;
 }
 
-/** Null: the field must be missing; an empty list: it must be there. Several lines of a field are one here. */
+/** Null: the header must be absent; an empty list: present. The gateway joins several lines of a header field. */
 function headerBounds(name: string, values: readonly string[], given: unknown): Bounds {
   if (given === null) return exactly({ headers: [{ name, op: "absent", value: "" }] });
   if (values.length === 0 || values.includes("*"))
@@ -235,7 +235,7 @@ function valuePart(value: string) {
   };
 }
 
-/** Where one line of a field may begin and end among several. */
+/** Start and end of one line in joined header lines. */
 const LINE_START = "(?:^|[,;] )";
 const LINE_END = "(?:[,;] |$)";
 
@@ -272,7 +272,7 @@ function headerExpressions(members: Members, view: View): Bounds {
   return bounds;
 }
 
-/** Which of several values counts, and whether all names must be there, depends on the version. */
+/** Versions differ in which of several values counts, and whether all names must be present. */
 function query(members: Members, view: View): Bounds {
   const fields = members.object("query");
   const terms = (fields?.names ?? []).map((name): ValueTerm => {

@@ -1,28 +1,28 @@
-// Caddy's path patterns as expressions on the paths that routes compare: what they match at most and at least; knows no route.
+// Converts Caddy's path patterns to expressions on normalized paths, as upper and lower bounds; knows no route.
 import type { PathMatch } from "../../../model/route.ts";
 import { regexProblem } from "../../../snapshot/regex-safety.ts";
 import { escaped, portable } from "../expression.ts";
 
-/** A prefix that was taken off before Caddy compares. */
+/** A prefix that Caddy strips before it compares. */
 export interface Stripped {
   readonly prefix: string;
-  /** Whether every request has had it. */
+  /** Whether every request had the prefix. */
   readonly isSure: boolean;
 }
 
-/** What a list of patterns comes to, of which one has to match. */
+/** The bounds of a list of patterns, one of which must match. */
 export interface PathBounds {
-  /** Match whatever the patterns match, and maybe more; null: everything. */
+  /** Match at least the paths of the patterns; null: every path. */
   readonly over: readonly string[] | null;
-  /** Match nothing else, of paths that can be read in one way only; null: nothing is known to match. */
+  /** Match at most the paths of the patterns, for unambiguous paths; null: none is known to match. */
   readonly under: readonly string[] | null;
-  /** As people write it, where upper and lower case do not matter; null: it cannot be written. */
+  /** The simple form, where case does not matter; null: there is none. */
   readonly plain: readonly PathMatch[] | null;
 }
 
 const everything: PathBounds = { over: null, under: null, plain: [] };
 
-/** Null for what means something that only Caddy knows. */
+/** Null for a pattern with placeholders. */
 export function pathBounds(
   patterns: readonly string[],
   stripped: Stripped | null,
@@ -42,11 +42,11 @@ export function pathBounds(
   };
 }
 
-/** An expression on the decoded path. Null where it has no counterpart. */
+/** An expression on the decoded path. Null without an equivalent. */
 export function pathExpression(pattern: string): PathBounds | null {
   const source = portable(pattern)?.source ?? null;
   if (source === null || regexProblem(source) !== null) return null;
-  // Whatever is still escaped in a path that routes compare is something else to Caddy: it may match.
+  // Caddy decodes escapes that a normalized path still contains: they may match.
   const only = `^(?=[^%]*$)(?=[^]*?(?:${source}))`;
   return {
     over: [source, "%"],
@@ -55,21 +55,21 @@ export function pathExpression(pattern: string): PathBounds | null {
   };
 }
 
-/** Whether everything that is below one pattern is below the other, as far as that is plain to see. */
+/** Whether one pattern is known to contain the other. */
 export function liesBelow(inner: string, outer: string): boolean {
   if (!/^[^*?[\\%]*\*$/.test(outer) || /^[^/]|[[\\%{]/.test(inner)) return false;
   const start = outer.slice(0, -1).toLowerCase();
   return inner.toLowerCase().split(/[*?]/, 1)[0]?.startsWith(start) ?? false;
 }
 
-/** A pattern in parts. */
+/** A parsed pattern. */
 interface Shape {
   readonly isAnchored: boolean;
-  /** At most and at least; null: nothing is known to match. */
+  /** Upper and lower bound; null: no path is known to match. */
   readonly over: string;
   readonly under: string | null;
   readonly hasEnd: boolean;
-  /** What stands in front of the first wildcard. */
+  /** The text before the first wildcard. */
   readonly start: string;
   readonly plain: PathMatch | null;
 }
@@ -77,9 +77,9 @@ interface Shape {
 const count = (text: string, character: string) => text.split(character).length - 1;
 
 function shapeOf(pattern: string): Shape {
-  // In the paths that routes compare, parameters are left out and a backslash is a slash.
+  // Normalized paths have no parameters, and a slash for each backslash.
   const [odd] = /[;\\]/.exec(pattern) ?? [];
-  if (odd !== undefined) return vagueShape(pattern);
+  if (odd !== undefined) return prefixShape(pattern);
   if (pattern.includes("%")) return escapedShape(pattern);
   const stars = count(pattern, "*");
   const inner = pattern.replaceAll("*", "");
@@ -101,12 +101,12 @@ function plainShape(text: string, rest: Omit<Shape, "over" | "under" | "start">)
   return { ...rest, over, under: isCompared(text) ? under : null, start: text };
 }
 
-/** Two slashes in a pattern are compared with two; older versions leave out dots and spaces at the end of a request's path. */
+/** A pattern with `//` matches only `//`; older versions remove dots and spaces from the end of a path. */
 const isCompared = (text: string) => !text.includes("//") && !/[. ]$/.test(text);
 
 const merged = (text: string) => text.replaceAll(/\/{2,}/g, "/");
 
-/** Whether a path may stand like this in a route. */
+/** Whether the path is valid in a route. */
 const isWritable = (path: string) =>
   /^(?:\/[\w\-.~!$&'()+,=:@]*)+$/.test(path) && !/\/\/|\/\.\.?(?:\/|$)/.test(path);
 
@@ -115,8 +115,8 @@ const prefixOf = (text: string): PathMatch | null =>
     ? { type: "prefix", value: text.slice(0, -1) }
     : null;
 
-/** Everything that begins in the same way. */
-function vagueShape(pattern: string): Shape {
+/** Matches every path with the same literal prefix. */
+function prefixShape(pattern: string): Shape {
   const start = /^[^*?[\\;%]*/.exec(pattern)?.[0] ?? "";
   const isAnchored = start.startsWith("/");
   const over = isAnchored ? literal(merged(start)).over : "";
@@ -144,7 +144,7 @@ function tokenOf(token: string): { readonly over: string; readonly under: string
   return token.startsWith("[") ? { over: ONE, under: null } : literal(token);
 }
 
-/** With escapes, Caddy compares these as they are sent: as much as could be meant. */
+/** Caddy compares a pattern with escapes to the encoded path: the upper bound covers every spelling. */
 function escapedShape(pattern: string): Shape {
   const parts = pattern.split(/%?\*/).map((part) => {
     const text = part.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => decoded(escapes));
@@ -190,7 +190,7 @@ const END = "[. ]*$";
 function sourceOf({ isAnchored, hasEnd }: Shape, body: string, front: string): string {
   const end = hasEnd ? END : "";
   if (!isAnchored) return front === "" ? `${body}${end}` : `^${front}[^]*${body}${end}`;
-  // Of `/x`, when all of it is taken off, nothing is left to compare with `/`.
+  // Stripping all of `/x` leaves an empty path, which also matches `/`.
   return front !== "" && body === "/" ? `^${front}(?:/|$)${end}` : `^${front}${body}${end}`;
 }
 
@@ -204,7 +204,7 @@ const MAX_LENGTH = 1000;
 
 const isFine = (source: string) => source.length <= MAX_LENGTH && regexProblem(source) === null;
 
-/** Where an expression would be too long or too slow: whatever begins in the same way. */
+/** For expressions that are too long or too slow: every path with the same literal prefix. */
 function fallback({ isAnchored, start }: Shape, stripped: Stripped | null): string {
   if (stripped?.isSure === true) return `^${literal(stripped.prefix.slice(0, 100)).over}`;
   return isAnchored && stripped === null ? `^${literal(start.slice(0, 100)).over}` : "";
@@ -221,7 +221,7 @@ function plainOf(
   return [{ type: plain.type, value: stripped.prefix + plain.value }];
 }
 
-/** A text in all spellings that Caddy takes for the same, and in those that are the same beyond doubt. */
+/** A text in all spellings that Caddy may treat as equal, and in those that it certainly does. */
 function literal(text: string): { readonly over: string; readonly under: string } {
   let over = "";
   let under = "";
@@ -244,13 +244,13 @@ function oneOf(characters: readonly string[]): string {
   return all.length === 1 ? (all[0] ?? "") : `(?:${all.join("|")})`;
 }
 
-/** As it stands in a path that routes compare. */
+/** As in a normalized path. */
 const encoded = (character: string) =>
   [...new TextEncoder().encode(character)]
     .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`)
     .join("");
 
-/** All characters that are the same as this one in lower case: of `k` also the sign for kelvin. */
+/** All characters with the same lower case: for `k` also the Kelvin sign. */
 function spellings(character: string): readonly string[] {
   const lower = lowerCase(character);
   if (/^[a-z]$/.test(lower)) {
@@ -267,7 +267,7 @@ function spellings(character: string): readonly string[] {
   return found;
 }
 
-/** Go's: one character stays one. */
+/** As in Go, which maps one character to one. */
 function lowerCase(character: string): string {
   if (character === "\u0130") return "i";
   const lower = character.toLowerCase();

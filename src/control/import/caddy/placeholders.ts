@@ -1,4 +1,4 @@
-// Caddy's placeholders, `{http.request.host}`, in our words; knows no handler.
+// Converts Caddy's placeholders, such as `{http.request.host}`, to variables; knows no handler.
 
 const words: Readonly<Record<string, string>> = {
   "http.request.host": "request.host",
@@ -14,7 +14,7 @@ const words: Readonly<Record<string, string>> = {
 
 const PLACEHOLDER = /\{([a-z][\w.:-]*)\}/g;
 
-/** Null for a text with one that has no counterpart, or that would mean something else here. */
+/** Null for a text with a placeholder without an equivalent, or with a literal `${`. */
 export function withVariables(text: string): string | null {
   if (text.includes("${")) return null;
   let isKnown = true;
@@ -29,7 +29,7 @@ export function withVariables(text: string): string | null {
 
 export const hasPlaceholder = (text: string): boolean => /\{[a-z][\w.:-]*\}/.test(text);
 
-/** `10s`, `1m30s` or nanoseconds, in milliseconds; null for what is none. */
+/** `10s`, `1m30s` or nanoseconds, in milliseconds; null for an invalid duration. */
 export function millisecondsOf(value: unknown): number | null {
   if (typeof value === "number") return Math.round(value / 1_000_000);
   if (typeof value !== "string" || !/^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d))+$/.test(value))

@@ -1,4 +1,4 @@
-// Caddy's reverse proxy as a service with its targets.
+// Converts Caddy's reverse proxy to a service with its targets.
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
 import { millisecondsOf } from "./placeholders.ts";
@@ -39,16 +39,16 @@ export function addProxy(
   const { output } = context;
   const upstreams = handler.objects("upstreams");
   const dials = upstreams.map((upstream) => upstream.text("dial") ?? "");
-  handler.call(`reverse_proxy ${dials.join(" ")} at ${handler.path}`);
+  handler.setLabel(`reverse_proxy ${dials.join(" ")} at ${handler.path}`);
   const transport = handler.object("transport");
   const balancing = handler.object("load_balancing");
   const health = handler.object("health_checks");
   const headers = handler.object("headers");
   const { host, steps, lost } = headersOf(headers);
   const weights = balancing?.object("selection_policy")?.numbers("weights") ?? [];
-  leaveOut(handler);
+  omit(handler);
   const isFastCgi = (transport?.text("protocol") ?? "http") !== "http";
-  if (isFastCgi) transport?.drop("this gateway speaks HTTP to targets: put a web server behind it");
+  if (isFastCgi) transport?.drop("targets must use HTTP: add a web server as a target");
   const { label } = handler;
   const name = output.name("services", dials[0]?.replaceAll("/", "-") ?? "upstream");
   const most = upstreams[0]?.number("max_requests") ?? null;
@@ -66,16 +66,16 @@ export function addProxy(
       ...(most === null ? {} : { max_connections_per_target: most }),
     },
   );
-  output.report.carried(handler.label, `became the service ${name}`);
+  output.report.imported(handler.label, `became the service ${name}`);
   for (const [index, dial] of dials.entries()) {
     upstreams[index]?.raw("max_requests");
-    const place = placeOf(dial);
+    const address = addressOf(dial);
     const target = { key: `${key} ${dial}`, label: `target "${dial}" of ${handler.label}` };
     const weight = weights[index];
-    if (place === null) output.report.leftOut(target.label, "it is no host and port");
+    if (address === null) output.report.omitted(target.label, "it is not a host and port");
     else
       output.add("targets", target, {
-        ...place,
+        ...address,
         service_id: serviceId,
         ...(weight === undefined ? {} : { weight }),
       });
@@ -83,19 +83,19 @@ export function addProxy(
   return { serviceId, steps, lost };
 }
 
-function leaveOut(handler: Members): void {
-  handler.leaveOut("dynamic_upstreams", "write the targets; names may be looked up with resolve");
-  handler.leaveOut("rewrite", "the route rewrites paths");
-  handler.leaveOut("trusted_proxies", "set trusted_proxies of the listener or the settings");
+function omit(handler: Members): void {
+  handler.omit("dynamic_upstreams", "list the targets; resolve looks up their names in DNS");
+  handler.omit("rewrite", "the route rewrites paths");
+  handler.omit("trusted_proxies", "set trusted_proxies of the listener or the settings");
   for (const name of ["flush_interval", "request_buffers", "response_buffers", "buffer_requests"])
-    handler.leaveOut(name, "the service's response_buffer_bytes decides");
+    handler.omit(name, "the service's response_buffer_bytes decides");
   for (const name of ["stream_timeout", "stream_close_delay", "stream_buffer_size"])
-    handler.leaveOut(name, "connections that were upgraded stay open");
-  handler.leaveOut("verbose_logs", "recent requests are at GET /requests");
+    handler.omit(name, "upgraded connections stay open");
+  handler.omit("verbose_logs", "recent requests are at GET /requests");
 }
 
 /** `127.0.0.1:9000`, `[::1]:80`, `unix//run/app.sock`. */
-function placeOf(dial: string): Document | null {
+function addressOf(dial: string): Document | null {
   const [, path] = /^unix(?:\+h2c)?\/(\/.+)$/.exec(dial) ?? [];
   if (path !== undefined) return { host: `unix:${path.replace(/\|\d+$/, "")}`, port: null };
   const [, bracketed, plain, port] =
@@ -104,7 +104,7 @@ function placeOf(dial: string): Document | null {
   return host === undefined ? null : { host, port: Number(port) };
 }
 
-/** The Host for targets is a field of the service; all others are set by a plugin. */
+/** The Host for targets is a field of the service; a plugin sets all other headers. */
 function headersOf(headers: Members | null) {
   if (headers === null) return { host: null, steps: [], lost: null };
   const given = headers.object("request")?.object("set")?.raw("Host");
@@ -112,7 +112,7 @@ function headersOf(headers: Members | null) {
   const isTarget = value?.startsWith("{http.reverse_proxy.upstream.") ?? false;
   const isPlain = value !== null && !value.includes("{");
   if (value !== null && !isTarget && !isPlain && value !== "{http.request.host}")
-    headers.changed("request.set.Host", "the client's is passed on");
+    headers.changed("request.set.Host", "the Host of the client is forwarded");
   return {
     host: isTarget ? "target" : isPlain ? value : null,
     steps: headerSteps(headers, ["host"]),
@@ -127,15 +127,15 @@ function balancingOf(members: Members | null): Document {
   const field = policy?.text("field") ?? policy?.text("key") ?? "";
   const name = policy?.text("name") ?? "";
   for (const each of ["weights", "choose", "secret"]) policy?.raw(each);
-  policy?.leaveOut("fallback", "the client's address is hashed then");
-  policy?.leaveOut("max_age", "set ttl of sticky");
+  policy?.omit("fallback", "the fallback is the client address");
+  policy?.omit("max_age", "set ttl of sticky");
   const algorithm = Object.hasOwn(algorithms, word) ? algorithms[word] : undefined;
   if (algorithm === undefined) members.changed("selection_policy", `${word} became round_robin`);
   const retries = members.bounded("retries", { min: 0, max: 10 });
   const hasTime = members.has("try_duration");
-  members.leaveOut("try_duration", "retries are counted, not timed");
-  members.leaveOut("try_interval", "set backoff_ms of the retries");
-  members.leaveOut("retry_match", "set methods and on of the retries");
+  members.omit("try_duration", "set count of the retries, which have no time limit");
+  members.omit("try_interval", "set backoff_ms of the retries");
+  members.omit("retry_match", "set methods and on of the retries");
   const source = Object.hasOwn(hashSources, word) ? hashSources[word] : undefined;
   return {
     algorithm: algorithm ?? "round_robin",
@@ -166,10 +166,10 @@ function activeOf(members: Members): Document {
   const status = members.number("expect_status");
   const interval = seconds(members, "interval") ?? 30;
   const headers = members.object("headers");
-  members.leaveOut("max_size", "only the beginning of the body is looked at");
-  members.leaveOut("upstream", "the targets themselves are checked");
-  members.leaveOut("follow_redirects", "redirects count as working", false);
-  members.leaveOut("body", "checks have no body");
+  members.omit("max_size", "checks read only the beginning of the body");
+  members.omit("upstream", "checks always go to the targets");
+  members.omit("follow_redirects", "redirects count as healthy", false);
+  members.omit("body", "checks have no body");
   const found: Readonly<Record<string, unknown>> = {
     path,
     interval,
@@ -180,7 +180,7 @@ function activeOf(members: Members): Document {
     expect_body: members.text("expect_body"),
     healthy_threshold: members.number("passes") ?? 1,
     unhealthy_threshold: members.number("fails") ?? 1,
-    // One digit stands for all statuses that begin with it.
+    // One digit means a status class, such as 2 for 2xx.
     expect_statuses: status === null ? null : [status < 10 ? `${status}00-${status}99` : status],
     headers:
       headers === null
@@ -195,8 +195,8 @@ function passiveOf(members: Members): Document {
   const time = seconds(members, "fail_duration");
   const most = members.bounded("max_fails", { min: 1, max: 1000 });
   const statuses = members.numbers("unhealthy_status");
-  members.leaveOut("unhealthy_latency", "how long answers take does not count");
-  members.leaveOut("unhealthy_request_count", "set max_connections_per_target");
+  members.omit("unhealthy_latency", "response times do not count");
+  members.omit("unhealthy_request_count", "set max_connections_per_target");
   return {
     enabled: time !== null,
     consecutive_failures: most ?? 1,
@@ -216,16 +216,16 @@ function transportOf(members: Members): Document {
   const keepAlive = members.object("keep_alive");
   const idle = millisecondsOf(keepAlive?.raw("idle_timeout") ?? null);
   for (const name of ["probe_interval", "max_idle_conns", "max_idle_conns_per_host", "enabled"])
-    keepAlive?.leaveOut(name, "set size of the service's keepalive");
-  members.leaveOut("versions", "targets are spoken to with HTTP/1.1", ["1.1", "2"]);
-  members.leaveOut("compression", "what the client accepts is passed on");
-  members.leaveOut("proxy_protocol", "targets of HTTP services get X-Forwarded-For");
+    keepAlive?.omit(name, "set size of the service's keepalive");
+  members.omit("versions", "requests to targets use HTTP/1.1", ["1.1", "2"]);
+  members.omit("compression", "Accept-Encoding of the client is forwarded");
+  members.omit("proxy_protocol", "targets of HTTP services get X-Forwarded-For");
   for (const name of ["resolver", "network_proxy", "forward_proxy_url", "local_address"])
-    members.leaveOut(name, "this gateway has nothing like it");
+    members.omit(name, "this gateway has no equivalent");
   for (const name of ["max_conns_per_host", "max_response_header_size", "dial_fallback_delay"])
-    members.leaveOut(name, "the service has limits of its own");
+    members.omit(name, "set the timeouts and limits of the service");
   for (const name of ["expect_continue_timeout", "read_buffer_size", "write_buffer_size"])
-    members.leaveOut(name, "the service has limits of its own");
+    members.omit(name, "set the timeouts and limits of the service");
   const filled = Object.entries(times).filter(([, time]) => time !== null && time > 0);
   return {
     ...(tls === null ? {} : { protocol: "https", tls: tlsOf(tls) }),
@@ -236,13 +236,13 @@ function transportOf(members: Members): Document {
 
 function tlsOf(members: Members): Document {
   const name = members.text("server_name");
-  members.leaveOut("ca", "write the certificates into tls.ca_certificates of the service");
+  members.omit("ca", "set tls.ca_certificates of the service");
   for (const file of ["root_ca_pem_files", "root_ca_pool", "client_certificate_file"])
-    members.leaveOut(file, "files are not read: write them into the service");
+    members.omit(file, "files are not read: set them in tls of the service");
   for (const file of ["client_certificate_key_file", "client_certificate_automate"])
-    members.leaveOut(file, "name a certificate in tls.client_certificate_id");
+    members.omit(file, "set tls.client_certificate_id of the service");
   for (const each of ["handshake_timeout", "renegotiation", "except_ports", "curves"])
-    members.leaveOut(each, "the service has limits of its own");
+    members.omit(each, "set the timeouts and limits of the service");
   return {
     verify: !(members.flag("insecure_skip_verify") ?? false),
     ...(name === null || name.includes("{") ? {} : { server_name: name }),

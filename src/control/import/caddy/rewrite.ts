@@ -1,4 +1,4 @@
-// Caddy's handler `rewrite` as the path fields of a route; knows no matcher and no other handler.
+// Converts Caddy's handler `rewrite` to the path fields of a route; knows no matcher and no other handler.
 import type { PathMatch } from "../../../model/route.ts";
 import type { Document } from "../../body.ts";
 import { caseless, escaped, portable } from "../expression.ts";
@@ -10,10 +10,10 @@ export type Rewrite =
   | { readonly kind: "replace"; readonly regex: string; readonly to: string };
 
 export interface Rewriting {
-  /** Null: the path stays as it is. */
+  /** Null: the path is unchanged. */
   readonly rewrite: Rewrite | null;
   readonly method: string | null;
-  /** What cannot be done here: it may keep clients in a part of what the targets serve. */
+  /** A part without an equivalent: it may restrict clients to some paths of the targets. */
   readonly lost: string | null;
 }
 
@@ -23,7 +23,7 @@ export function readRewrite(members: Members): Rewriting {
   const found = pathSteps(members);
   const lost = [...found.lost];
   if (members.has("query")) lost.push("query");
-  members.leaveOut("query", "the query stays as it is: use the plugin transform");
+  members.omit("query", "the query is unchanged: use the plugin transform");
   const method = members.text("method");
   if (method !== null && hasPlaceholder(method)) lost.push("method");
   const [first = null, ...others] = found.steps;
@@ -42,7 +42,7 @@ function pathSteps(members: Members): { readonly steps: Rewrite[]; readonly lost
   else if (uri !== null && !hasPlaceholder(uri) && !uri.includes("?"))
     steps.push({ kind: "replace", regex: "^.*$", to: literal(uri) });
   else if (uri !== null) {
-    members.changed("uri", "the path stays as it is: it has no counterpart");
+    members.changed("uri", "the path is unchanged: the rewrite has no equivalent");
     lost.push(`uri ${uri}`);
   }
   const prefix = members.text("strip_path_prefix");
@@ -50,7 +50,7 @@ function pathSteps(members: Members): { readonly steps: Rewrite[]; readonly lost
   const suffix = members.text("strip_path_suffix");
   if (suffix !== null) steps.push({ kind: "replace", regex: `${escaped(suffix)}$`, to: "" });
   for (const each of members.objects("uri_substring")) {
-    each.leaveOut("limit", "the first one is replaced", 1);
+    each.omit("limit", "only the first match is replaced", 1);
     const to = literal(each.text("replace") ?? "");
     steps.push({ kind: "replace", regex: escaped(each.text("find") ?? ""), to });
   }
@@ -69,7 +69,7 @@ const withSlash = (prefix: string) => (prefix.startsWith("/") ? prefix : `/${pre
 
 const literal = (text: string) => text.replaceAll("$", "$$$$");
 
-/** One after the other in one step; null: that takes two. */
+/** Combines two rewrites in one; null: that is not possible. */
 export function composed(first: Rewrite | null, next: Rewrite): Rewrite | null {
   if (first === null) return next;
   if (next.kind !== "replace" || next.regex !== "^") return null;
@@ -78,7 +78,7 @@ export function composed(first: Rewrite | null, next: Rewrite): Rewrite | null {
   return first.regex === "^" ? { kind: "replace", regex: "^", to: next.to + first.to } : null;
 }
 
-/** Caddy takes the prefix off in either case, and merges slashes before. */
+/** Caddy strips the prefix regardless of case, after merging slashes. */
 const prefixSource = (prefix: string): string =>
   `^${prefix
     .split("/")
@@ -86,7 +86,7 @@ const prefixSource = (prefix: string): string =>
     .map((segment) => `/+${caseless(encodeURI(segment))}`)
     .join("")}`;
 
-/** As an expression and what comes in its place. */
+/** The rewrite as an expression with its replacement. */
 export const replacementOf = (rewrite: Rewrite) =>
   rewrite.kind === "replace"
     ? { regex: rewrite.regex, to: rewrite.to }

@@ -1,7 +1,7 @@
-// Routes of Caddy: lists of handlers that a request passes in turn, followed to where it ends; knows nothing of our routes.
+// Follows the handler lists of Caddy's routes to their terminal handlers; knows no route of the gateway.
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
-import { answers } from "./answers.ts";
+import { responses } from "./responses.ts";
 import type { CaddyContext } from "./caddy.ts";
 import { type Match, readMatch, type View } from "./matching.ts";
 import { liesBelow } from "./paths.ts";
@@ -9,37 +9,37 @@ import { composed, readRewrite, replacementOf, type Rewrite } from "./rewrite.ts
 import { stepsOf, type Step } from "./steps.ts";
 import { always, type Bounds, both, isAnything, union } from "./terms.ts";
 
-/** What holds for the requests at a place in the configuration. */
+/** State of requests at a position in the configuration. */
 export interface Scope {
   readonly bounds: Bounds;
   readonly view: View;
   readonly steps: readonly Step[];
   readonly rewrite: Rewrite | null;
-  /** A protection that could not be carried over. */
+  /** A protection that could not be imported. */
   readonly lost: string | null;
-  /** Whether what cannot be said of its requests may be about who the client is. */
-  readonly vague: boolean;
-  /** Fields of all routes. */
+  /** Whether matchers without an equivalent may identify the client. */
+  readonly mayIdentifyClient: boolean;
+  /** Fields of every route. */
   readonly fields: Document;
-  /** The path in the source that is nearest, for people. */
+  /** The nearest path pattern of the source, for names. */
   readonly name: string;
 }
 
-/** What becomes of requests that end somewhere. */
+/** How the gateway serves requests of a site. */
 export type Ending =
   | { readonly kind: "proxy"; readonly handler: Members }
-  | { readonly kind: "answer"; readonly step: Step }
-  /** Nothing is served here. */
+  | { readonly kind: "response"; readonly step: Step }
+  /** The route serves nothing. */
   | { readonly kind: "closed"; readonly status: 404 | 503; readonly why: string };
 
-/** A place where requests end, in the order in which Caddy gets to them. */
+/** A terminal handler, in the order of Caddy. */
 export interface Site {
   readonly key: string;
-  /** In the source. */
+  /** Path in the source. */
   readonly path: string;
   readonly scope: Scope;
   readonly ending: Ending;
-  /** Whether it stands for what a list of handlers does not serve. */
+  /** Whether it represents the requests that a handler list does not serve. */
   readonly isRest: boolean;
 }
 
@@ -50,16 +50,16 @@ export interface Walk {
   readonly depth: number;
 }
 
-/** What is left of the requests behind some handlers. */
+/** The requests that pass some handlers. */
 interface Passed {
   readonly scope: Scope;
-  /** Whether none is left. */
+  /** Whether no request passes. */
   readonly isDone: boolean;
 }
 
 const MAX_DEPTH = 30;
 
-/** Handlers of the ones before hold for those that follow. */
+/** Handlers of earlier routes also apply to later ones. */
 export function addRoutes(routes: readonly Members[], outer: Scope, walk: Walk): Passed {
   const groups = new Map<string, Site[]>();
   let scope = outer;
@@ -68,13 +68,13 @@ export function addRoutes(routes: readonly Members[], outer: Scope, walk: Walk):
     route.raw("@id");
     const inner = { ...walk, key: `${walk.key} ${index}`, depth: walk.depth + 1 };
     if (walk.depth > MAX_DEPTH) {
-      route.drop("it is nested too deeply");
+      route.drop("the nesting is too deep");
       scope = { ...scope, lost: `${route.path}, which is nested too deeply` };
       continue;
     }
     const group = route.text("group");
     const earlier = group === null ? [] : (groups.get(group) ?? []);
-    // Of a group, a request gets to the first that takes it, and to no other.
+    // In a group, only the first matching route handles a request.
     walk.sites.push(...earlier.splice(0));
     const added = addRoute(route, scope, inner);
     scope = added.scope;
@@ -85,7 +85,7 @@ export function addRoutes(routes: readonly Members[], outer: Scope, walk: Walk):
   return { scope, isDone };
 }
 
-/** What passes it, and what of the requests that it takes is not served in it. */
+/** Requests that pass the route, and those that it matches without serving them. */
 function addRoute(
   route: Members,
   scope: Scope,
@@ -104,7 +104,7 @@ function addRoute(
       ...scope,
       bounds: both(scope.bounds, match.bounds),
       view: match.view,
-      vague: scope.vague || match.isVague,
+      mayIdentifyClient: scope.mayIdentifyClient || match.mayIdentifyClient,
       name: pattern === null ? scope.name : pattern.replace(/\/?\*$/, ""),
     };
     const behind = addHandlers(handlers, inside, inner);
@@ -123,16 +123,16 @@ function addRoute(
 
 function matchesOf(route: Members, { view }: Scope): readonly Match[] {
   const sets = route.objects("match");
-  if (sets.length === 0) return [{ bounds: always, view, unknown: [], isVague: false }];
+  if (sets.length === 0) return [{ bounds: always, view, unknown: [], mayIdentifyClient: false }];
   return sets.flatMap((set) => {
     const match = readMatch(set, view);
     if (match.unknown.length > 0)
-      set.report.leftOut(
+      set.report.omitted(
         `${set.path}: ${match.unknown.join(", ")}`,
-        "no route has these conditions: what it keeps out is kept out more widely",
+        "a route cannot have these conditions: what they deny is denied more widely",
       );
     if (!match.bounds.isNever) return [match];
-    set.report.leftOut(set.path, "no request fits these conditions");
+    set.report.omitted(set.path, "no request matches these conditions");
     return [];
   });
 }
@@ -145,18 +145,22 @@ const restOf = (
   path: route.path,
   scope,
   isRest: true,
-  ending: { kind: "closed", status: 404, why: `what ${route.path} takes and does not serve` },
+  ending: {
+    kind: "closed",
+    status: 404,
+    why: `requests that ${route.path} matches but does not serve`,
+  },
 });
 
 interface Behind {
   readonly passed: Scope;
   readonly own: Bounds;
-  /** Whether every request has passed. */
+  /** Whether every request passed. */
   readonly isAll: boolean;
   readonly route: Members;
 }
 
-/** What holds behind a route that only some requests have passed. */
+/** The state after a route that only some requests passed. */
 function behindOf(scope: Scope, { passed, own, isAll, route }: Behind): Scope {
   const added = passed.steps.slice(scope.steps.length);
   const steps = added.map((step) => ({ ...step, where: both(own, step.where) }));
@@ -175,7 +179,7 @@ function behindOf(scope: Scope, { passed, own, isAll, route }: Behind): Scope {
   const behind = { ...scope, view, steps: [...scope.steps, ...steps], lost };
   if (!isRewritten) return behind;
   const what = `the rewrite at ${route.path}`;
-  // A route rewrites every request or none; a plugin does so before, and then the route does not.
+  // A route rewrites all requests or none, so a plugin rewrites some, and then the route does not.
   if (scope.rewrite !== null || passed.rewrite === null) return { ...behind, lost: lost ?? what };
   const config = { request: { path_rewrite: replacementOf(passed.rewrite) } };
   const step = { name: "transform", config, what, protects: true, where: own };
@@ -188,7 +192,7 @@ function addHandlers(handlers: readonly Members[], outer: Scope, walk: Walk): Pa
   for (const [index, handler] of handlers.entries()) {
     const inner = { ...walk, key: `${walk.key}/${index}` };
     if (isDone) {
-      handler.drop("no request gets there");
+      handler.drop("no request reaches it");
       continue;
     }
     const passed = addHandler(handler, scope, inner);
@@ -206,16 +210,16 @@ function addHandler(handler: Members, scope: Scope, walk: Walk): Passed {
     return { scope, isDone: true };
   };
   if (kind === "subroute") {
-    handler.leaveOut("errors", "use the plugin error-pages");
+    handler.omit("errors", "use the plugin error-pages");
     return addRoutes(handler.objects("routes"), scope, walk);
   }
   if (kind === "rewrite") return { scope: rewritten(handler, scope), isDone: false };
   if (kind === "reverse_proxy" && !handler.has("handle_response"))
     return end({ kind: "proxy", handler });
-  if (Object.hasOwn(answers, kind)) {
-    const step = answers[kind]?.(handler) ?? null;
-    const why = `${kind} at ${handler.path}, which has no counterpart`;
-    return end(step === null ? { kind: "closed", status: 503, why } : { kind: "answer", step });
+  if (Object.hasOwn(responses, kind)) {
+    const step = responses[kind]?.(handler) ?? null;
+    const why = `${kind} at ${handler.path}, which has no equivalent`;
+    return end(step === null ? { kind: "closed", status: 503, why } : { kind: "response", step });
   }
   const { steps, lost, changes } = stepsOf(kind, handler);
   const changedFields = [...new Set([...scope.view.changedFields, ...changes])];
@@ -241,7 +245,7 @@ function rewritten(handler: Members, scope: Scope): Scope {
   return {
     ...scope,
     rewrite: next ?? scope.rewrite,
-    lost: (isLost ? `the rewrite at ${handler.path} behind another one` : lost) ?? scope.lost,
+    lost: (isLost ? `the second rewrite at ${handler.path}` : lost) ?? scope.lost,
     steps: method === null ? scope.steps : [...scope.steps, step],
     view: viewBehind(scope.view, rewrite, { isOdd: lost !== null, changesMethod: method !== null }),
   };

@@ -1,26 +1,29 @@
-// Places where requests of Caddy end, as routes with plugins: what they take is widened, narrowed or closed where it matters.
+// Converts sites of Caddy to routes with plugins; widens, narrows or closes their conditions where access depends on it.
 import type { PathMatch } from "../../../model/route.ts";
 import { type Document, isDocument } from "../../body.ts";
 import type { Output } from "../output.ts";
 import type { CaddyContext } from "./caddy.ts";
-import { type Choice, choicesFor, type Placed } from "./choices.ts";
+import { type Choice, choicesFor, type ResolvedSite } from "./choices.ts";
 import { addProxy } from "./proxy.ts";
 import { rewriteFields } from "./rewrite.ts";
 import type { Site } from "./routes.ts";
 import type { Step } from "./steps.ts";
 import { always, type Bounds, conditionOf, isAnything, routeTerms, union } from "./terms.ts";
 
-/** Routes in the order of the sites, which is the order of their priorities. */
+/** Adds routes in the order of the sites, with descending priorities. */
 export function addSites(sites: readonly Site[], context: CaddyContext): void {
   const chosen = choicesFor(sites, context.output.report);
   for (const [index, { site, choice }] of chosen.entries())
-    if (choice === null) leaveOut(site, context.output);
+    if (choice === null) omit(site, context.output);
     else addSite(site, choice, { context, priority: chosen.length - index });
 }
 
-function leaveOut({ ending, path }: Site, output: Output): void {
+function omit({ ending, path }: Site, output: Output): void {
   if (ending.kind === "proxy") ending.handler.ignoreRest();
-  output.report.leftOut(path, "no route has its conditions: its requests go on to those behind it");
+  output.report.omitted(
+    path,
+    "a route cannot have its conditions: later routes may match its requests",
+  );
 }
 
 interface Position {
@@ -28,7 +31,7 @@ interface Position {
   readonly priority: number;
 }
 
-function addSite(site: Placed, choice: Choice, { context, priority }: Position): void {
+function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Position): void {
   const { output } = context;
   const { scope, key } = site;
   const { fields } = routeTerms(choice.terms);
@@ -53,12 +56,12 @@ function addSite(site: Placed, choice: Choice, { context, priority }: Position):
       ...rewriteFields(scope.rewrite, paths),
     },
   );
-  output.report.carried(label, `made from ${site.path}`);
+  output.report.imported(label, `made from ${site.path}`);
   if (choice.isPlain && paths.length > 0)
-    output.report.changed(`${label}: paths`, "upper and lower case differ");
-  const steps = [...site.answers, ...scope.steps, ...(proxy?.steps ?? []), ...answerOf(site)];
-  const isGuarded = choice.refused.length > 0 || steps.some(({ protects: keepsOut }) => keepsOut);
-  for (const [index, step] of inOrder(steps, choice.refused).entries())
+    output.report.changed(`${label}: paths`, "paths are case-sensitive");
+  const steps = [...site.responses, ...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
+  const isProtected = choice.denied.length > 0 || steps.some((step) => step.protects);
+  for (const [index, step] of inOrder(steps, choice.denied).entries())
     output.plugin({
       name: step.name,
       config: step.config,
@@ -67,15 +70,15 @@ function addSite(site: Placed, choice: Choice, { context, priority }: Position):
       what: `${step.what} for ${label}`,
       scope: { route_id: id },
       ...whenOf(step),
-      ...(isGuarded ? priorityOf(step) : {}),
+      ...(isProtected ? priorityOf(step) : {}),
     });
-  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? unguarded(steps);
-  if (lost !== null) output.lose({ scope: { route_id: id }, what: lost });
+  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(steps);
+  if (lost !== null) output.loseProtection({ scope: { route_id: id }, what: lost });
 }
 
-function answerOf({ ending, path }: Site): readonly Step[] {
+function responseOf({ ending, path }: Site): readonly Step[] {
   if (ending.kind === "proxy") return [];
-  if (ending.kind === "answer") return [ending.step];
+  if (ending.kind === "response") return [ending.step];
   const config = { status: ending.status };
   return [
     { name: "respond", config, what: `${ending.why}: ${path}`, protects: false, where: always },
@@ -83,17 +86,18 @@ function answerOf({ ending, path }: Site): readonly Step[] {
 }
 
 const AUTHENTICATION: ReadonlySet<string> = new Set(["basic-auth", "forward-auth"]);
-const ANSWERS: ReadonlySet<string> = new Set(["respond", "redirect"]);
+const RESPONSES: ReadonlySet<string> = new Set(["respond", "redirect"]);
 
-const asksWho = (steps: readonly Step[]) => steps.some(({ name }) => AUTHENTICATION.has(name));
+const requiresAuthentication = (steps: readonly Step[]) =>
+  steps.some(({ name }) => AUTHENTICATION.has(name));
 
-/** One policy with all rules, and each step but once. */
-function inOrder(steps: readonly Step[], refused: readonly Document[]): readonly Step[] {
+/** Merges the policies and removes duplicate steps. */
+function inOrder(steps: readonly Step[], denied: readonly Document[]): readonly Step[] {
   const policies = steps.filter(({ name }) => name === "access-policy");
   const rules = policies.flatMap(({ config }) => config["rules"] as readonly Document[]);
-  const first = refused.map((when) => ({ when, action: "deny" }));
+  const first = denied.map((when) => ({ when, action: "deny" }));
   const [policy] = policies;
-  const what = policies.map((each) => each.what).join(" and ") || "requests that only look alike";
+  const what = policies.map((each) => each.what).join(" and ") || "similar requests";
   const whole: Step = {
     name: "access-policy",
     what,
@@ -114,7 +118,7 @@ function inOrder(steps: readonly Step[], refused: readonly Document[]): readonly
 
 const strippedOf = ({ name, config, protects }: Step) => ({ name, config, protects });
 
-/** Of the same step in several places, one for all requests that any of them is for. */
+/** The union of the conditions of equal steps. */
 function unionOf(steps: readonly Step[]): Bounds {
   const [first] = steps;
   return steps.length === 1 && first !== undefined
@@ -122,20 +126,20 @@ function unionOf(steps: readonly Step[]): Bounds {
     : union(steps.map(({ where }) => where));
 }
 
-/** An answer that is for those who have signed in comes after that. */
+/** A response for authenticated clients runs after authentication. */
 function afterwards(step: Step, steps: readonly Step[]): Step {
-  if (step.name !== "respond" || !asksWho(steps)) return step;
+  if (step.name !== "respond" || !requiresAuthentication(steps)) return step;
   return { ...step, config: { ...step.config, after_authentication: true } };
 }
 
-/** Redirects are given before anybody is asked who it is. */
-const unguarded = (steps: readonly Step[]): string | null =>
-  asksWho(steps) && steps.some(({ name }) => name === "redirect")
-    ? "authentication in front of a redirect"
+/** The plugin redirect runs before authentication. */
+const bypassedAuthentication = (steps: readonly Step[]): string | null =>
+  requiresAuthentication(steps) && steps.some(({ name }) => name === "redirect")
+    ? "authentication before a redirect"
     : null;
 
-/** Answers come when everything that keeps clients out has been asked. */
-const priorityOf = ({ name }: Step) => (ANSWERS.has(name) ? { priority: 1 } : {});
+/** Responses run after all plugins that deny access. */
+const priorityOf = ({ name }: Step) => (RESPONSES.has(name) ? { priority: 1 } : {});
 
 function whenOf({ where, protects }: Step): { readonly when?: Document } {
   const terms = protects || where.plain === null ? where.over : where.plain;

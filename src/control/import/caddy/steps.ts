@@ -1,29 +1,29 @@
-// Handlers of Caddy that a request passes on its way, as plugins.
+// Converts handlers of Caddy that pass requests on to plugins.
 import { type Document, isDocument } from "../../body.ts";
 import type { Members } from "../members.ts";
 import { GATEWAY_FIELDS } from "../../../http/gateway-fields.ts";
 import { always, type Bounds } from "./terms.ts";
 import { withVariables } from "./placeholders.ts";
 
-/** A plugin for the routes behind it. */
+/** A plugin for later routes. */
 export interface Step {
   readonly name: string;
   readonly config: Document;
-  /** Where it stands. */
+  /** Path in the source. */
   readonly what: string;
-  /** Whether it keeps clients out. */
+  /** Whether it denies access. */
   readonly protects: boolean;
-  /** Whether clients could say what is not theirs to say without it. */
+  /** Whether clients could forge parts of the request without it. */
   readonly matters?: boolean;
-  /** Which of the requests there it is for. */
+  /** Conditions of the requests that it applies to. */
   readonly where: Bounds;
 }
 
 interface Steps {
   readonly steps: readonly Step[];
-  /** A protection that could not be carried over. */
+  /** A protection that could not be imported. */
   readonly lost: string | null;
-  /** Names of request fields that are others from here on, in lower case; `*` for any. */
+  /** Names, in lower case, of request headers that it changes; `*`: any. */
   readonly changes: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export function stepsOf(kind: string, handler: Members): Steps {
     case "authentication":
       return authentication(handler);
     case "vars":
-      handler.drop("variables are not carried over");
+      handler.drop("variables are not imported");
       return nothing;
     case "templates":
     case "tracing":
@@ -57,20 +57,20 @@ export function stepsOf(kind: string, handler: Members): Steps {
     case "intercept":
     case "map":
     case "push":
-      handler.drop("this gateway has nothing like it");
+      handler.drop("this gateway has no equivalent");
       return nothing;
     case "request_body":
       return { ...nothing, steps: sizeLimit(handler) };
     case "reverse_proxy":
       return forwardAuth(handler);
     default:
-      handler.drop(`this gateway has no handler ${kind}`);
-      // Nobody knows what it does: it may keep clients out.
+      handler.drop(`this gateway has no equivalent of the handler ${kind}`);
+      // An unknown handler may deny access.
       return { steps: [], lost: `${handler.path}: ${kind}`, changes: ["*"] };
   }
 }
 
-/** Lower-case names of the request fields that a handler changes. */
+/** Names, in lower case, of the request headers that a handler changes. */
 function changedBy(handler: Members): string[] {
   const request = handler.object("request");
   const names = [
@@ -80,14 +80,14 @@ function changedBy(handler: Members): string[] {
   return names.some((name) => /[*{]/.test(name)) ? ["*"] : names.map((name) => name.toLowerCase());
 }
 
-/** Fields of requests that are taken out by a part of their name. */
+/** Request headers that the handler removes by a part of their name. */
 export function lostBy(handler: Members): string | null {
   const names = handler.object("request")?.texts("delete") ?? [];
   const some = names.filter((name) => name.includes("*"));
-  return some.length === 0 ? null : `${some.join(", ")} taken out at ${handler.path}`;
+  return some.length === 0 ? null : `${some.join(", ")} removed at ${handler.path}`;
 }
 
-/** Fields of requests and answers. */
+/** Headers of requests and responses. */
 export function headerSteps(handler: Members, without: readonly string[] = []): Step[] {
   const request = operationsOf(handler.object("request"), { without, isRequest: true });
   const response = operationsOf(handler.object("response"), { without: [], isRequest: false });
@@ -109,13 +109,13 @@ interface Side {
 function operationsOf(members: Members | null, { without, isRequest }: Side): Document | null {
   if (members === null) return null;
   members.raw("deferred");
-  members.leaveOut("require", "fields are set in every answer");
-  members.leaveOut("replace", "parts of fields cannot be replaced");
+  members.omit("require", "headers are set in every response");
+  members.omit("replace", "parts of headers cannot be replaced");
   const own = isRequest ? [...without, ...GATEWAY_FIELDS] : without;
   const set = filled(members.object("set"), own);
   const add = filled(members.object("add"), own);
   const deleted = members.texts("delete").filter((name) => !own.includes(name.toLowerCase()));
-  // What Caddy would have written over is not the client's to say, such as who it is.
+  // Remove what Caddy would overwrite: a client could forge it, such as its identity.
   const remove = [...deleted, ...(isRequest ? set.missing : [])];
   const found = {
     ...(set.pairs.length === 0 ? {} : { set: Object.fromEntries(set.pairs) }),
@@ -131,11 +131,11 @@ function filled(members: Members | null, without: readonly string[]) {
     const value = withVariables(members?.texts(field).join(", ") ?? "");
     if (without.includes(field.toLowerCase())) {
       if (GATEWAY_FIELDS.has(field.toLowerCase()) && field.toLowerCase() !== "host")
-        members?.changed(field, "is written by the gateway itself");
+        members?.changed(field, "the gateway sets this header itself");
       return [];
     }
     if (value !== null) return [[field, value] as const];
-    members?.changed(field, "is taken out: its placeholder has no counterpart");
+    members?.changed(field, "is removed: its placeholder has no equivalent");
     missing.push(field);
     return [];
   });
@@ -145,12 +145,12 @@ function filled(members: Members | null, without: readonly string[]) {
 function encode(handler: Members): Step {
   const encodings = handler.object("encodings");
   const words = (encodings?.names ?? []).flatMap((name) => {
-    encodings?.leaveOut(name, "the plugin compress has levels of its own");
+    encodings?.omit(name, "set the level of the plugin compress");
     return name === "gzip" || name === "zstd" || name === "br" ? [name] : [];
   });
   const prefer = handler.texts("prefer");
   const least = handler.number("minimum_length");
-  handler.leaveOut("match", "the plugin compress has types of its own");
+  handler.omit("match", "set the content types of the plugin compress");
   const chosen = prefer.length > 0 ? prefer : words;
   const config = { encodings: chosen, ...(least === null ? {} : { min_bytes: least }) };
   return stepOf({ name: "compress", config, what: `encode at ${handler.path}` });
@@ -158,7 +158,7 @@ function encode(handler: Members): Step {
 
 function sizeLimit(handler: Members): Step[] {
   for (const name of ["read_timeout", "write_timeout", "set"])
-    handler.leaveOut(name, "the settings have body_read_timeout");
+    handler.omit(name, "set body_read_timeout of the settings");
   const most = handler.number("max_size");
   if (most === null) return [];
   const what = `request_body at ${handler.path}`;
@@ -169,18 +169,18 @@ function authentication(handler: Members): Steps {
   const providers = handler.object("providers");
   const basic = providers?.object("http_basic") ?? null;
   const others = (providers?.names ?? []).filter((name) => name !== "http_basic");
-  for (const name of others) providers?.leaveOut(name, "this gateway has nothing like it");
+  for (const name of others) providers?.omit(name, "this gateway has no equivalent");
   const what = `authentication at ${handler.path}`;
   if (basic === null || others.length > 0) return { ...nothing, lost: what };
   basic.object("hash")?.ignoreRest();
-  basic.leaveOut("hash_cache", "passwords that were right are remembered for a minute", {});
+  basic.omit("hash_cache", "correct passwords are cached for a minute", {});
   const realm = basic.text("realm");
   const users = basic.objects("accounts").flatMap((account) => {
     const username = account.text("username") ?? "";
     const password_hash = hashOf(account.text("password") ?? "");
-    account.leaveOut("salt", "it is part of the hash");
+    account.omit("salt", "the salt is part of the hash");
     if (password_hash !== null) return [{ username, password_hash }];
-    basic.report.leftOut(
+    basic.report.omitted(
       `user "${username}" of ${what}`,
       "the hash is neither bcrypt nor argon2id",
     );
@@ -197,13 +197,13 @@ function authentication(handler: Members): Steps {
   return { ...nothing, steps: [stepOf({ name: "basic-auth", config, what }, true)] };
 }
 
-/** Older versions write the hash in base64. */
+/** Older versions encode the hash in base64. */
 function hashOf(text: string): string | null {
   const plain = text.startsWith("$") ? text : Buffer.from(text, "base64").toString("latin1");
   return /^\$(2[aby]|argon2id)\$/.test(plain) ? plain : null;
 }
 
-/** A service that is asked about each request (`forward_auth` of a Caddyfile). */
+/** External authorization of each request (`forward_auth` of a Caddyfile). */
 function forwardAuth(handler: Members): Steps {
   const what = `forward_auth at ${handler.path}`;
   const [upstream] = handler.objects("upstreams");
@@ -215,14 +215,14 @@ function forwardAuth(handler: Members): Steps {
   const asked = changedBy(handler.object("headers") ?? handler.empty("headers"));
   const isTls = handler.object("transport")?.has("tls") ?? false;
   handler.ignoreRest();
-  // What the other server is told beside the usual may be what it goes by.
+  // The authorization server may depend on the additional headers.
   const isUsual = asked.every((name) => /^x-forwarded-(?:method|uri)$/.test(name));
   if (uri === null || dial === null || /[{}]/.test(uri + dial) || method !== "GET") {
-    handler.drop("answers of targets are not looked into: use the plugin forward-auth");
+    handler.drop("responses of targets are not inspected: use the plugin forward-auth");
     return { ...nothing, lost: what, changes: ["*"] };
   }
   if (copied === null || !isUsual) {
-    handler.drop("it does more than to ask and to copy fields: use the plugin forward-auth");
+    handler.drop("it does more than authorize and copy headers: use the plugin forward-auth");
     return { ...nothing, lost: what, changes: ["*"] };
   }
   const { same, renamed } = copied;
@@ -231,25 +231,25 @@ function forwardAuth(handler: Members): Steps {
     response_headers_to_upstream: same,
     run_on_preflight: true,
   };
-  handler.changed("headers", "the plugin forward-auth sends the fields that its settings name");
+  handler.changed("headers", "set the headers that the plugin forward-auth sends");
   const steps = [stepOf({ name: "forward-auth", config, what }, true)];
   if (renamed.length > 0) {
-    handler.changed("copy_headers", `fields keep their names: ${renamed.join(", ")} is taken out`);
+    handler.changed("copy_headers", `headers cannot be renamed: ${renamed.join(", ")} is removed`);
     const without = { request: { headers: { remove: renamed } } };
-    steps.push(stepOf({ name: "transform", config: without, what: `fields of ${what}` }, true));
+    steps.push(stepOf({ name: "transform", config: without, what: `headers of ${what}` }, true));
   }
   const changes = [...same, ...renamed].map((name) => name.toLowerCase());
   return { steps, lost: null, changes };
 }
 
 interface Copied {
-  /** Fields of the answer that go upstream under their own names. */
+  /** Headers of the response that are forwarded to targets. */
   readonly same: readonly string[];
-  /** Those that go upstream under another name: that one. */
+  /** New names of headers that are forwarded under another name. */
   readonly renamed: readonly string[];
 }
 
-/** Null for what does anything else than to copy fields, or lets others in than those with a status from 200 to 299. */
+/** Null for a handler that does more than copy headers, or allows other statuses than 2xx. */
 function copiedOf(responses: unknown): Copied | null {
   if (!Array.isArray(responses) || responses.length !== 1) return null;
   const [first] = responses as readonly unknown[];

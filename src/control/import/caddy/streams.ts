@@ -1,4 +1,4 @@
-// The layer 4 app of Caddy, as far as it passes whole ports on.
+// Converts the layer 4 app of Caddy for forwarded ports to stream routes.
 import { isIP } from "node:net";
 import type { Members } from "../members.ts";
 import type { CaddyContext } from "./caddy.ts";
@@ -8,9 +8,9 @@ export function addStreams(app: Members, context: CaddyContext): void {
   for (const name of servers?.names ?? []) {
     const server = servers?.object(name);
     if (server === null || server === undefined) continue;
-    server.call(`layer 4 server "${name}"`);
+    server.setLabel(`layer 4 server "${name}"`);
     const listening = server.texts("listen");
-    // A route that is not carried over may have ended connections in front of the next one.
+    // A route that is not imported may have closed connections before the next one.
     let lost: string | null = null;
     for (const [index, route] of server.objects("routes").entries()) {
       let isAdded = true;
@@ -19,21 +19,21 @@ export function addStreams(app: Members, context: CaddyContext): void {
         isAdded &&= id !== null;
         const what = lost ?? lossOf(route, address);
         if (id !== null && what !== null)
-          context.output.lose({ scope: { stream_route_id: id }, what });
+          context.output.loseProtection({ scope: { stream_route_id: id }, what });
       }
       if (!isAdded) lost ??= route.path;
     }
   }
 }
 
-/** What keeps clients out and has no counterpart. */
+/** A protection without an equivalent. */
 function lossOf(route: Members, address: string): string | null {
   const isForSni = ({ names }: Members) => names.length === 1 && names[0] === "sni";
   const conditions = route.objects("match").map((match) => match.object("tls"));
   if (conditions.some((tls) => tls === null || !isForSni(tls)))
     return `conditions of ${route.path}`;
   const ends = route.objects("handle").filter((handler) => handler.text("handler") === "tls");
-  if (ends.some(({ names }) => names.length > 1)) return `what TLS of ${route.path} asks for`;
+  if (ends.some(({ names }) => names.length > 1)) return `the TLS settings of ${route.path}`;
   const host = hostOf(address);
   return host === "" || isIP(host) !== 0 ? null : `the address of ${route.path}`;
 }
@@ -57,12 +57,12 @@ function addRoute(
   const isPlain = matches.every((match) => match.names.every((each) => each === "tls"));
   if (proxy === undefined || !isKnown || !isPlain || port === undefined) {
     for (const part of [...matches, ...handlers]) part.ignoreRest();
-    route.drop("only ports that are passed on, by TLS name or as a whole, are carried over");
+    route.drop("only forwarded ports, by TLS name or without a condition, are imported");
     return null;
   }
   const dials = proxy.objects("upstreams").flatMap((upstream) => upstream.texts("dial"));
   for (const field of ["health_checks", "load_balancing"])
-    proxy.leaveOut(field, "set it in the service");
+    proxy.omit(field, "set it in the service");
   const version = proxy.text("proxy_protocol");
   const label = `${route.path} on port ${port}`;
   const wanted = `${name}-${port}`;
@@ -107,7 +107,7 @@ function addRoute(
   );
   output.report.changed(
     label,
-    "became a stream route that is switched off: enable it when Caddy no longer listens there",
+    "became a disabled stream route: enable it when Caddy no longer listens there",
   );
   return id;
 }

@@ -1,4 +1,4 @@
-// What can be asked of a request, in routes and in conditions of plugins, and how it is put together; knows no matcher.
+// Conditions on requests, for routes and plugins, with intersection, union and negation; knows no matcher.
 import type { PathMatch } from "../../../model/route.ts";
 import type { Document } from "../../body.ts";
 import { regexProblem } from "../../../snapshot/regex-safety.ts";
@@ -10,21 +10,21 @@ export interface ValueTerm {
   readonly value: string;
 }
 
-/** All members must hold; of a list of names or expressions one is enough, and an empty one stands for any. */
+/** All members must match; one item of a list is enough, and an empty list matches any. */
 export interface Terms {
   readonly hosts: readonly string[];
-  /** Expressions on the field Host, each of which must match. */
+  /** Expressions on the header Host, all of which must match. */
   readonly hostFields: readonly string[];
-  /** Lists of paths, each of which must have one that matches. */
+  /** Lists of paths; one path of every list must match. */
   readonly paths: readonly (readonly PathMatch[])[];
   readonly methods: readonly string[];
   readonly headers: readonly ValueTerm[];
   readonly query: readonly ValueTerm[];
   readonly cidrs: readonly string[];
   readonly protocols: readonly string[];
-  /** None of these may hold. */
+  /** None of these may match. */
   readonly not: readonly Terms[];
-  /** Whether the path may have one reading only. */
+  /** Whether only unambiguous paths match. */
   readonly isUnambiguous: boolean;
 }
 
@@ -43,21 +43,21 @@ export const anything: Terms = {
 
 export const isAnything = (terms: Terms): boolean => Bun.deepEquals(terms, anything);
 
-/** What a matcher of Caddy comes to here. */
+/** Upper and lower bound of the requests that a matcher of Caddy matches. */
 export interface Bounds {
-  /** Holds for every request that the matcher takes, and maybe for more. */
+  /** Matches at least the requests of the matcher. */
   readonly over: Terms;
-  /** Holds for no other request; null: there is none for which that is known. */
+  /** Matches at most the requests of the matcher; null: none is known to match. */
   readonly under: Terms | null;
-  /** As people write it, for where the difference does not matter; null: it cannot be written. */
+  /** The simple form, where the difference does not matter; null: there is none. */
   readonly plain: Terms | null;
-  /** Whether no request is taken at all. */
+  /** Whether no request matches. */
   readonly isNever: boolean;
 }
 
 export const always: Bounds = { over: anything, under: anything, plain: anything, isNever: false };
 export const never: Bounds = { over: anything, under: null, plain: null, isNever: true };
-/** Something that cannot be said here. */
+/** A matcher without an equivalent. */
 export const unknown: Bounds = { over: anything, under: null, plain: null, isNever: false };
 
 export const exactly = (terms: Partial<Terms>): Bounds => {
@@ -77,7 +77,7 @@ export function both(a: Bounds, b: Bounds): Bounds {
   };
 }
 
-/** Requests that it does not take. */
+/** Negation. */
 export function negated(bounds: Bounds): Bounds {
   if (bounds.isNever) return always;
   const { over, under, plain } = bounds;
@@ -90,7 +90,7 @@ export function negated(bounds: Bounds): Bounds {
   };
 }
 
-/** Requests that one of them takes. */
+/** Union. */
 export function union(all: readonly Bounds[]): Bounds {
   const some = all.filter(({ isNever }) => !isNever);
   const [first] = some;
@@ -100,7 +100,7 @@ export function union(all: readonly Bounds[]): Bounds {
   const unders = some.flatMap(({ under }) => (under === null ? [] : [under]));
   return {
     over: joined(overs) ?? anything,
-    // One of them is fewer than all.
+    // A single one is a valid lower bound of the union.
     under: joined(unders) ?? unders[0] ?? null,
     plain: null,
     isNever: false,
@@ -109,7 +109,7 @@ export function union(all: readonly Bounds[]): Bounds {
 
 const lists = ["hosts", "methods", "cidrs", "protocols"] as const;
 
-/** Terms that differ in one list only, as one. */
+/** Merges terms that differ in one list only. */
 function joined(all: readonly Terms[]): Terms | null {
   const [first] = all;
   if (first === undefined || all.some(isAnything)) return first === undefined ? null : anything;
@@ -130,13 +130,13 @@ const strictMeet = (a: Terms | null, b: Terms | null): Terms | null => {
   return met?.isExact === true ? met.terms : null;
 };
 
-/** Null: nothing is taken by both. */
+/** Null: the intersection is empty. */
 function meet(a: Terms, b: Terms): { readonly terms: Terms; readonly isExact: boolean } | null {
   const hosts = common(a.hosts, b.hosts, hostsOfBoth);
   const methods = common(a.methods, b.methods, sameOfBoth);
   const protocols = common(a.protocols, b.protocols, sameOfBoth);
   if (hosts === null || methods === null || protocols === null) return null;
-  // Of two lists of networks the inner one is kept: what is in both takes arithmetic.
+  // Two lists of networks: the inner one is a bound without address arithmetic.
   const isOneList = a.cidrs.length === 0 || b.cidrs.length === 0;
   return {
     isExact: isOneList || Bun.deepEquals(a.cidrs, b.cidrs),
@@ -180,10 +180,10 @@ const hostsOfBoth = (a: readonly string[], b: readonly string[]) => [
   ),
 ];
 
-/** Fields of a route that takes these requests, as far as a route can tell them apart. */
+/** Fields of a route that matches these requests, as far as routes can express it. */
 export interface RouteTerms {
   readonly fields: Document;
-  /** Whether the route takes these requests and no others. */
+  /** Whether the route matches exactly these requests. */
   readonly isWhole: boolean;
 }
 
@@ -210,7 +210,7 @@ export function routeTerms(terms: Terms): RouteTerms {
   };
 }
 
-/** All paths but these, as an expression; null where it is about more than paths. */
+/** An expression for all other paths; null when the terms have more than paths. */
 function pathElsewhere(terms: Terms): readonly PathMatch[] | null {
   const [list] = terms.paths;
   if (list === undefined || !Bun.deepEquals(terms, { ...anything, paths: [list] })) return null;
@@ -228,7 +228,7 @@ const isSame = (a: object, b: object) => Bun.deepEquals(a, b);
 
 const MAX_LENGTH = 1000;
 
-/** One list of paths that says as much as all; null: there is none. */
+/** One list of paths that is equivalent to all; null: there is none. */
 function pathsOf(all: Terms["paths"]): readonly PathMatch[] | null {
   const [first, ...rest] = withoutWider(all);
   if (first === undefined || rest.length === 0) return first ?? [];
@@ -244,7 +244,7 @@ function pathsOf(all: Terms["paths"]): readonly PathMatch[] | null {
   return [{ type: "regex", value }];
 }
 
-/** Lists that have another one's paths in them say nothing more. */
+/** Removes lists that contain all paths of another one: they are redundant. */
 function withoutWider(all: Terms["paths"]): Terms["paths"] {
   const isWider = (outer: readonly PathMatch[], inner: readonly PathMatch[]) =>
     inner.every((path) => outer.some((other) => liesWithin(path, other)));
@@ -257,11 +257,11 @@ function withoutWider(all: Terms["paths"]): Terms["paths"] {
   );
 }
 
-/** Outside of groups. */
+/** Only outside of groups. */
 const hasChoice = (source: string) =>
   source.replaceAll(/\\.|\[[^\]]*\]|\(\?:[^()]*\)/g, "").includes("|");
 
-/** An expression that asks for a beginning only, made of letters in both cases and escapes. */
+/** An expression for a literal prefix, with letters in both cases and escapes. */
 const BEGINNING =
   /^\^(?:\/|[\w\-~ ]|\\.|\[[a-zA-Z]{2}\]|%[0-9A-F]{2}|\(\?:(?:\[[a-zA-Z]{2}\]|%[0-9A-F]{2}|\|)+\))*$/;
 
@@ -277,15 +277,15 @@ function liesWithin(inner: PathMatch, outer: PathMatch): boolean {
 }
 
 /**
- * A condition of a plugin that holds at least (`over`) or at most (`under`) when the terms do; null: there is none. An empty one
- * holds always.
+ * A plugin condition that matches at least (`over`) or at most (`under`) the requests of the terms; null: there is none. An
+ * empty one always matches.
  */
 export function conditionOf(terms: Terms, as: "over" | "under"): Document | null {
   const members = membersOf(terms);
   if (as === "under" && !members.isWhole) return null;
   const possible = terms.not.flatMap((inner) => {
     const condition = conditionOf(inner, as === "over" ? "under" : "over");
-    // What is not so is said once, of members, and not of everything.
+    // A condition has one negation, and it cannot negate everything.
     const isUsable = condition !== null && Object.keys(condition).length > 0;
     return isUsable && !Object.hasOwn(condition, "not") ? [condition] : [];
   });
@@ -294,7 +294,7 @@ export function conditionOf(terms: Terms, as: "over" | "under"): Document | null
   return { ...members.document, ...(not === undefined ? {} : { not }) };
 }
 
-/** Negations of one list each are one of all that is in them. */
+/** Merges negations with one list each. */
 function merged(all: readonly Document[]): readonly Document[] {
   const [first, ...rest] = all;
   if (first === undefined) return [];
@@ -334,14 +334,14 @@ function membersOf(terms: Terms): { readonly document: Document; readonly isWhol
 const pathText = ({ type, value }: PathMatch): string =>
   type === "exact" ? `=${value}` : type === "regex" ? `~${value}` : value;
 
-/** By name, of which each can be there once: of two the first is kept. */
+/** By name; of two conditions on one name the first is used. */
 function valuesOf(list: readonly ValueTerm[]) {
   const values: Record<string, string | null> = {};
   let isWhole = true;
   for (const { name, op, value } of list) {
     const text =
       op === "present" ? "*" : op === "absent" ? null : op === "regex" ? `~${value}` : value;
-    // A text that would be read as something else.
+    // The text would have another meaning in a condition.
     const isOdd = op === "equals" && /^(?:~|\*$)/.test(value);
     if (Object.hasOwn(values, name) ? values[name] !== text : isOdd) isWhole = false;
     else if (!isOdd) values[name] = text;

@@ -1,4 +1,4 @@
-// Certificates of Caddy: those in its configuration, and those that it orders for the names of its routes.
+// Converts certificates of Caddy: those in its configuration, and those that it requests for the names of its routes.
 import { isIP } from "node:net";
 import { addDnsProvider } from "../acme.ts";
 import type { Members } from "../members.ts";
@@ -29,22 +29,22 @@ export function addTls(tls: Members | null, context: CaddyContext): void {
   const automation = tls?.object("automation") ?? null;
   const policies =
     automation?.objects("policies").map((policy) => readPolicy(policy, context)) ?? [];
-  automation?.leaveOut("on_demand", "set on_demand of a certificate");
+  automation?.omit("on_demand", "set on_demand of a certificate");
   for (const name of ["ocsp_interval", "renew_interval", "storage_clean_interval"])
-    automation?.leaveOut(name, "the gateway chooses the time itself");
+    automation?.omit(name, "the gateway sets the time automatically");
   for (const name of [
     "session_tickets",
     "cache",
     "disable_ocsp_stapling",
     "encrypted_client_hello",
   ])
-    tls?.leaveOut(name, "this gateway has no setting for it");
+    tls?.omit(name, "this gateway has no setting for it");
   const certificates = tls?.object("certificates") ?? null;
   for (const name of ["load_files", "load_folders", "load_storage"])
-    certificates?.leaveOut(name, "files are not read: upload the certificates here");
+    certificates?.omit(name, "files are not read: upload the certificates");
   for (const [index, each] of (certificates?.objects("load_pem") ?? []).entries()) {
     each.raw("tags");
-    each.call(`certificate ${index + 1}`);
+    each.setLabel(`certificate ${index + 1}`);
     addCertificate(context.output, {
       key: `pem ${index}`,
       label: each.label,
@@ -61,10 +61,10 @@ export function addTls(tls: Members | null, context: CaddyContext): void {
 
 function readPolicy(policy: Members, context: CaddyContext): Policy {
   const [issuer, ...others] = policy.objects("issuers");
-  for (const each of others) each.drop("one issuer is carried over: name more ACME accounts");
-  policy.leaveOut("on_demand", "set on_demand of a certificate", false);
+  for (const each of others) each.drop("only one issuer is imported: add more ACME accounts");
+  policy.omit("on_demand", "set on_demand of a certificate", false);
   for (const name of ["must_staple", "renewal_window_ratio", "storage", "disable_ocsp_stapling"])
-    policy.leaveOut(name, "this gateway has no setting for it");
+    policy.omit(name, "this gateway has no setting for it");
   const keyType = policy.text("key_type")?.startsWith("rsa") ? "rsa" : "ecdsa";
   const subjects = policy.texts("subjects").map((name) => name.toLowerCase());
   const module = issuer?.text("module") ?? "acme";
@@ -74,12 +74,12 @@ function readPolicy(policy: Members, context: CaddyContext): Policy {
   const challenges = issuer?.object("challenges") ?? null;
   const dns = challenges?.object("dns") ?? null;
   for (const name of ["http", "tls-alpn", "bind_host"])
-    challenges?.leaveOut(name, "certificates have a challenge of their own");
+    challenges?.omit(name, "set the challenge of the certificate");
   for (const name of ["external_account", "trusted_roots_pem_files", "preferred_chains"])
-    issuer?.leaveOut(name, "set it in the ACME account");
-  issuer?.leaveOut("profile", "set it in the ACME account");
+    issuer?.omit(name, "set it in the ACME account");
+  issuer?.omit("profile", "set it in the ACME account");
   for (const name of ["acme_timeout", "test_ca", "account_key"])
-    issuer?.leaveOut(name, "this gateway has no setting for it");
+    issuer?.omit(name, "this gateway has no setting for it");
   return {
     subjects,
     keyType,
@@ -91,13 +91,13 @@ function readPolicy(policy: Members, context: CaddyContext): Policy {
   };
 }
 
-/** Only those whose settings are a token, written in the clear. */
+/** Supports only providers whose settings are a token in plain text. */
 function readDns(dns: Members, { output }: CaddyContext): string | null {
   const provider = dns.object("provider");
   const type = provider?.text("name") ?? "";
   const token = provider?.text("api_token") ?? "";
   for (const name of ["propagation_delay", "propagation_timeout", "resolvers", "ttl"])
-    dns.leaveOut(name, "set propagation_timeout of the DNS provider");
+    dns.omit(name, "set propagation_timeout of the DNS provider");
   if (type === "cloudflare" && token !== "" && !token.includes("{"))
     return addDnsProvider(output, { key: token, type, secrets: { api_token: token } });
   provider?.drop("add it as a DNS provider");
@@ -118,7 +118,7 @@ function addOrdered(domain: string, policies: readonly Policy[], context: CaddyC
     standard;
   const label = `certificate for ${domain}`;
   if (policy.isInternal || isLocal(domain)) {
-    const why = "Caddy signs it itself: here the gateway's own certificate is presented";
+    const why = "Caddy signs it itself: the gateway presents its own certificate instead";
     context.output.report.changed(label, why);
     return;
   }

@@ -32,7 +32,7 @@ const lists = {
 type List = keyof typeof lists;
 const listNames = Object.keys(lists) as List[];
 
-/** Consumers, and what belongs to them inside and beside them. */
+/** Adds consumers with their credentials and groups, nested or in lists of the file. */
 export async function addConsumers(context: KongContext): Promise<void> {
   const { root } = context;
   const loose = looseParts(root);
@@ -42,7 +42,7 @@ export async function addConsumers(context: KongContext): Promise<void> {
   for (const members of root.objects("consumers")) {
     const username = members.text("username") ?? members.text("custom_id");
     if (username === null) throw invalid(`${members.path}.username`, "is required");
-    members.call(`consumer "${username}"`);
+    members.setLabel(`consumer "${username}"`);
     const id = members.text("id");
     const words = [username, id].flatMap((word) => word ?? []);
     const partsOf = (list: string) => [
@@ -53,9 +53,9 @@ export async function addConsumers(context: KongContext): Promise<void> {
     for (const list of listNames)
       for (const part of partsOf(list)) await lists[list](part, owner, context);
     if (areGrouped || members.list("groups").length > 0) context.grouped.push(owner.id);
-    members.leaveOut("groups", "groups of consumers are not carried over; acl groups are");
+    members.omit("groups", "consumer groups are not imported; acl groups are");
     for (const name of ["oauth2_credentials", "mtls_auth_credentials"])
-      members.leaveOut(name, "there are no such credentials");
+      members.omit(name, "the gateway has no such credentials");
     for (const plugin of members.objects("plugins"))
       context.plugins.push({
         members: plugin,
@@ -66,7 +66,7 @@ export async function addConsumers(context: KongContext): Promise<void> {
   for (const part of loose.rest()) part.drop("its consumer is not in the file");
 }
 
-/** Credentials that stand beside the consumers that they belong to. */
+/** Credentials that are not nested in their consumer. */
 function looseParts(root: Members) {
   const byOwner = new Map<string, Members[]>();
   for (const list of [...listNames, "acls"])
@@ -96,14 +96,14 @@ function addConsumer(
   const { output } = context;
   const groups = acls.flatMap((acl) => {
     const group = acl.text("group") ?? "";
-    acl.call(`group "${group}" of ${members.label}`);
+    acl.setLabel(`group "${group}" of ${members.label}`);
     acl.raw("id");
     acl.raw("consumer");
-    acl.leaveOut("tags", "groups have no tags");
+    acl.omit("tags", "groups have no tags");
     for (const name of ["created_at", "ws_id"]) acl.raw(name);
     const name = groupName(context, group);
     if (name !== group) acl.changed("group", `became ${name}`);
-    output.report.carried(acl.label, "became a group of its consumer");
+    output.report.imported(acl.label, "became a group of its consumer");
     return name === "" ? [] : [name];
   });
   const target = { key: id ?? username, label: members.label };
@@ -113,14 +113,14 @@ function addConsumer(
     groups: [...new Set(groups)],
     ...commonOf(members),
   });
-  output.report.carried(members.label, "became a consumer");
+  output.report.imported(members.label, "became a consumer");
   remember(context, { kind: "consumers", words: [id, members.text("username")], id: made });
   return { id: made, username, label: members.label };
 }
 
-/** What all credentials begin with. Their name is never their secret. */
+/** Reads the common fields of credentials and sets a label without the secret. */
 function begin(members: Members, { label }: Owner, what: string) {
-  members.call(`${what} of ${label}`);
+  members.setLabel(`${what} of ${label}`);
   members.raw("consumer");
   const id = members.text("id");
   return { id, common: commonOf(members) };
@@ -132,9 +132,9 @@ function addKey(members: Members, owner: Owner, { output }: KongContext): void {
   const ttl = members.number("ttl") ?? 0;
   const created = members.number("created_at");
   if (ttl > 0 && created === null)
-    return members.drop("it ends after a while, and the file does not say when it began");
+    return members.drop("it has a ttl, and the file has no created_at");
   const expires_at = ttl > 0 ? new Date(((created ?? 0) + ttl) * 1000).toISOString() : null;
-  if (key === "" || isVaultReference(key)) return members.drop("the file does not hold the key");
+  if (key === "" || isVaultReference(key)) return members.drop("the file does not contain the key");
   const hash = hashToken(key);
   output.add(
     "credentials",
@@ -149,7 +149,7 @@ function addKey(members: Members, owner: Owner, { output }: KongContext): void {
       ...common,
     },
   );
-  output.report.carried(members.label, "became a credential");
+  output.report.imported(members.label, "became a credential");
 }
 
 async function addPassword(members: Members, owner: Owner, context: KongContext): Promise<void> {
@@ -158,9 +158,9 @@ async function addPassword(members: Members, owner: Owner, context: KongContext)
   const identifier = members.text("username") ?? owner.username;
   const password = members.text("password") ?? "";
   if (password === "" || isVaultReference(password))
-    return members.drop("the file does not hold the password");
+    return members.drop("the file does not contain the password");
   if (context.isHashed || /^[0-9a-f]{40}$/.test(password))
-    return members.drop("the password is hashed as only Kong does it: set a new one");
+    return members.drop("the password has Kong's own hash format: set a new one");
   output.add(
     "credentials",
     { key: id ?? `${owner.id} ${identifier}`, label: members.label },
@@ -172,12 +172,12 @@ async function addPassword(members: Members, owner: Owner, context: KongContext)
       ...common,
     },
   );
-  output.report.carried(members.label, "became a credential");
+  output.report.imported(members.label, "became a credential");
 }
 
 function addTokenKey(members: Members, owner: Owner, context: KongContext): void {
   const { output } = context;
-  const { id, common } = begin(members, owner, "token key");
+  const { id, common } = begin(members, owner, "JWT credential");
   const algorithm = (members.text("algorithm") ?? "HS256") as CredentialAlgorithm;
   const identifier = members.text("key");
   const secret = members.text("secret") ?? "";
@@ -186,7 +186,7 @@ function addTokenKey(members: Members, owner: Owner, context: KongContext): void
     return members.drop(`the algorithm ${algorithm} is unknown`);
   const isShared = isSymmetric(algorithm);
   if (identifier === null || isVaultReference(secret) || (isShared && secret === ""))
-    return members.drop("the file does not hold its key and secret");
+    return members.drop("the file does not contain its key and secret");
   context.jwtAlgorithms.add(algorithm);
   output.add(
     "credentials",
@@ -201,7 +201,7 @@ function addTokenKey(members: Members, owner: Owner, context: KongContext): void
       ...common,
     },
   );
-  output.report.carried(members.label, "became a credential");
+  output.report.imported(members.label, "became a credential");
 }
 
 function addSigner(members: Members, owner: Owner, { output }: KongContext): void {
@@ -209,7 +209,7 @@ function addSigner(members: Members, owner: Owner, { output }: KongContext): voi
   const identifier = members.text("username") ?? owner.username;
   const secret = members.text("secret") ?? "";
   if (secret === "" || isVaultReference(secret))
-    return members.drop("the file does not hold the secret");
+    return members.drop("the file does not contain the secret");
   output.add(
     "credentials",
     { key: id ?? `${owner.id} ${identifier}`, label: members.label },
@@ -222,5 +222,5 @@ function addSigner(members: Members, owner: Owner, { output }: KongContext): voi
       ...common,
     },
   );
-  output.report.changed(members.label, "clients have to sign as RFC 9421 says");
+  output.report.changed(members.label, "clients must sign requests according to RFC 9421");
 }

@@ -1,30 +1,29 @@
-// What the parts of a configuration of Kong know of each other, and what they all look like; knows no kind of object.
+// State shared by the converters of Kong's objects, and their common fields; knows no kind of object.
 import type { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import type { ScopedPlugin } from "./plugins.ts";
 
-/** What the parts know of each other. */
 export interface KongContext {
   readonly output: Output;
   readonly root: Members;
   readonly format: string;
-  /** Whether passwords in the file are hashed already. */
+  /** Whether passwords in the file are hashed. */
   readonly isHashed: boolean;
   /** Ids of objects by their id or name in Kong: `services web`. */
   readonly ids: Map<string, string>;
-  /** PEM of certificate authorities by their id in Kong. */
-  readonly authorities: ReadonlyMap<string, string>;
-  /** Plugins that stand inside of other objects, found on the way. */
+  /** PEM of CA certificates by their id in Kong. */
+  readonly caCertificates: ReadonlyMap<string, string>;
+  /** Plugins nested in other objects. */
   readonly plugins: ScopedPlugin[];
-  /** Names of ACL groups here, by theirs in Kong. */
+  /** Imported names of ACL groups by their name in Kong. */
   readonly groups: Map<string, string>;
-  /** Consumers that are in a group. */
+  /** Ids of consumers in a consumer group. */
   readonly grouped: string[];
-  /** Algorithms of the credentials for tokens. */
+  /** Algorithms of the JWT credentials. */
   readonly jwtAlgorithms: Set<string>;
 }
 
-/** `name`, `{name: ...}` or `{id: ...}`, as a word; null when there is none. */
+/** The name or id in `name`, `{name: ...}` or `{id: ...}`; null when absent. */
 export function referenceOf(members: Members, name: string): string | null {
   const value = members.raw(name);
   if (value === null || typeof value === "string") return value;
@@ -32,7 +31,7 @@ export function referenceOf(members: Members, name: string): string | null {
   return object?.text("id") ?? object?.text("name") ?? object?.text("username") ?? null;
 }
 
-/** Words by which the file may refer to an object. */
+/** Stores the id of an object under the names and ids by which the file may reference it. */
 export function remember(
   { ids }: KongContext,
   { kind, words, id }: { kind: string; words: readonly (string | null)[]; id: string },
@@ -40,17 +39,17 @@ export function remember(
   for (const word of words) if (word !== null) ids.set(`${kind} ${word}`, id);
 }
 
-/** Fields that all objects have. Kong counts times in seconds. */
+/** Fields of all objects. Times of Kong are in seconds. */
 export function commonOf(members: Members): Record<string, unknown> {
   const at = (name: string) => {
     const seconds = members.number(name);
     return seconds === null ? {} : { [name]: new Date(seconds * 1000).toISOString() };
   };
-  members.leaveOut("ws_id", "there are no workspaces");
+  members.omit("ws_id", "the gateway has no workspaces");
   return { tags: members.texts("tags"), ...at("created_at"), ...at("updated_at") };
 }
 
-/** A group as it is written here; two of Kong never become one. */
+/** The valid name of a group; two groups never get the same one. */
 export function groupName({ groups }: KongContext, group: string): string {
   const known = groups.get(group);
   if (known !== undefined) return known;
@@ -62,5 +61,5 @@ export function groupName({ groups }: KongContext, group: string): string {
   return name;
 }
 
-/** `{vault://...}` stands for a value that is not in the file. */
+/** `{vault://...}` references a value that is not in the file. */
 export const isVaultReference = (text: string): boolean => /^\{vault:\/\/.*\}$/.test(text);

@@ -1,14 +1,14 @@
-// Plugins of Kong that say who a client is or whether it may come in.
+// Plugins of Kong for authentication and authorization.
 import type { Members } from "../members.ts";
 import { groupName, type KongContext } from "./context.ts";
 import type { PluginConverter } from "./plugins.ts";
 
-/** Settings that all of them share. Kong passes on what the client has shown unless it is told not to. */
+/** Common settings. Kong forwards credentials unless hide_credentials is set. */
 function shared(config: Members, context: KongContext) {
   const word = config.text("anonymous");
   const anonymous = word === null ? null : (context.ids.get(`consumers ${word}`) ?? null);
   if (word !== null && anonymous === null)
-    config.changed("anonymous", `nobody stands in: the consumer ${word} is not in the file`);
+    config.changed("anonymous", `no anonymous consumer is set: ${word} is not in the file`);
   const realm = config.text("realm");
   return {
     hide_credentials: config.flag("hide_credentials") ?? false,
@@ -23,7 +23,7 @@ const keyAuth: PluginConverter = (config, context) => {
   const names = given.length === 0 ? ["apikey"] : given;
   const inHeader = config.flag("key_in_header") ?? true;
   const inQuery = config.flag("key_in_query") ?? true;
-  config.leaveOut("identity_realms", "all credentials are in this gateway");
+  config.omit("identity_realms", "the gateway stores all credentials itself");
   return {
     name: "key-auth",
     config: {
@@ -45,12 +45,11 @@ const jwt: PluginConverter = (config, context) => {
   const claims = config.texts("claims_to_verify");
   const longest = config.bounded("maximum_expiration", { min: 0, max: 31_536_000 });
   if (config.flag("secret_is_base64") === true) {
-    config.changed("secret_is_base64", "secrets are text: give the consumers new ones");
-    config.drop("its keys are bytes in base64");
+    config.changed("secret_is_base64", "secrets must be text: create new ones for the consumers");
+    config.drop("its keys are base64-encoded bytes");
     return null;
   }
-  if (!claims.includes("exp"))
-    config.changed("claims_to_verify", "tokens that have expired are refused");
+  if (!claims.includes("exp")) config.changed("claims_to_verify", "expired tokens are rejected");
   const queries = config.texts("uri_param_names");
   const algorithms = [...context.jwtAlgorithms];
   return {
@@ -71,8 +70,11 @@ const jwt: PluginConverter = (config, context) => {
 const hmacAuth: PluginConverter = (config, context) => {
   const skew = config.bounded("clock_skew", { min: 1, max: 86_400 });
   for (const name of ["enforce_headers", "algorithms"])
-    config.leaveOut(name, "signatures are those of RFC 9421, of the method and the address");
-  config.changed("signatures", "clients have to sign as RFC 9421 says, see docs/plugins");
+    config.omit(name, "signatures follow RFC 9421 and cover the method and the URL");
+  config.changed(
+    "signatures",
+    "clients must sign requests according to RFC 9421, see docs/plugins",
+  );
   return {
     name: "hmac-auth",
     config: {
@@ -83,7 +85,7 @@ const hmacAuth: PluginConverter = (config, context) => {
   };
 };
 
-/** Older files say it in other words. */
+/** Older files use `whitelist` and `blacklist`. */
 const lists = (config: Members) => ({
   allow: [...config.texts("allow"), ...config.texts("whitelist")],
   deny: [...config.texts("deny"), ...config.texts("blacklist")],
@@ -94,7 +96,7 @@ const acl: PluginConverter = (config, context) => {
   const words = (list: readonly string[]) => list.map((group) => groupName(context, group));
   for (const name of ["always_use_authenticated_groups", "include_consumer_groups"])
     if (config.flag(name) === true) {
-      config.drop(`${name}: groups of the consumer and those of its token count`);
+      config.drop(`${name}: the plugin acl always checks the groups of both consumer and token`);
       return null;
     }
   return {
@@ -121,7 +123,7 @@ const ipRestriction: PluginConverter = (config) => {
 
 const botDetection: PluginConverter = (config) => {
   const { allow, deny } = lists(config);
-  config.changed("its own list", "the list of scanners that comes with this gateway is used");
+  config.changed("built-in list", "the preset scanners of this gateway is used");
   return { name: "bot-detection", config: { allow, deny, presets: ["scanners"] } };
 };
 

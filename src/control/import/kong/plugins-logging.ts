@@ -1,4 +1,4 @@
-// Plugins of Kong that write logs and numbers.
+// Plugins of Kong for logs and metrics.
 import type { Members } from "../members.ts";
 import type { PluginConverter } from "./plugins.ts";
 
@@ -7,8 +7,8 @@ const sinkOf = (sink: Readonly<Record<string, unknown>>) => ({
   config: { sinks: [sink] },
 });
 
-function leaveOutQueue(config: Members): void {
-  config.leaveOut("custom_fields_by_lua", "there is no Lua");
+function omitQueue(config: Members): void {
+  config.omit("custom_fields_by_lua", "the gateway does not run Lua");
   for (const name of [
     "queue",
     "retry_count",
@@ -17,14 +17,14 @@ function leaveOutQueue(config: Members): void {
     "keepalive",
     "timeout",
   ])
-    config.leaveOut(name, "set the queue of the plugin access-log");
+    config.omit(name, "set the queue of the plugin access-log");
 }
 
 const fileLog: PluginConverter = (config) => {
   const path = config.text("path") ?? "kong.log";
   const name = path.split("/").at(-1) ?? path;
-  leaveOutQueue(config);
-  config.leaveOut("reopen", "files are rotated by the gateway", false);
+  omitQueue(config);
+  config.omit("reopen", "files are rotated by the gateway", false);
   if (/^\/dev\/(stdout|stderr)$/.test(path)) return sinkOf({ stdout: { format: "json" } });
   if (name !== path) config.changed("path", `${path} became ${name} in the directory for logs`);
   return sinkOf({ file: { path: name, format: "json" } });
@@ -33,9 +33,9 @@ const fileLog: PluginConverter = (config) => {
 const httpLog: PluginConverter = (config) => {
   const url = config.text("http_endpoint") ?? "";
   const headers = config.raw("headers");
-  leaveOutQueue(config);
-  config.leaveOut("method", "lines are sent with POST", "POST");
-  config.leaveOut("content_type", "lines are sent as JSON", "application/json");
+  omitQueue(config);
+  config.omit("method", "lines are sent with POST", "POST");
+  config.omit("content_type", "lines are sent as JSON", "application/json");
   return sinkOf({ http: { url, ...(headers === null ? {} : { headers }) } });
 };
 
@@ -44,22 +44,21 @@ const socketLog =
   (config) => {
     const host = config.text("host") ?? "";
     const port = config.number("port") ?? 0;
-    leaveOutQueue(config);
-    config.leaveOut("tls", "lines go out without TLS: the sinks http and syslog have it", false);
-    config.leaveOut("tls_sni", "lines go out without TLS: the sinks http and syslog have it");
+    omitQueue(config);
+    config.omit("tls", "this sink has no TLS: use the sink http or syslog", false);
+    config.omit("tls_sni", "this sink has no TLS: use the sink http or syslog");
     const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
     return sinkOf({ [type]: { address, format: "json" } });
   };
 
 const syslog: PluginConverter = (config) => {
-  config.drop("name a server for syslog in a sink of the plugin access-log");
+  config.drop("add a syslog sink with a server to the plugin access-log");
   return null;
 };
 
 const prometheus: PluginConverter = (config) => {
-  for (const name of config.names)
-    config.leaveOut(name, "metrics have the labels that they have", false);
-  config.report.carried(config.label, "metrics are built in: GET /metrics of the management API");
+  for (const name of config.names) config.omit(name, "labels of metrics are fixed", false);
+  config.report.imported(config.label, "metrics are built in: GET /metrics of the management API");
   return null;
 };
 

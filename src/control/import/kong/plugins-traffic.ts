@@ -1,4 +1,4 @@
-// Plugins of Kong about how much clients may send and what is answered in the place of a service.
+// Plugins of Kong for limits, CORS and responses without a service.
 import type { Members } from "../members.ts";
 import type { PluginConverter } from "./plugins.ts";
 
@@ -14,7 +14,7 @@ const windows = {
 function keyOf(config: Members): string {
   const word = config.text("limit_by") ?? "consumer";
   const header = config.text("header_name");
-  config.leaveOut("path", "give the plugin a condition on the path");
+  config.omit("path", "give the plugin a condition on the path");
   switch (word) {
     case "consumer":
     case "credential":
@@ -39,14 +39,14 @@ const rateLimiting: PluginConverter = (config) => {
     return [{ name, requests, window, algorithm: "fixed", key }];
   });
   const message = config.text("error_message");
-  config.leaveOut("policy", "counters are shared by the workers of this gateway", "local");
+  config.omit("policy", "counters are shared by the workers of this gateway", "local");
   for (const name of ["redis", "sync_rate", "redis_host", "redis_port", "redis_password"])
-    config.leaveOut(name, "there is no other store for counters", name === "sync_rate" ? -1 : 6379);
+    config.omit(name, "counters are stored in memory only", name === "sync_rate" ? -1 : 6379);
   for (const name of ["redis_username", "redis_database", "redis_timeout", "redis_server_name"])
-    config.leaveOut(name, "there is no other store for counters", name.endsWith("out") ? 2000 : 0);
+    config.omit(name, "counters are stored in memory only", name.endsWith("out") ? 2000 : 0);
   for (const name of ["redis_ssl", "redis_ssl_verify"])
-    config.leaveOut(name, "there is no other store for counters", false);
-  config.leaveOut("fault_tolerant", "counters are in memory and do not fail", true);
+    config.omit(name, "counters are stored in memory only", false);
+  config.omit("fault_tolerant", "counters are in memory and do not fail", true);
   return {
     name: "rate-limit",
     config: {
@@ -81,17 +81,19 @@ const termination: PluginConverter = (config) => {
   const type = config.text("content_type");
   const body = config.text("body");
   const message = config.text("message");
-  config.leaveOut("echo", "answers do not repeat the request", false);
+  config.omit("echo", "responses do not echo the request", false);
   const trigger = config.text("trigger");
   if (trigger !== null) {
-    config.drop("answers only for requests with a field or parameter: give it a condition");
+    config.drop(
+      "it responds only to requests with a header or parameter: set the condition when of the plugin respond",
+    );
     return null;
   }
   return {
     name: "respond",
     config: {
       status,
-      // Kong asks first who it is.
+      // Kong runs authentication first.
       after_authentication: true,
       ...(type === null || body === null ? {} : { headers: { "Content-Type": type } }),
       ...(body === null ? { json: { message: message ?? "Service unavailable" } } : { body }),
@@ -108,8 +110,12 @@ const cors: PluginConverter = (config) => {
   const credentials = config.flag("credentials") ?? false;
   const isOpen = origins.includes("*");
   if (credentials && isOpen)
-    config.changed("credentials", 'are not allowed to every origin: name them in the place of "*"');
-  config.leaveOut("allow_origin_absent", "answers without an origin get no fields of CORS", true);
+    config.changed("credentials", 'are not allowed with the origin "*": list the origins');
+  config.omit(
+    "allow_origin_absent",
+    "responses to requests without Origin have no CORS headers",
+    true,
+  );
   return {
     name: "cors",
     config: {
@@ -128,7 +134,7 @@ const cors: PluginConverter = (config) => {
   };
 };
 
-/** What is no plain origin is an expression. */
+/** Kong treats anything but a plain origin as an expression. */
 const originOf = (text: string) =>
   /^[a-z][a-z0-9+.-]*:\/\/[A-Za-z0-9.:[\]-]+$/.test(text) ? text : `~^(?:${text})$`;
 
@@ -138,7 +144,7 @@ const redirect: PluginConverter = (config) => {
   return {
     name: "redirect",
     config: {
-      // What would be a variable here meant itself there.
+      // Kong has no variables here: escape the `$`.
       to: location.replaceAll("$", "%24"),
       status: config.number("status_code") ?? 301,
       keep_path: keepsPath,

@@ -1,4 +1,4 @@
-// Plugins of Kong that change requests and answers, give them ids or keep answers.
+// Plugins of Kong that transform requests and responses, set request ids or cache responses.
 import type { Members } from "../members.ts";
 import type { PluginConverter } from "./plugins.ts";
 
@@ -12,12 +12,12 @@ function pairsOf(group: Members | null, name: string): Pairs {
     const value = at === -1 ? "" : withVariables(text.slice(at + 1).trim());
     const field = at === -1 ? text : text.slice(0, at).trim();
     if (value !== null) return [[field, value] as const];
-    group.report.leftOut(`${group.label}: ${name} ${field}`, "its expression has no counterpart");
+    group.report.omitted(`${group.label}: ${name} ${field}`, "its expression has no equivalent");
     return [];
   });
 }
 
-/** Names of what gets a value that has no counterpart. */
+/** Names whose value has no equivalent. */
 const unknownOf = (group: Members | null, name: string): readonly string[] =>
   (group?.texts(name) ?? []).flatMap((text) => {
     const at = text.indexOf(":");
@@ -31,7 +31,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   query_params: "request.query.",
 };
 
-/** `$(headers.x)` in our words; null for what there is no word for. A `${` that means itself has none either. */
+/** Converts `$(headers.x)` to a variable of the gateway; null without an equivalent, also for a literal `${`. */
 function withVariables(text: string): string | null {
   if (text.includes("${")) return null;
   let isKnown = true;
@@ -45,13 +45,13 @@ function withVariables(text: string): string | null {
   return isKnown && !replaced.includes("$(") ? replaced : null;
 }
 
-/** `remove`, `rename`, `replace`, `add` and `append` of one kind of thing. */
+/** `remove`, `rename`, `replace`, `add` and `append` for headers, query or body. */
 function changesOf(config: Members, kind: string, groups: Groups) {
   const set = [...pairsOf(groups.replace, kind), ...pairsOf(groups.add, kind)];
   const append = pairsOf(groups.append, kind);
   if (set.length > 0)
-    config.changed(`replace and add of ${kind}`, "are set, whether or not they are there already");
-  // What stands there in the client's words must not be taken for the gateway's.
+    config.changed(`replace and add of ${kind}`, "values are set whether or not they exist");
+  // A value from the client must not pass for one that the gateway sets.
   const unknown = [groups.replace, groups.add, groups.append].flatMap((group) =>
     unknownOf(group, kind),
   );
@@ -75,10 +75,10 @@ const groupsOf = (config: Members): Groups => ({
   append: config.object("append"),
 });
 
-/** Types of JSON values, which are texts here. */
-function leaveOutTypes(groups: Groups): void {
+/** Types of JSON values; the gateway derives them from the text. */
+function omitTypes(groups: Groups): void {
   for (const group of Object.values(groups))
-    group?.leaveOut("json_types", "values become what they look like");
+    group?.omit("json_types", "the type follows from the value");
 }
 
 const filledOnly = (parts: Readonly<Record<string, object>>) =>
@@ -86,7 +86,7 @@ const filledOnly = (parts: Readonly<Record<string, object>>) =>
 
 const responseTransformer: PluginConverter = (config) => {
   const groups = groupsOf(config);
-  leaveOutTypes(groups);
+  omitTypes(groups);
   const response = filledOnly({
     headers: changesOf(config, "headers", groups),
     body_json: changesOf(config, "json", groups),
@@ -100,7 +100,7 @@ const requestTransformer: PluginConverter = (config) => {
   const uri = groups.replace?.text("uri") ?? null;
   const target = uri === null ? null : withVariables(uri);
   if (uri !== null && target === null) {
-    config.drop("replace.uri: its expression has no counterpart");
+    config.drop("replace.uri: its expression has no equivalent");
     return null;
   }
   const request = filledOnly({
@@ -121,7 +121,7 @@ const requestTransformer: PluginConverter = (config) => {
 };
 
 const correlationId: PluginConverter = (config) => {
-  config.leaveOut("generator", "ids are UUIDs of version 7", "uuid");
+  config.omit("generator", "ids are UUIDs of version 7", "uuid");
   return {
     name: "request-id",
     config: {
@@ -137,12 +137,12 @@ const proxyCache: PluginConverter = (config) => {
   const methods = config.texts("request_method");
   const seconds = config.number("cache_ttl") ?? 300;
   const query = config.texts("vary_query_params");
-  config.leaveOut("content_type", "answers of every type are kept");
-  config.leaveOut("strategy", "answers are kept in memory", "memory");
-  config.leaveOut("storage_ttl", "answers are kept as long as they are fresh");
-  config.leaveOut("memory", "there is one store");
-  config.leaveOut("ignore_uri_case", "upper and lower case differ in paths", false);
-  config.leaveOut("response_headers", "Age, Cache-Status and X-Cache-Status are always there");
+  config.omit("content_type", "responses of every content type are cached");
+  config.omit("strategy", "responses are cached in memory", "memory");
+  config.omit("storage_ttl", "responses are cached as long as they are fresh");
+  config.omit("memory", "all routes share one cache");
+  config.omit("ignore_uri_case", "paths are case-sensitive", false);
+  config.omit("response_headers", "Age, Cache-Status and X-Cache-Status are always sent");
   return {
     name: "response-cache",
     config: {

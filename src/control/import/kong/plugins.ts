@@ -1,8 +1,8 @@
-// Plugins of Kong wherever they stand: where they apply, and what is done with those that the gateway has not.
+// Converts plugins of Kong with their scopes, and reports those without an equivalent.
 import { invalid } from "../../../model/error.ts";
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
-import type { MadeScope } from "../output.ts";
+import type { OutputScope } from "../output.ts";
 import { commonOf, type KongContext, referenceOf } from "./context.ts";
 import { authentication } from "./plugins-authentication.ts";
 import { logging } from "./plugins-logging.ts";
@@ -10,15 +10,15 @@ import { matters } from "./protections.ts";
 import { traffic } from "./plugins-traffic.ts";
 import { transformation } from "./plugins-transformation.ts";
 
-/** A plugin, and the object of the document that it stands in. */
+/** A plugin and its scope. */
 export interface ScopedPlugin {
   readonly members: Members;
   /** `route "shop"` */
   readonly owner: string;
-  readonly scope: MadeScope;
+  readonly scope: OutputScope;
 }
 
-/** What becomes of a configuration; null: nothing, which the converter has reported. */
+/** Converts a configuration; null, with a report entry, when it has no equivalent. */
 export type PluginConverter = (
   config: Members,
   context: KongContext,
@@ -31,7 +31,7 @@ const converters: Readonly<Record<string, PluginConverter>> = {
   ...logging,
 };
 
-/** Those that were found inside of services, routes and consumers, and those of the file itself. */
+/** Adds the nested plugins of services, routes and consumers, and those of the list `plugins`. */
 export function addPlugins(context: KongContext): void {
   for (const plugin of context.plugins) addPlugin(plugin, context);
   for (const members of context.root.objects("plugins"))
@@ -42,15 +42,15 @@ export function addPlugins(context: KongContext): void {
     loseGroup(plugin, context);
 }
 
-/** What a plugin keeps from groups of consumers, no consumer in a group gets. */
+/** Disables all consumers in groups when a plugin of a group denies access. */
 function loseGroup(members: Members, { output, grouped }: KongContext): void {
   const name = members.text("name") ?? "";
   if (!matters(name) || members.flag("enabled") === false) return;
   for (const consumer_id of grouped)
-    output.lose({ scope: { consumer_id }, what: `plugin "${name}" of a consumer group` });
+    output.loseProtection({ scope: { consumer_id }, what: `plugin "${name}" of a consumer group` });
 }
 
-/** Several when the route became several. */
+/** Several when the route was split. */
 function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin[] {
   const owners: string[] = [];
   const found: Record<string, string | null> = {};
@@ -64,8 +64,8 @@ function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin
     const word = referenceOf(members, kind);
     const id = word === null ? null : (context.ids.get(`${kind}s ${word}`) ?? null);
     if (word !== null && id === null) {
-      members.call(`plugin "${members.text("name") ?? ""}" of ${kind} "${word}"`);
-      members.drop(`its ${kind} was not carried over`);
+      members.setLabel(`plugin "${members.text("name") ?? ""}" of ${kind} "${word}"`);
+      members.drop(`its ${kind} was not imported`);
       return [];
     }
     if (word !== null) owners.push(`${kind} "${word}"`);
@@ -73,8 +73,8 @@ function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin
   }
   const group = referenceOf(members, "consumer_group");
   if (group !== null) {
-    members.call(`plugin "${members.text("name") ?? ""}" of consumer group "${group}"`);
-    members.drop("there are no plugins for groups of consumers");
+    members.setLabel(`plugin "${members.text("name") ?? ""}" of consumer group "${group}"`);
+    members.drop("consumer groups cannot have plugins");
     loseGroup(members, context);
     return [];
   }
@@ -94,31 +94,31 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
   const name = members.text("name");
   if (name === null) throw invalid(`${members.path}.name`, "is required");
   const what = `plugin "${name}"${owner === "" ? "" : ` of ${owner}`}`;
-  members.call(what);
+  members.setLabel(what);
   const enabled = members.flag("enabled") ?? true;
   members.raw("id");
-  members.leaveOut("protocols", "a plugin runs for all that its route takes", [
+  members.omit("protocols", "a plugin runs for every request that its route matches", [
     ...["grpc", "grpcs", "http", "https"],
   ]);
-  members.leaveOut("ordering", "set the priority of the plugin instead");
-  members.leaveOut("instance_name", "give the plugin a label instead");
-  members.leaveOut("run_on", "there is one gateway", "first");
+  members.omit("ordering", "set the priority of the plugin instead");
+  members.omit("instance_name", "give the plugin a label instead");
+  members.omit("run_on", "the gateway has one data plane", "first");
   const { tags } = commonOf(members);
   const convert = Object.hasOwn(converters, name) ? converters[name] : undefined;
   const protects = matters(name);
   const config = members.object("config") ?? members.empty("config");
   const isShared = members.has("_config");
-  if (isShared) members.leaveOut("_config", "write the settings into the plugin");
+  if (isShared) members.omit("_config", "write the settings into the plugin");
   const converted = isShared ? null : (convert?.(config, context) ?? null);
   if (converted === null) {
-    if (convert === undefined) members.drop("this gateway has nothing like it");
-    // Its parts were looked at in vain.
+    if (convert === undefined) members.drop("this gateway has no equivalent");
+    // One report entry for the whole plugin is enough.
     config.ignoreRest();
-    if (protects && enabled) output.lose({ scope, what });
+    if (protects && enabled) output.loseProtection({ scope, what });
     return;
   }
-  // What it keeps out may be said in a field that nobody knows here.
-  if (protects && enabled && config.hasUnknown()) output.lose({ scope, what });
+  // The unknown field may be the one that denies access.
+  if (protects && enabled && config.hasUnknown()) output.loseProtection({ scope, what });
   const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
   const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
   output.plugin({ ...converted, ...draft });

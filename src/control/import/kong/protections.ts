@@ -1,8 +1,8 @@
-// Which plugins of Kong keep clients out, and which of them a route has; knows nothing of what they become.
+// Plugins of Kong that deny access, by route; knows no conversion.
 import type { Members } from "../members.ts";
 import { type KongContext, referenceOf } from "./context.ts";
 
-/** Keep nobody out. All others may, also those of somebody's own. */
+/** Never deny access. All other plugins may, custom ones included. */
 const harmless = new Set([
   ...["cors", "rate-limiting", "rate-limiting-advanced", "response-ratelimiting"],
   ...["request-size-limiting", "response-transformer", "response-transformer-advanced"],
@@ -12,25 +12,25 @@ const harmless = new Set([
   ...["acme", "statsd-advanced", "upstream-timeout"],
 ]);
 
-/** Change what clients say: without them, one could say what is not its own to say. */
+/** Overwrite parts of requests: without them, clients could forge those parts. */
 const transformers = new Set(["request-transformer", "request-transformer-advanced"]);
 
-/** Whether clients get further without the plugin. */
+/** Whether clients could gain access without the plugin. */
 export const matters = (name: string): boolean => !harmless.has(name);
 
-const keepsOut = (name: string) => matters(name) && !transformers.has(name);
+const deniesAccess = (name: string) => matters(name) && !transformers.has(name);
 
 const authentication = new Set([
   ...["key-auth", "basic-auth", "jwt", "hmac-auth", "acl", "ip-restriction"],
 ]);
 
-/** Redirects are given here before anybody is asked who it is. */
-export function asksBeforeRedirect(protections: ReadonlySet<string>): boolean {
+/** The plugin redirect runs before authentication, unlike in Kong. */
+export function authenticatesBeforeRedirect(protections: ReadonlySet<string>): boolean {
   const names = [...protections].map((each) => String(JSON.parse(each)[0]));
   return names.includes("redirect") && names.some((name) => authentication.has(name));
 }
 
-/** The plugins of a file that keep clients out, by where they stand. */
+/** The plugins of a file that deny access, by scope. */
 export class Protections {
   readonly #global: readonly Members[];
   readonly #byOwner = new Map<string, Members[]>();
@@ -51,13 +51,13 @@ export class Protections {
     this.#global = global;
   }
 
-  /** Of a route: of each plugin the one in the most specific place, as text. */
+  /** The protections of a route as texts: of each plugin the instance with the most specific scope. */
   of(route: Members, service: Members | null): ReadonlySet<string> {
     const found = new Map<string, string>();
     const ofService = service === null ? [] : this.#at("service", service);
     for (const plugin of [...this.#global, ...ofService, ...this.#at("route", route)]) {
       const name = plugin.text("name") ?? "";
-      if (!keepsOut(name) || plugin.flag("enabled") === false) continue;
+      if (!deniesAccess(name) || plugin.flag("enabled") === false) continue;
       found.set(name, JSON.stringify([name, plugin.raw("config"), plugin.raw("_config")]));
     }
     return new Set(found.values());

@@ -1,4 +1,4 @@
-// What a route of Kong asks of a request, in three readings: as people write it, at least what it takes, and nothing else.
+// Conditions of a Kong route in three forms: plain, matching at least the same requests, and matching at most those.
 import type { ValueMatch } from "../../../model/route.ts";
 import { caseless, escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
@@ -6,17 +6,17 @@ import { isRegexPath } from "./route-paths.ts";
 
 export interface Hosts {
   readonly hosts: readonly string[];
-  /** An expression on the field Host that says it exactly; null: there is none. */
+  /** An exact expression for the header Host; null: none. */
   readonly field: string | null;
-  /** Whether only the field says it. */
+  /** Whether `hosts` cannot express it. */
   readonly needsField: boolean;
-  /** All names, with a * anywhere. */
+  /** All names, with wildcards at any position. */
   readonly names: readonly string[];
-  /** Whether there were some, and none of them could be carried over. */
+  /** Whether the route has hosts that cannot be imported. */
   readonly isLost: boolean;
 }
 
-/** Kong takes the name of a request as it is written: a dot at its end makes it another one. */
+/** Kong compares the host literally: a trailing dot makes it another host. */
 const PORT = "(?::\\d*)?$";
 
 export function hostsOf(members: Members): Hosts {
@@ -32,9 +32,10 @@ export function hostsOf(members: Members): Hosts {
   for (const host of wanted) {
     const bare = host.replace(/:(\d+)$/, "").replace(/\.$/, "");
     if (bare.includes("*") && !/^\*\.[^*]+$/.test(bare)) {
-      members.changed("hosts", `${host} became a condition on the field Host`);
+      members.changed("hosts", `${host} became a condition on the header Host`);
       needsField = true;
-    } else if (bare !== host) members.changed("hosts", `${host} became ${bare}: every port counts`);
+    } else if (bare !== host)
+      members.changed("hosts", `${host} became ${bare}, which matches every port`);
     found.add(bare);
   }
   return {
@@ -46,7 +47,7 @@ export function hostsOf(members: Members): Hosts {
   };
 }
 
-/** Hosts that stand for all that a route shares with others: of `a.*` those that begin with `a.` in `all` names of the file. */
+/** Hosts for the comparison with other routes: for `a.*` those of `all` names in the file that begin with `a.`. */
 export function hostsAmong({ names, hosts, needsField }: Hosts, all: readonly string[]): string[] {
   if (!needsField) return [...hosts];
   const isOdd = (name: string) => name.includes("*") && !/^(?:\*\.[^*]+|[^*]+\.\*)$/.test(name);
@@ -61,10 +62,10 @@ export function hostsAmong({ names, hosts, needsField }: Hosts, all: readonly st
   });
 }
 
-/** Of an expression of a route. */
+/** Longest expression of a route. */
 const MAX_LENGTH = 1000;
 
-/** With the port, where one is asked for. */
+/** With the port, where the host has one. */
 function hostSource(host: string): string {
   const [, name = host, port] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
   const source = name.split("*").map(caseless).join("[^:]+");
@@ -72,18 +73,18 @@ function hostSource(host: string): string {
 }
 
 export interface FieldTerms {
-  /** As people write it. */
+  /** The simple form, where small differences do not matter. */
   readonly plain: readonly ValueMatch[];
-  /** Holds at least when Kong's does. */
+  /** Matches whenever Kong's condition does, and maybe more often. */
   readonly over: readonly ValueMatch[];
-  /** Holds at most when Kong's does; null: that cannot be said. */
+  /** Matches only when Kong's condition does; null: it cannot be expressed. */
   readonly under: readonly ValueMatch[] | null;
 }
 
 const LINE_START = "(?:^|[,;] )";
 const LINE_END = "(?:[,;] |$)";
 
-/** By name, each with the values of which one is enough, in any case. Kong looks at each line of a field. */
+/** By name, each with alternative values, case-insensitive. Kong checks each line of a header field. */
 export function headersOf(members: Members): FieldTerms {
   const headers = members.object("headers");
   const plain: ValueMatch[] = [];
@@ -115,20 +116,20 @@ const inLines = (source: string): string =>
     token === "^" ? LINE_START : token === "$" ? LINE_END : token,
   );
 
-/** One path of a route, in the same three readings. */
+/** One path of a route in the same three forms. */
 export interface KongPath {
   readonly text: string;
   readonly isRegex: boolean;
-  /** Expressions on paths as routes compare them. */
+  /** Expressions on normalized paths. */
   readonly over: string;
-  /** For paths that can be read in one way only. */
+  /** Expressions on unambiguous paths. */
   readonly under: string | null;
 }
 
 export function pathOf(text: string, format: string): KongPath {
   const isRegex = isRegexPath(text, format);
   if (isRegex) return expressionOf(text);
-  // Of `%2F` and the like routes see what it stands for; of others they see the escape.
+  // Routes match `%2F` and the like decoded, and other escapes as they are.
   const compared = text
     .replaceAll(/[^\0-\x7f]+/g, (characters) => encodeURI(characters.toWellFormed()))
     .replaceAll(/%([0-9a-fA-F]{2})/g, (triplet, code: string) => {
@@ -139,16 +140,16 @@ export function pathOf(text: string, format: string): KongPath {
   return { text, isRegex, over, under: /^[\w\-.~/]*$/.test(text) ? over : null };
 }
 
-/** Kong's expressions begin where the path does. */
+/** Kong anchors expressions at the start of the path. */
 function expressionOf(text: string): KongPath {
   const source = text.replace(/^~/, "").replace(/^\^/, "");
   const known = portable(source);
   const anchored = (inner: string) => (inner.includes("|") ? `^(?:${inner})` : `^${inner}`);
-  if (known?.isBlindToEscapes) {
+  if (known?.ignoresEscapes) {
     const over = anchored(known.source);
     return { text, isRegex: true, over, under: over };
   }
-  // Whatever begins in the same way: some of it may match.
+  // Every path with the same literal prefix: some of them may match.
   const [start = ""] = source.includes("|") ? [] : (/^[\w\-~/]*(?![*+?{])/.exec(source) ?? []);
   return { text, isRegex: true, over: `^${escaped(start)}`, under: null };
 }

@@ -1,28 +1,28 @@
-// The order in which Kong tries its routes, as priorities; knows nothing else of routes.
+// Converts Kong's route order to priorities; knows no other field of routes.
 
 export interface OrderKey {
-  /** Which kinds of conditions there are. */
+  /** Kinds of conditions of the route. */
   readonly rules: readonly ("host" | "header" | "path" | "method" | "sni")[];
   readonly hasRegex: boolean;
   readonly hasPlainHosts: boolean;
   readonly headers: number;
   readonly regexPriority: number;
   readonly length: number;
-  /** Whether what it takes is said as Kong does, which leaves the length of the path to the order. */
+  /** Whether its paths match exactly as in Kong: expressions, which the gateway does not order by length. */
   readonly isExact: boolean;
-  /** Of two that are alike the one goes first that keeps more clients out. */
+  /** Of two equal routes, the one with more protections goes first. */
   readonly protections: number;
 }
 
 const BITS = { host: 16, header: 8, path: 4, method: 2, sni: 1 } as const;
 
-/** What the gateway would not decide in the same way by itself, first what counts most. */
+/** Sort keys that the gateway's own order lacks, most significant first. */
 function keyOf(key: OrderKey, format: string): readonly number[] {
   const regex = key.hasRegex ? [key.regexPriority, key.length] : [0, 0];
   const plainHosts = key.hasPlainHosts ? 1 : 0;
   const isRegex = key.hasRegex ? 1 : 0;
   const count = key.rules.length;
-  // From 3.0 on by another program, which looks at fields first.
+  // The router of Kong 3.0 compares headers first.
   if (format.startsWith("3")) return [count, plainHosts, key.headers, isRegex, ...regex];
   const bits = key.rules.reduce((sum, rule) => sum + BITS[rule], 0);
   return [count, bits, plainHosts, isRegex, key.headers, ...regex];
@@ -33,11 +33,11 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
-/** A priority for each, as small as can be: zero for all when they are alike. */
+/** The smallest possible priorities: zero for all when the keys are equal. */
 export function rankRoutes(keys: readonly OrderKey[], format: string): readonly number[] {
   const base = keys.map((key) => keyOf(key, format));
   const exact = new Set(base.filter((_, at) => keys[at]?.isExact).map((key) => key.join(" ")));
-  // Between prefixes the gateway goes by length itself; between expressions it does not.
+  // The gateway orders prefixes by length, but not expressions.
   const whole = base.map((key, at) => {
     const { length = 0, protections = 0 } = keys[at] ?? {};
     return exact.has(key.join(" ")) ? [...key, length, protections] : [...key, 0, 0];

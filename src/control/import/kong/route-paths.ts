@@ -1,25 +1,25 @@
-// Paths of a route of Kong: prefixes and regular expressions, and what is left of a path that is stripped; knows nothing else.
+// Paths of a Kong route: prefixes, regular expressions and stripping; knows no other condition.
 import { escaped, portable } from "../expression.ts";
 import type { KongPath } from "./route-match.ts";
 
-/** What one route here can hold. */
+/** Paths that one route can have. */
 export interface PathParts {
   readonly paths: readonly { readonly type: "prefix" | "regex"; readonly value: string }[];
-  /** What is taken off, where that is no prefix of the route. */
+  /** The rewrite that strips the path, where strip_path is not enough. */
   readonly rewrite: { readonly regex: string; readonly to: string } | null;
   readonly hasRegex: boolean;
-  /** Of the longest path. */
+  /** Length of the longest path. */
   readonly length: number;
 }
 
-/** From 3.0 on an expression begins with ~; before that whatever holds more than plain characters is one. */
+/** Since 3.0 an expression begins with ~; before that, every path with other than plain characters is one. */
 export const isRegexPath = (path: string, format: string): boolean =>
   format.startsWith("3") ? path.startsWith("~") : !/^[A-Za-z0-9%\-._~/]*$/.test(path);
 
-/** A slash at the end does not count. */
+/** Ignores a trailing slash. */
 export const prefixOf = (path: string): string => path.replace(/\/+$/, "") || "/";
 
-/** Kong's expressions begin where the path does. */
+/** Kong anchors expressions at the start of the path. */
 function anchored(path: string): string {
   const text = path.replace(/^~/, "").replace(/^\^/, "");
   const source = portable(text)?.source ?? text;
@@ -29,7 +29,7 @@ function anchored(path: string): string {
 const longest = (paths: readonly KongPath[]) =>
   Math.max(0, ...paths.map(({ text }) => text.length));
 
-/** As people write them: prefixes in one part, and an expression that is to be stripped in one of its own. */
+/** The simple form: all prefixes in one route, and each stripped expression in a separate one. */
 export function plainParts(paths: readonly KongPath[], strip: boolean): readonly PathParts[] {
   const plain = paths.filter(({ isRegex }) => !isRegex);
   const prefixes = [...new Set(plain.map(({ text }) => prefixOf(text)))];
@@ -49,7 +49,7 @@ export function plainParts(paths: readonly KongPath[], strip: boolean): readonly
   return some.length === 0 ? own : [{ paths: some, rewrite: null, hasRegex, length }, ...own];
 }
 
-/** As Kong matches them: a path takes whatever begins with it, and a longer one goes before a shorter one. */
+/** Exactly as in Kong: a path matches every path that begins with it, longer ones first. */
 export function exactParts(
   paths: readonly KongPath[],
   { strip, format }: { readonly strip: boolean; readonly format: string },
@@ -60,13 +60,13 @@ export function exactParts(
     paths: over === "^" || over === "^/" ? [] : [{ type: "regex", value: over }],
     rewrite:
       strip && text !== "/" ? { regex: isRegex ? anchored(text) : sentPrefix(text), to: "" } : null,
-    // Versions before 3.0 look at all paths of a route at once.
+    // Before 3.0, Kong orders a route by all its paths at once.
     hasRegex: format.startsWith("3") ? isRegex : hasRegex,
     length: format.startsWith("3") ? text.length : longest(paths),
   }));
 }
 
-/** A prefix as clients may send it, with slashes repeated. */
+/** A prefix that also matches repeated slashes. */
 const sentPrefix = (path: string): string =>
   `^${path
     .split("/")

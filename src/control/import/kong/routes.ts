@@ -1,8 +1,8 @@
-// Routes of Kong: which requests they take, in the order in which Kong tries them; knows no plugin.
+// Converts routes of Kong with their conditions and order; knows no plugin.
 import { type Exposure, exposures } from "../exposure.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
-import { asksBeforeRedirect, Protections } from "./protections.ts";
+import { authenticatesBeforeRedirect, Protections } from "./protections.ts";
 import {
   type FieldTerms,
   headersOf,
@@ -20,28 +20,28 @@ import { addStreamRoute, isStreamRoute } from "./stream-routes.ts";
 interface Source {
   readonly members: Members;
   readonly service: KongService | null;
-  /** The service in the file. */
+  /** The service in the source. */
   readonly owner: Members | null;
-  /** Why it is not carried over; null: it is. */
-  readonly gone: string | null;
+  /** Why the route is not imported; null: it is. */
+  readonly problem: string | null;
 }
 
-/** Routes, inside of services and beside them. */
+/** Adds the routes nested in services and those of the list `routes`. */
 export function addRoutes(context: KongContext, { services, lost }: KongServices): void {
   const byId = new Map(services.map((service) => [service.id, service]));
   const sources = [
     ...services.flatMap((service) =>
       service.members
         .objects("routes")
-        .map((members) => ({ members, service, owner: service.members, gone: null })),
+        .map((members) => ({ members, service, owner: service.members, problem: null })),
     ),
     ...lost.flatMap((owner) => owner.objects("routes").map((each) => without(each, owner))),
     ...context.root.objects("routes").map((members): Source => {
       const wanted = referenceOf(members, "service");
-      if (wanted === null) return { members, service: null, owner: null, gone: null };
+      if (wanted === null) return { members, service: null, owner: null, problem: null };
       const id = context.ids.get(`services ${wanted}`);
       const service = id === undefined ? undefined : byId.get(id);
-      if (service !== undefined) return { members, service, owner: service.members, gone: null };
+      if (service !== undefined) return { members, service, owner: service.members, problem: null };
       const isOwner = (each: Members) => [each.text("id"), each.text("name")].includes(wanted);
       return without(members, lost.find(isOwner) ?? null);
     }),
@@ -54,23 +54,23 @@ export function addRoutes(context: KongContext, { services, lost }: KongServices
     routes.map(({ protections: own }, at) => ({
       hosts: shared[at] ?? [],
       protections: own,
-      ifTaken: own,
-      ifLeft: own,
+      lostIfOverridden: own,
+      lostIfUnmatched: own,
     })),
   );
   const besideRegex = exposures(
     routes.map(({ paths, protections: own }, at) => ({
       hosts: shared[at] ?? [],
       protections: nothing,
-      ifLeft: nothing,
-      ifTaken: own.size > 0 && paths.some(({ isRegex }) => isRegex) ? null : nothing,
+      lostIfUnmatched: nothing,
+      lostIfOverridden: own.size > 0 && paths.some(({ isRegex }) => isRegex) ? null : nothing,
     })),
   );
   const exposed = routes.map((route, at) => ({
     route,
     hosts: shared[at] ?? [],
-    exposure: found[at] ?? { mayTakeNoMore: true, mayTakeNoLess: true },
-    isBesideRegex: besideRegex[at]?.mayTakeNoMore ?? true,
+    exposure: found[at] ?? { mustNotWiden: true, mustNotNarrow: true },
+    isBesideRegex: besideRegex[at]?.mustNotWiden ?? true,
   }));
   addAll(exposed, context);
 }
@@ -81,7 +81,7 @@ const without = (members: Members, owner: Members | null): Source => ({
   members,
   owner,
   service: null,
-  gone: "its service was not carried over",
+  problem: "its service was not imported",
 });
 
 interface Reading {
@@ -101,20 +101,20 @@ interface Route {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly strip: boolean;
   readonly protections: ReadonlySet<string>;
-  /** Whether it asks for something that cannot be said: it may take more here. */
+  /** Whether it has a condition without an equivalent, so that the import may match more requests. */
   readonly isWider: boolean;
-  readonly isGone: boolean;
+  readonly isDropped: boolean;
 }
 
 function readRoute(source: Source, { context, protections }: Reading): Route | null {
-  const { members, service, owner, gone } = source;
+  const { members, service, owner, problem } = source;
   const id = members.text("id");
   const name = members.text("name");
   const fallback = `${service?.name ?? "route"} ${members.path.replaceAll(/[^0-9]+/g, " ").trim()}`;
-  members.call(`route "${name ?? `${fallback} ${members.texts("paths").join(" ")}`.trim()}"`);
+  members.setLabel(`route "${name ?? `${fallback} ${members.texts("paths").join(" ")}`.trim()}"`);
   const key = id ?? name ?? `${service?.name ?? ""} ${members.path}`;
   const wanted = name ?? fallback;
-  const why = gone ?? unfit(members, service);
+  const why = problem ?? unfit(members, service);
   if (why === null && isStreamRoute(members))
     return addStreamRoute(members, { context, service, key, wanted });
   if (why !== null && isStreamRoute(members)) {
@@ -126,7 +126,7 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
   const methods = members.texts("methods");
   const paths = members.texts("paths").map((text) => pathOf(text, context.format));
   const own = protections.of(members, owner);
-  const lost = why ?? (hosts.isLost ? "none of its hosts could be carried over" : null);
+  const lost = why ?? (hosts.isLost ? "none of its hosts could be imported" : null);
   const { client_cidrs, isWider } = sourcesOf(members);
   const route: Route = {
     members,
@@ -154,9 +154,9 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
       ...(members.flag("preserve_host") === true ? { preserve_host: true } : {}),
       ...commonOf(members),
     },
-    isGone: lost !== null,
+    isDropped: lost !== null,
   };
-  leaveOutRest(members);
+  omitRest(members);
   if (lost !== null) members.drop(lost);
   return route;
 }
@@ -168,12 +168,12 @@ const isPlain = (hosts: readonly string[]): boolean =>
 
 function unfit(members: Members, service: KongService | null): string | null {
   if (members.text("expression") !== null)
-    return "routes with expressions are not carried over: write its conditions as fields";
+    return "routes with expressions are not imported: write the conditions as fields";
   const protocols = members.texts("protocols");
   const isForStreams = service !== null && !service.protocol.startsWith("http");
   if (isStreamRoute(members)) return null;
   return protocols.some((protocol) => /^(grpc|ws)/.test(protocol)) || isForStreams
-    ? `there are no routes with the protocols ${protocols.join(", ")}`
+    ? `the gateway has no routes with the protocols ${protocols.join(", ")}`
     : null;
 }
 
@@ -185,16 +185,16 @@ function rulesOf(members: Members): OrderKey["rules"] {
   return hasHeaders ? [...rules, "header"] : rules;
 }
 
-/** Where clients come from, and to where: what is asked of connections. */
+/** Conditions on the addresses of connections. */
 function sourcesOf(members: Members) {
   const addresses = members.objects("sources").map((each) => {
-    each.leaveOut("port", "ports of clients cannot be told apart");
+    each.omit("port", "client ports cannot be matched");
     return { ip: each.text("ip"), hasPort: each.has("port") };
   });
   const cidrs = addresses.flatMap(({ ip }) => ip ?? []);
   const isWhole = cidrs.length === addresses.length && addresses.every(({ hasPort }) => !hasPort);
   const hasDestinations = members.objects("destinations").length > 0;
-  members.leaveOut("destinations", "listeners decide where a route is reached");
+  members.omit("destinations", "listeners decide on which addresses a route is reachable");
   return {
     client_cidrs: cidrs.length === addresses.length ? [...new Set(cidrs)] : [],
     isWider: !isWhole || hasDestinations,
@@ -209,9 +209,9 @@ interface Part extends ExposedRoute {
 interface ExposedRoute {
   readonly route: Route;
   readonly exposure: Exposure;
-  /** Whether an expression that denies access may be meant by a path that servers read differently. */
+  /** Whether an ambiguous path may be meant for a regular expression route that denies access. */
   readonly isBesideRegex: boolean;
-  /** Those that it shares with other routes. */
+  /** Hosts for the comparison with other routes. */
   readonly hosts: readonly string[];
 }
 
@@ -219,10 +219,10 @@ function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
   const { format, output } = context;
   const parts = routes.flatMap((exposed): Part[] => {
     const { route, exposure, hosts } = exposed;
-    if (!route.isGone) return partsOf(exposed, format);
+    if (!route.isDropped) return partsOf(exposed, format);
     const { label } = route.members;
-    const instead = { hosts, priority: Number.POSITIVE_INFINITY };
-    if (exposure.mayTakeNoLess) output.lose({ scope: {}, what: label, instead });
+    const missingRoute = { hosts, priority: Number.POSITIVE_INFINITY };
+    if (exposure.mustNotNarrow) output.loseProtection({ scope: {}, what: label, missingRoute });
     return [];
   });
   const ranks = rankRoutes(
@@ -237,14 +237,14 @@ function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
   for (const [at, part] of parts.entries()) addPart(part, ranks[at] ?? 0, context);
 }
 
-const isExact = ({ mayTakeNoMore, mayTakeNoLess }: Exposure) => mayTakeNoMore || mayTakeNoLess;
+const isExact = ({ mustNotWiden, mustNotNarrow }: Exposure) => mustNotWiden || mustNotNarrow;
 
 function partsOf(exposed: ExposedRoute, format: string): Part[] {
   const { route, exposure } = exposed;
   const { paths, strip, members } = route;
   const isPlainly = !isExact(exposure);
   if (isPlainly && paths.some(({ text, isRegex }) => !isRegex && prefixOf(text) !== "/"))
-    members.changed("paths", "a path matches whole segments: /api takes /api/x, but not /apix");
+    members.changed("paths", "a path matches whole segments: /api matches /api/x, but not /apix");
   const parts = isPlainly ? plainParts(paths, strip) : exactParts(paths, { strip, format });
   return parts.map((part, index) => ({ ...exposed, part, index }));
 }
@@ -261,7 +261,7 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
   const { rewrite } = part;
   const id = output.add(
     "routes",
-    { key: `${key}${suffix}`, label, protects: exposure.mayTakeNoLess },
+    { key: `${key}${suffix}`, label, protects: exposure.mustNotNarrow },
     {
       ...fields,
       name,
@@ -275,15 +275,15 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
       ...(rewrite === null ? {} : { path_rewrite: rewrite }),
     },
   );
-  members.report.carried(label, `became the route ${name}`);
-  if (exposure.mayTakeNoMore) guard(placed, { id, label }, context);
-  if (asksBeforeRedirect(route.protections))
-    output.lose({ scope: { route_id: id }, what: "authentication in front of a redirect" });
+  members.report.imported(label, `became the route ${name}`);
+  if (exposure.mustNotWiden) denyOthers(placed, { id, label }, context);
+  if (authenticatesBeforeRedirect(route.protections))
+    output.loseProtection({ scope: { route_id: id }, what: "authentication before a redirect" });
   if (index === 0) remember(context, { kind: "routes", words: route.words, id });
   for (const plugin of members.objects("plugins"))
     context.plugins.push({ members: plugin, owner: label, scope: { route_id: id } });
   if (index > 0)
-    // Plugins beside the routes name the first part only.
+    // Plugins of the list `plugins` reference the first part only.
     for (const word of route.words)
       if (word !== null)
         context.ids.set(`parts ${word}`, `${context.ids.get(`parts ${word}`) ?? ""} ${id}`.trim());
@@ -291,15 +291,15 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
 
 function headersFor({ headers, hosts }: Route, exposure: Exposure) {
   const { plain, over, under } = headers;
-  const isNamed = hosts.field !== null && (hosts.needsField || exposure.mayTakeNoMore);
+  const isNamed = hosts.field !== null && (hosts.needsField || exposure.mustNotWiden);
   const field = isNamed ? [{ name: "Host", op: "regex", value: hosts.field }] : [];
   if (!isExact(exposure)) return [...plain, ...field];
-  const isNarrow = exposure.mayTakeNoMore && !exposure.mayTakeNoLess;
+  const isNarrow = exposure.mustNotWiden && !exposure.mustNotNarrow;
   return [...(isNarrow ? (under ?? over) : over), ...field];
 }
 
-/** Refuses what the route takes beyond what Kong's does, or all of it where that cannot be said. */
-function guard(
+/** Denies requests that Kong's route does not match, or all requests where the difference cannot be expressed. */
+function denyOthers(
   { route: { headers, paths, isWider, hosts, members }, isBesideRegex }: ExposedRoute,
   { id, label }: { readonly id: string; readonly label: string },
   { output }: KongContext,
@@ -310,7 +310,7 @@ function guard(
     !isWider &&
     (hosts.hosts.length === 0 || hosts.field !== null) &&
     paths.every(({ under }) => under !== null);
-  if (!isKnown) return output.lose({ scope, what: `what ${members.label} takes` });
+  if (!isKnown) return output.loseProtection({ scope, what: `the conditions of ${members.label}` });
   const fields = Object.fromEntries(
     (headers.under ?? []).map(({ name, value }) => [name.toLowerCase(), `~${value}`]),
   );
@@ -325,14 +325,14 @@ function guard(
     key: `${id} alike`,
     scope,
     protects: true,
-    what: `requests that only look as if they were for ${label}`,
+    what: `requests that only resemble those of ${label}`,
     config: { rules: [{ when: { not: exact }, action: "deny" }] },
   });
 }
 
 const REDIRECTS: Readonly<Record<number, number>> = { 301: 301, 302: 301, 307: 308, 308: 308 };
 
-/** What becomes of plain requests to a route for HTTPS: it takes them all the same, and serves none. */
+/** A route for HTTPS also matches plain HTTP requests, and redirects them. */
 function httpsOf(members: Members): Record<string, unknown> {
   const given = members.texts("protocols");
   const protocols = given.length === 0 ? ["http", "https"] : [...new Set(given)];
@@ -343,8 +343,8 @@ function httpsOf(members: Members): Record<string, unknown> {
   return { protocols: ["http", "https"], https_redirect: code };
 }
 
-function leaveOutRest(members: Members): void {
-  members.leaveOut("path_handling", "paths are put together as v0 does", "v0");
+function omitRest(members: Members): void {
+  members.omit("path_handling", "paths are joined as in v0", "v0");
   for (const name of ["request_buffering", "response_buffering"])
-    members.leaveOut(name, "the service's response_buffer_bytes decides", true);
+    members.omit(name, "the service's response_buffer_bytes decides", true);
 }

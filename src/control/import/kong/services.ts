@@ -1,4 +1,4 @@
-// Services of Kong, each with copies of the targets of its upstream.
+// Converts services of Kong, each with a copy of the targets of its upstream.
 import { invalid } from "../../../model/error.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
@@ -25,7 +25,7 @@ const time = { min: 0, max: 86_400_000 };
 
 export interface KongServices {
   readonly services: readonly KongService[];
-  /** Not carried over: their routes still keep clients out. */
+  /** Services that were not imported; the protections of their routes still count. */
   readonly lost: readonly Members[];
 }
 
@@ -52,22 +52,24 @@ interface ServiceContext {
   readonly used: Set<string>;
 }
 
-function addService(members: Members, scene: ServiceContext): KongService | null {
-  const { context, upstreams, used } = scene;
+function addService(members: Members, serviceContext: ServiceContext): KongService | null {
+  const { context, upstreams, used } = serviceContext;
   const { output } = context;
-  const place = placeOf(members);
+  const address = addressOf(members);
   const id = members.text("id");
-  const wanted = members.text("name") ?? place.host;
-  members.call(`service "${wanted}"`);
-  const protocol = Object.hasOwn(protocols, place.protocol) ? protocols[place.protocol] : undefined;
+  const wanted = members.text("name") ?? address.host;
+  members.setLabel(`service "${wanted}"`);
+  const protocol = Object.hasOwn(protocols, address.protocol)
+    ? protocols[address.protocol]
+    : undefined;
   if (protocol === undefined) {
-    members.drop(`there are no services with the protocol ${place.protocol}`);
+    members.drop(`the gateway has no services with the protocol ${address.protocol}`);
     return null;
   }
   const name = output.name("services", wanted);
   if (name !== wanted) members.changed("name", `became ${name}`);
-  const upstream = upstreams.get(place.host) ?? null;
-  if (upstream !== null) used.add(place.host);
+  const upstream = upstreams.get(address.host) ?? null;
+  if (upstream !== null) used.add(address.host);
   const tls = tlsOf(members, upstream, context);
   const common = commonOf(members);
   const made = output.add(
@@ -76,7 +78,7 @@ function addService(members: Members, scene: ServiceContext): KongService | null
     {
       name,
       protocol,
-      path: place.path === "/" ? "" : place.path,
+      path: address.path === "/" ? "" : address.path,
       host_header: "target",
       ...upstream?.fields,
       ...timesOf(members),
@@ -86,19 +88,19 @@ function addService(members: Members, scene: ServiceContext): KongService | null
       tags: [...new Set([...(common["tags"] as string[]), ...(upstream?.tags ?? [])])],
     },
   );
-  members.report.carried(members.label, "became a service");
+  members.report.imported(members.label, "became a service");
   if (upstream !== null)
-    members.report.carried(upstream.members.label, `became part of ${members.label}`);
+    members.report.imported(upstream.members.label, `became part of ${members.label}`);
   remember(context, { kind: "services", words: [id, members.text("name")], id: made });
   const targets = upstream?.targets ?? [
-    { host: place.host, port: place.port, weight: 100, tags: [] },
+    { host: address.host, port: address.port, weight: 100, tags: [] },
   ];
   const usesSrv = upstream?.fields["resolve"] === "srv";
   for (const target of targets) {
     const where = `${target.host}:${target.port}`;
     const port = usesSrv ? null : target.port;
     const label = `target "${where}" of ${members.label}`;
-    members.report.carried(label, "became a target");
+    members.report.imported(label, "became a target");
     output.add(
       "targets",
       { key: `${made} ${where}`, label },
@@ -110,21 +112,21 @@ function addService(members: Members, scene: ServiceContext): KongService | null
   return { id: made, name, members, protocol };
 }
 
-interface Place {
+interface Address {
   readonly protocol: string;
   readonly host: string;
   readonly port: number;
   readonly path: string;
 }
 
-function placeOf(members: Members): Place {
+function addressOf(members: Members): Address {
   const url = members.text("url");
   const parsed = url === null ? null : URL.parse(url);
-  if (url !== null && parsed === null) throw invalid(`${members.path}.url`, "must be an address");
+  if (url !== null && parsed === null) throw invalid(`${members.path}.url`, "must be a URL");
   const protocol = parsed?.protocol.slice(0, -1) ?? members.text("protocol") ?? "http";
   const host = parsed?.hostname.replace(/^\[(.*)\]$/, "$1") ?? members.text("host");
   if (host === null || host === "") throw invalid(`${members.path}.host`, "is required");
-  // With an address the port of its scheme is meant; without one Kong takes 80.
+  // With a URL, the default is the port of the scheme; without one it is 80.
   const usual = parsed !== null && protocol === "https" ? 443 : 80;
   const port = parsed !== null && parsed.port !== "" ? Number(parsed.port) : null;
   return {
@@ -149,21 +151,21 @@ function timesOf(members: Members): Record<string, unknown> {
   };
 }
 
-/** Kong verifies no certificate of a target unless it is told to. */
+/** Kong does not verify certificates of targets unless tls_verify is set. */
 function tlsOf(members: Members, upstream: Upstream | null, context: KongContext) {
   const verify = members.flag("tls_verify") ?? false;
-  members.leaveOut("tls_verify_depth", "the length of a chain cannot be limited");
-  members.leaveOut("tls_sans", "the name of tls.server_name is verified");
-  const authorities = members.texts("ca_certificates").map((id) => {
-    const pem = context.authorities.get(id);
+  members.omit("tls_verify_depth", "the length of certificate chains cannot be limited");
+  members.omit("tls_sans", "the name of tls.server_name is verified");
+  const caCertificates = members.texts("ca_certificates").map((id) => {
+    const pem = context.caCertificates.get(id);
     if (pem === undefined) members.changed("ca_certificates", `${id} is not in the file`);
     return pem ?? "";
   });
   const wanted = referenceOf(members, "client_certificate") ?? upstream?.clientCertificate ?? null;
   const certificate = wanted === null ? null : (context.ids.get(`certificates ${wanted}`) ?? null);
   if (wanted !== null && certificate === null)
-    members.changed("client_certificate", "none is shown: the certificate was not carried over");
-  const pem = authorities.join("\n").trim();
+    members.changed("client_certificate", "no client certificate is sent: it was not imported");
+  const pem = caCertificates.join("\n").trim();
   return {
     verify,
     ...(pem === "" ? {} : { ca_certificates: pem }),

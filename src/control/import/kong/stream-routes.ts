@@ -1,4 +1,4 @@
-// Routes of Kong for TCP, TLS and UDP, one stream route for each port.
+// Converts routes of Kong for TCP, TLS and UDP to one stream route per port.
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, remember } from "./context.ts";
 import type { KongService } from "./services.ts";
@@ -15,7 +15,7 @@ export interface StreamSource {
   readonly wanted: string;
 }
 
-/** Adds it; there is no HTTP route then. */
+/** Adds the stream routes; returns null, because there is no HTTP route. */
 export function addStreamRoute(members: Members, source: StreamSource): null {
   const { context, service, key, wanted } = source;
   const { output } = context;
@@ -30,13 +30,13 @@ export function addStreamRoute(members: Members, source: StreamSource): null {
     !["tcp", "tls", "udp"].includes(service.protocol) ||
     places.length === 0
   ) {
-    members.drop("a stream route needs a service for streams and the ports of its destinations");
+    members.drop("a stream route needs a stream service and the ports of its destinations");
     return null;
   }
   const sources = members.objects("sources");
   const allow = sources.flatMap((each) => each.text("ip") ?? []);
   const hasPorts = sources.some((each) => each.has("port") || !each.has("ip"));
-  for (const each of sources) each.leaveOut("port", "ports of clients cannot be told apart");
+  for (const each of sources) each.omit("port", "client ports cannot be matched");
   const isTls = protocols.some((protocol) => protocol.startsWith("tls"));
   const mode = protocols.includes("tls_passthrough") ? "passthrough" : "terminate";
   const fields = {
@@ -45,7 +45,7 @@ export function addStreamRoute(members: Members, source: StreamSource): null {
     tls_mode: isTls ? mode : "none",
     sni: members.texts("snis"),
     allow,
-    // Kong may still hold the port.
+    // Kong may still listen on the port.
     enabled: false,
     ...commonOf(members),
   };
@@ -64,12 +64,13 @@ export function addStreamRoute(members: Members, source: StreamSource): null {
       { ...fields, ...address, name, listen_port: port },
     );
     made.push(id);
-    if (hasPorts) output.lose({ scope: { stream_route_id: id }, what: `sources of ${label}` });
+    if (hasPorts)
+      output.loseProtection({ scope: { stream_route_id: id }, what: `sources of ${label}` });
     for (const plugin of members.objects("plugins"))
       context.plugins.push({ members: plugin, owner: label, scope: { stream_route_id: id } });
     members.report.changed(
       label,
-      `became the stream route ${name}, switched off: enable it when Kong no longer listens there`,
+      `became the stream route ${name}, disabled: enable it when Kong no longer listens there`,
     );
   }
   const words = [members.text("id"), members.text("name")];

@@ -1,11 +1,11 @@
-// Upstreams of Kong with their targets and health checks, as fields of the services that use them.
+// Converts upstreams of Kong with targets and health checks to fields of the services that use them.
 import { invalid } from "../../../model/error.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf } from "./context.ts";
 
 export interface Upstream {
   readonly members: Members;
-  /** Fields of a service. */
+  /** Fields of the service. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly targets: readonly UpstreamTarget[];
   readonly clientCertificate: string | null;
@@ -19,7 +19,7 @@ export interface UpstreamTarget {
   readonly tags: readonly string[];
 }
 
-/** By name. */
+/** Upstreams by name. */
 export function readUpstreams(context: KongContext): ReadonlyMap<string, Upstream> {
   const { root } = context;
   const loose = new Map<string, Members[]>();
@@ -31,7 +31,7 @@ export function readUpstreams(context: KongContext): ReadonlyMap<string, Upstrea
   for (const members of root.objects("upstreams")) {
     const name = members.text("name");
     if (name === null) throw invalid(`${members.path}.name`, "is required");
-    members.call(`upstream "${name}"`);
+    members.setLabel(`upstream "${name}"`);
     const id = members.text("id");
     const own = [name, id].flatMap((word) => (word === null ? [] : (loose.get(word) ?? [])));
     for (const word of [name, id]) if (word !== null) loose.delete(word);
@@ -44,8 +44,8 @@ export function readUpstreams(context: KongContext): ReadonlyMap<string, Upstrea
 
 function readUpstream(members: Members, targets: readonly Members[]): Upstream {
   const { tags } = commonOf(members);
-  members.leaveOut("slots", "targets have no slots", 10_000);
-  members.leaveOut("use_srv_name", "the name of the target is used", false);
+  members.omit("slots", "consistent hashing has no slots", 10_000);
+  members.omit("use_srv_name", "the name of the target is used", false);
   const usesSrv = members.raw("use_srv_name") === true;
   const health = members.object("healthchecks");
   const hostHeader = members.text("host_header");
@@ -87,12 +87,12 @@ function balancing(members: Members): Record<string, unknown> {
     (source) => [source, members.text(`hash_on_${source}`)] as const,
   );
   for (const name of ["hash_fallback_header", "hash_fallback_query_arg"])
-    members.leaveOut(name, "a fallback has no name of its own; the client's address is used");
-  members.leaveOut("hash_fallback_uri_capture", "captures of paths cannot be hashed");
-  members.leaveOut("hash_on_uri_capture", "captures of paths cannot be hashed");
-  members.leaveOut("hash_on_cookie_path", "the cookie is not set by the gateway", "/");
+    members.omit(name, "the fallback is the client address");
+  members.omit("hash_fallback_uri_capture", "path captures cannot be hashed");
+  members.omit("hash_on_uri_capture", "path captures cannot be hashed");
+  members.omit("hash_on_cookie_path", "the cookie is not set by the gateway", "/");
   for (const name of ["sticky_sessions_cookie", "sticky_sessions_cookie_path"])
-    members.leaveOut(name, "switch on the service's sticky instead", "/");
+    members.omit(name, "enable sticky of the service instead", "/");
   const algorithm = Object.hasOwn(algorithms, word) ? algorithms[word] : undefined;
   if (algorithm === undefined) members.changed("algorithm", `${word} became round_robin`);
   if (hashOn === "none") return { algorithm: algorithm ?? "round_robin" };
@@ -103,7 +103,7 @@ function balancing(members: Members): Record<string, unknown> {
   if (fallback !== "none" && (isNamed || !Object.hasOwn(sources, fallback)))
     members.changed("hash_fallback", `${fallback} became ip`);
   return {
-    // Kong hashes whenever it is told what.
+    // Kong hashes whenever hash_on is set.
     algorithm: "consistent_hash",
     hash_on: {
       source: source ?? "ip",
@@ -116,9 +116,9 @@ function balancing(members: Members): Record<string, unknown> {
 function readTarget(members: Members): UpstreamTarget {
   const text = members.text("target");
   if (text === null) throw invalid(`${members.path}.target`, "is required");
-  members.call(`target "${text}"`);
+  members.setLabel(`target "${text}"`);
   for (const name of ["id", "upstream"]) members.raw(name);
-  members.leaveOut("failover", "give the target a higher priority instead", false);
+  members.omit("failover", "give the target a higher priority instead", false);
   const { tags } = commonOf(members);
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -146,17 +146,17 @@ function readActive(members: Members): Record<string, unknown> {
   const unhealthy = members.object("unhealthy");
   const every = positive(healthy, "interval", seconds);
   const again = positive(unhealthy, "interval", seconds);
-  members.leaveOut("concurrency", "checks are spread by themselves", 10);
+  members.omit("concurrency", "the gateway spreads checks automatically", 10);
   const headers = members.raw("headers");
   const type = members.text("type") ?? "http";
   const isKnown = ["http", "https", "tcp"].includes(type);
   if (!isKnown) members.changed("type", `${type} became tcp`);
   const path = members.text("http_path");
-  members.leaveOut("https_sni", "the name of the service's tls is used");
-  members.leaveOut("https_verify_certificate", "the service's tls decides", true);
+  members.omit("https_sni", "tls.server_name of the service is used");
+  members.omit("https_verify_certificate", "the service's tls decides", true);
   const timeout = positive(members, "timeout", { min: 1, max: 300 });
   const statuses = healthy?.numbers("http_statuses") ?? [];
-  unhealthy?.leaveOut("http_statuses", "every status that is not expected is a failure", [
+  unhealthy?.omit("http_statuses", "every unexpected status is a failure", [
     ...[429, 404, 500, 501, 502, 503, 504, 505],
   ]);
   const failures = worst(unhealthy, ["http_failures", "tcp_failures", "timeouts"]);
@@ -175,20 +175,20 @@ function readActive(members: Members): Record<string, unknown> {
   };
 }
 
-/** Zero stands for never. */
+/** Zero: never. */
 function positive(members: Members | null, name: string, bounds: { min: number; max: number }) {
   if (members === null || members.number(name) === 0) return null;
   return members.bounded(name, bounds);
 }
 
-/** Here one number counts for all kinds of failures. */
+/** The gateway has one threshold for all kinds of failures. */
 function worst(members: Members | null, names: readonly string[]): number | null {
   if (members === null) return null;
   const found = names.flatMap((name) => positive(members, name, count) ?? []);
   if (new Set(found).size > 1)
     members.changed(
       names.join(", "),
-      `one number counts for all: of ${found.join(", ")} it is the smallest`,
+      `one threshold applies to all: the smallest of ${found.join(", ")}`,
     );
   return found.length === 0 ? null : Math.min(...found);
 }
@@ -203,8 +203,8 @@ function headersOf(value: unknown): Record<string, string> {
 }
 
 function readPassive(members: Members): Record<string, unknown> {
-  members.leaveOut("type", "what the traffic of the service tells counts", "http");
-  members.object("healthy")?.drop("a target comes back after a while, see ejection_seconds");
+  members.omit("type", "passive checks follow the protocol of the service", "http");
+  members.object("healthy")?.drop("an ejected target returns after ejection_seconds");
   const unhealthy = members.object("unhealthy");
   const statuses = unhealthy?.numbers("http_statuses") ?? [];
   const failures = worst(unhealthy, ["http_failures", "tcp_failures", "timeouts"]);

@@ -1,4 +1,4 @@
-// Access lists of Nginx Proxy Manager: who may come in by network, by password or by either.
+// Converts access lists of Nginx Proxy Manager: allowed networks, users, or either of them.
 import { hashBasic } from "../../credential-secrets.ts";
 import type { Members } from "../members.ts";
 import type { Output } from "../output.ts";
@@ -8,28 +8,28 @@ export interface AccessList {
   readonly label: string;
   readonly users: readonly { readonly username: string; readonly password_hash: string }[];
   readonly rules: readonly { readonly address: string; readonly isAllowed: boolean }[];
-  /** Whether one of network and password is enough. */
+  /** Whether an allowed network or a valid password is enough (`satisfy any`). */
   readonly isEither: boolean;
-  /** Whether there were users, and none of them could be carried over. */
+  /** Whether the list has users, none of which could be imported. */
   readonly hasLostUsers: boolean;
-  /** Whether it asks for something that this import does not know. */
+  /** Whether the list has conditions that the import does not support. */
   readonly isUnknown: boolean;
-  /** Whether targets see the password. */
+  /** Whether the gateway forwards the password to targets. */
   readonly passesAuth: boolean;
 }
 
-/** By the number of the row. */
+/** By row id. */
 export async function readAccessLists(context: RowContext): Promise<Map<number, AccessList>> {
   const auths = byList(rowsOf("access_list_auth", context));
   const clients = byList(rowsOf("access_list_client", context));
   const lists = new Map<number, AccessList>();
-  // Of other programs that grew from this one: certificates of clients, countries.
+  // Tables of forks: client certificates, countries.
   const isBeyond = context.tables.names.some(
     (name) => /^access_list_(?!auth$|client$)/.test(name) && context.tables.rows(name).length > 0,
   );
   for (const members of rowsOf("access_list", context)) {
     const id = idOf(members);
-    members.call(`access list "${members.text("name") ?? id}"`);
+    members.setLabel(`access list "${members.text("name") ?? id}"`);
     timesOf(members);
     members.object("meta")?.ignoreRest();
     const users: AccessList["users"][number][] = [];
@@ -45,7 +45,7 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
       passesAuth: isSet(members, "pass_auth"),
       isUnknown: isBeyond || own.some((row) => row.hasUnknown()),
     });
-    context.report.carried(members.label, "became plugins of the routes that use it");
+    context.report.imported(members.label, "became plugins of the routes that use it");
   }
   return lists;
 }
@@ -62,27 +62,27 @@ function byList(rows: readonly Members[]): Map<number, Members[]> {
 async function readUser(auth: Members, list: string) {
   const username = auth.text("username") ?? "";
   const password = auth.text("password") ?? "";
-  auth.call(`user "${username}" of ${list}`);
+  auth.setLabel(`user "${username}" of ${list}`);
   timesOf(auth);
   auth.object("meta")?.ignoreRest();
   auth.raw("hint");
   if (username === "" || password === "") {
-    auth.drop("the database does not hold the password");
+    auth.drop("the database does not contain the password");
     return [];
   }
-  auth.report.carried(auth.label, "became a user of the plugin basic-auth");
+  auth.report.imported(auth.label, "became a user of the plugin basic-auth");
   return [{ username, password_hash: await hashBasic(password, null) }];
 }
 
 function readRule(client: Members) {
   const address = client.text("address") ?? "";
-  client.call(`rule for ${address}`);
+  client.setLabel(`rule for ${address}`);
   timesOf(client);
   client.object("meta")?.ignoreRest();
   return { address, isAllowed: client.text("directive") === "allow" };
 }
 
-/** Protects a route as the list says. Rules are tried in their order, as nginx does. */
+/** Adds the plugins of a list to a route. Rules run in order, as in nginx. */
 export function addAccess(
   output: Output,
   list: AccessList,
@@ -90,11 +90,11 @@ export function addAccess(
 ): void {
   const { users, rules, isEither, passesAuth, label } = list;
   const common = { scope: { route_id: routeId }, protects: true };
-  if (list.isUnknown) output.lose({ scope: common.scope, what: label });
-  if (list.hasLostUsers) output.lose({ scope: common.scope, what: `users of ${label}` });
-  const refusal = isEither && users.length > 0 ? "challenge" : "deny";
-  const welcome = isEither ? "allow" : "continue";
-  // A list ends with `deny all`, also one without networks.
+  if (list.isUnknown) output.loseProtection({ scope: common.scope, what: label });
+  if (list.hasLostUsers) output.loseProtection({ scope: common.scope, what: `users of ${label}` });
+  const denyAction = isEither && users.length > 0 ? "challenge" : "deny";
+  const allowAction = isEither ? "allow" : "continue";
+  // Every list ends with `deny all`, also one without networks.
   output.plugin({
     ...common,
     name: "access-policy",
@@ -103,9 +103,9 @@ export function addAccess(
     config: {
       rules: rules.map(({ address, isAllowed }) => ({
         when: address === "all" ? {} : { cidr: [address] },
-        action: isAllowed ? welcome : refusal,
+        action: isAllowed ? allowAction : denyAction,
       })),
-      default: refusal,
+      default: denyAction,
     },
   });
   if (users.length > 0)

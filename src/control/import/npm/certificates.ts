@@ -1,4 +1,4 @@
-// Certificates of Nginx Proxy Manager: uploaded ones are in its database, those of Let's Encrypt are ordered anew.
+// Converts certificates of Nginx Proxy Manager: uploaded ones from its database; those of Let's Encrypt are requested again.
 import { addDnsProvider } from "../acme.ts";
 import type { Members } from "../members.ts";
 import { addCertificate } from "../pem.ts";
@@ -11,7 +11,7 @@ export function addCertificates(context: NpmContext): void {
     const domains = members.texts("domain_names");
     const nice = members.text("nice_name");
     const name = nice === null || nice === "" ? (domains[0] ?? "certificate") : nice;
-    members.call(`certificate "${name}"`);
+    members.setLabel(`certificate "${name}"`);
     members.raw("expires_on");
     timesOf(members);
     const provider = members.text("provider");
@@ -51,7 +51,7 @@ function addOrdered({ members, meta, name, domains }: Row, context: NpmContext):
   meta.raw("letsencrypt_agree");
   meta.raw("letsencrypt_certificate");
   const isDns = meta.flag("dns_challenge") ?? false;
-  meta.leaveOut("propagation_seconds", "set propagation_timeout of the DNS provider");
+  meta.omit("propagation_seconds", "set propagation_timeout of the DNS provider");
   const keyType = meta.text("key_type");
   if (domains.length === 0) {
     members.drop("it has no names");
@@ -69,13 +69,13 @@ function addOrdered({ members, meta, name, domains }: Row, context: NpmContext):
   });
 }
 
-/** Only those whose settings are a token. */
+/** Supports only providers whose credentials are a token. */
 function dnsProviderOf(meta: Members, { output }: NpmContext): string | null {
   const type = meta.text("dns_provider");
   const credentials = meta.text("dns_provider_credentials") ?? "";
   const [, token] = /^\s*dns_cloudflare_api_token\s*=\s*(\S+)\s*$/m.exec(credentials) ?? [];
   if (type === "cloudflare" && token !== undefined)
     return addDnsProvider(output, { key: token, type, secrets: { api_token: token } });
-  output.report.leftOut(`${meta.label}: access to DNS at ${type}`, "add it as a DNS provider");
+  output.report.omitted(`${meta.label}: DNS provider ${type}`, "add it as a DNS provider");
   return null;
 }

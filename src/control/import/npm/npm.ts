@@ -1,34 +1,34 @@
-// Converts the database of Nginx Proxy Manager; knows nothing of what is in a table.
+// Converts the database of Nginx Proxy Manager; knows no column.
 import { ApiError } from "../../../model/error.ts";
-import { OrderedCertificates } from "../acme.ts";
+import { AcmeCertificates } from "../acme.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { type AccessList, readAccessLists } from "./access-lists.ts";
 import { addCertificates } from "./certificates.ts";
-import { addDeadHosts, addDefaultSite, addRedirections } from "./answers.ts";
+import { addDeadHosts, addDefaultSite, addRedirections } from "./responses.ts";
 import { addProxyHosts } from "./proxy-hosts.ts";
 import type { RowContext } from "./rows.ts";
 import { addStreams } from "./streams.ts";
 
 export interface NpmContext extends RowContext {
   readonly output: Output;
-  readonly ordered: OrderedCertificates;
-  /** By the number of the row. */
+  readonly ordered: AcmeCertificates;
+  /** By row id. */
   readonly certificates: Map<number, string>;
   readonly accessLists: ReadonlyMap<number, AccessList>;
 }
 
-/** What says nothing about traffic. */
-const BOOKKEEPING = ["migrations", "migrations_lock", "sqlite_sequence", "token"];
+/** Tables without configuration. */
+const INTERNAL_TABLES = ["migrations", "migrations_lock", "sqlite_sequence", "token"];
 
 const READ = [
   ...["proxy_host", "redirection_host", "dead_host", "stream", "certificate", "setting"],
   ...["access_list", "access_list_auth", "access_list_client"],
 ];
 
-const PEOPLE = ["user", "user_permission", "auth"];
+const USER_TABLES = ["user", "user_permission", "auth"];
 
-/** Throws for what is no such database. */
+/** Throws a 400 for another database. */
 export async function convertNpm(
   bytes: Uint8Array,
   output: Output,
@@ -37,12 +37,15 @@ export async function convertNpm(
   const tables = openTables(bytes);
   const { report } = output;
   if (!tables.names.includes("proxy_host"))
-    throw new ApiError(400, "the database has no table proxy_host: it is none of this program");
+    throw new ApiError(
+      400,
+      "the database has no table proxy_host: it is not from Nginx Proxy Manager",
+    );
   const rows = { tables, parseJson, report };
   const context: NpmContext = {
     ...rows,
     output,
-    ordered: new OrderedCertificates(output),
+    ordered: new AcmeCertificates(output),
     certificates: new Map(),
     accessLists: await readAccessLists(rows),
   };
@@ -53,10 +56,12 @@ export async function convertNpm(
   addStreams(context);
   addDefaultSite(context);
   for (const name of tables.names) {
-    if (READ.includes(name) || BOOKKEEPING.includes(name) || tables.rows(name).length === 0)
+    if (READ.includes(name) || INTERNAL_TABLES.includes(name) || tables.rows(name).length === 0)
       continue;
-    if (PEOPLE.includes(name)) report.leftOut(`table ${name}`, "create the users here anew");
-    else if (name === "audit_log") report.leftOut("audit log", "this gateway keeps its own");
-    else report.leftOut(`table ${name}`, "this import does not know it");
+    if (USER_TABLES.includes(name))
+      report.omitted(`table ${name}`, "create the users in this gateway");
+    else if (name === "audit_log")
+      report.omitted("audit log", "this gateway has its own audit log");
+    else report.omitted(`table ${name}`, "the import does not support it");
   }
 }

@@ -1,29 +1,29 @@
-// Proxy hosts of Nginx Proxy Manager with their locations: a service and a route for each place that requests go to.
+// Converts proxy hosts of Nginx Proxy Manager: a service and a route for each host and each location.
 import { escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
 import { addAccess } from "./access-lists.ts";
 import { mayDenyAccess } from "./nginx-lines.ts";
 import type { NpmContext } from "./npm.ts";
-import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 
 export function addProxyHosts(context: NpmContext): void {
   for (const members of rowsOf("proxy_host", context)) {
     const domains = members.texts("domain_names");
-    members.call(`proxy host "${domains.join(", ")}"`);
+    members.setLabel(`proxy host "${domains.join(", ")}"`);
     const host = readHost(members, domains, context);
-    const locations = members.objects("locations").map((place) => readLocation(place, members));
-    const routes = [null, ...locations].map((location) => addPlace(host, location, context));
+    const locations = members.objects("locations").map((source) => readLocation(source, members));
+    const routes = [null, ...locations].map((location) => addRouteOf(host, location, context));
     closeHost({ members, routes, locations }, context);
   }
 }
 
 interface Location {
-  readonly place: Members;
-  /** How nginx compares, in front of the path. */
-  readonly sign: string;
+  readonly source: Members;
+  /** Modifier of the nginx location: `=`, `~`, `~*`, `^~` or empty. */
+  readonly modifier: string;
   readonly value: string;
-  /** Whether it may deny access by more than the list of the host. */
-  readonly isGuarded: boolean;
+  /** Whether it may deny access beyond the access list of the host. */
+  readonly isProtected: boolean;
 }
 
 const OF_LOCATION = [
@@ -31,38 +31,39 @@ const OF_LOCATION = [
   ...["forward_scheme", "forward_host", "forward_port"],
 ];
 
-function readLocation(place: Members, host: Members): Location {
-  const path = place.text("path") ?? "/";
-  place.call(`location ${path} of ${host.label}`);
-  for (const name of OF_LOCATION) place.raw(name);
-  const [, sign = "", value = "/"] = /^\s*(?:(=|~\*|~|\^~)\s*)?(\S.*)$/.exec(path) ?? [];
-  return { place, sign, value, isGuarded: deniesAccess(place) };
+function readLocation(source: Members, host: Members): Location {
+  const path = source.text("path") ?? "/";
+  source.setLabel(`location ${path} of ${host.label}`);
+  for (const name of OF_LOCATION) source.raw(name);
+  const [, modifier = "", value = "/"] = /^\s*(?:(=|~\*|~|\^~)\s*)?(\S.*)$/.exec(path) ?? [];
+  return { source, modifier, value, isProtected: deniesAccess(source) };
 }
 
-/** Lines for nginx, or something that nobody knows. */
-const deniesAccess = (place: Members): boolean =>
-  mayDenyAccess(place.text("advanced_config") ?? "") || place.hasUnknown();
+/** Custom nginx directives or unknown settings. */
+const deniesAccess = (source: Members): boolean =>
+  mayDenyAccess(source.text("advanced_config") ?? "") || source.hasUnknown();
 
-/** One of which the path says all about the requests that it gets, whatever other locations there are. */
-const isPlain = ({ sign, value }: Location): boolean =>
-  (sign === "" || sign === "=") && /^\/[^\s;{}"'\\]*$/.test(value);
+/** Whether the path alone decides which requests the location matches. */
+const isPlain = ({ modifier, value }: Location): boolean =>
+  (modifier === "" || modifier === "=") && /^\/[^\s;{}"'\\]*$/.test(value);
 
 interface AddedHost {
   readonly members: Members;
-  /** Of the host itself, and of each location. */
+  /** Ids of the route of the host and of each location. */
   readonly routes: readonly string[];
   readonly locations: readonly Location[];
 }
 
-/** What is said of a host holds for its locations. */
+/** Directives of a host also apply to its locations. */
 function closeHost({ members, routes, locations }: AddedHost, { output }: NpmContext): void {
-  const guarded = locations.filter(({ isGuarded }) => isGuarded);
-  const isWhole = deniesAccess(members) || (guarded.length > 0 && !locations.every(isPlain));
+  const protectedLocations = locations.filter(({ isProtected }) => isProtected);
+  const isWhole =
+    deniesAccess(members) || (protectedLocations.length > 0 && !locations.every(isPlain));
   for (const [at, route_id] of routes.entries()) {
     const own = at === 0 ? undefined : locations[at - 1];
-    const what = own?.isGuarded ? own.place.label : members.label;
-    if (isWhole || own?.isGuarded)
-      output.lose({
+    const what = own?.isProtected ? own.source.label : members.label;
+    if (isWhole || own?.isProtected)
+      output.loseProtection({
         scope: { route_id },
         what: `advanced_config or an unknown setting of ${what}`,
       });
@@ -72,11 +73,11 @@ function closeHost({ members, routes, locations }: AddedHost, { output }: NpmCon
 interface Host {
   readonly members: Members;
   readonly name: string;
-  /** Fields of all routes. */
+  /** Fields of all its routes. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly accessList: number;
-  /** Whether it denies access to some: without it, a host with a wildcard may serve its requests. */
-  readonly isGuarded: boolean;
+  /** Whether it denies some clients: without it, a wildcard host may match its requests. */
+  readonly isProtected: boolean;
   readonly hasHsts: boolean;
   readonly hasSubdomains: boolean;
   readonly blocksExploits: boolean;
@@ -84,9 +85,9 @@ interface Host {
 }
 
 function readHost(members: Members, domains: readonly string[], context: NpmContext): Host {
-  leaveOutState(members);
-  members.leaveOut("http2_support", "listeners say whether they offer HTTP/2", 1);
-  members.leaveOut("trust_forwarded_proto", "name the proxy in trusted_proxies", 0);
+  omitState(members);
+  members.omit("http2_support", "set http2 of the listener", 1);
+  members.omit("trust_forwarded_proto", "add the proxy to trusted_proxies", 0);
   const secured = securityOf(members, context);
   const accessList = members.number("access_list_id") ?? 0;
   const enabled = isOn(members);
@@ -102,7 +103,7 @@ function readHost(members: Members, domains: readonly string[], context: NpmCont
       ...timesOf(members),
     },
     accessList,
-    isGuarded: enabled && denies,
+    isProtected: enabled && denies,
     hasHsts: secured.hasHsts,
     hasSubdomains: secured.hasSubdomains,
     blocksExploits: isSet(members, "block_exploits"),
@@ -110,13 +111,13 @@ function readHost(members: Members, domains: readonly string[], context: NpmCont
   };
 }
 
-/** What the certificate of a host brings with it. */
+/** HTTPS redirect and HSTS of a host. */
 export function securityOf(members: Members, { certificates }: NpmContext) {
   const certificate = members.number("certificate_id") ?? 0;
   if (certificate > 0 && !certificates.has(certificate))
-    members.changed("certificate_id", "listeners present another certificate until there is one");
+    members.changed("certificate_id", "listeners present another certificate until you add one");
   const wants = { redirect: isSet(members, "ssl_forced"), hsts: isSet(members, "hsts_enabled") };
-  // Without a certificate neither of them does anything there.
+  // Nginx Proxy Manager ignores both without a certificate.
   const isForced = certificate > 0 && wants.redirect;
   const hasHsts = isForced && wants.hsts;
   return {
@@ -126,23 +127,23 @@ export function securityOf(members: Members, { certificates }: NpmContext) {
   };
 }
 
-/** Of the host itself (null) or one of its locations; the id of its route. */
-function addPlace(host: Host, location: Location | null, context: NpmContext): string {
+/** Adds the service and route of the host itself (null) or of a location; returns the id of the route. */
+function addRouteOf(host: Host, location: Location | null, context: NpmContext): string {
   const { output } = context;
-  const place = location?.place ?? host.members;
-  const wanted = location === null ? host.name : `${host.name} ${place.text("path") ?? "/"}`;
-  const key = `${idOf(host.members)} ${place.path}`;
-  const [address = "", ...segments] = (place.text("forward_host") ?? "").split("/");
+  const source = location?.source ?? host.members;
+  const wanted = location === null ? host.name : `${host.name} ${source.text("path") ?? "/"}`;
+  const key = `${idOf(host.members)} ${source.path}`;
+  const [address = "", ...segments] = (source.text("forward_host") ?? "").split("/");
   const path = segments.join("/").replace(/\/+$/, "");
   const name = output.name("services", wanted);
   const serviceId = output.add(
     "services",
-    { key, label: `service of ${place.label}` },
+    { key, label: `service of ${source.label}` },
     {
       name,
-      protocol: place.text("forward_scheme") === "https" ? "https" : "http",
+      protocol: source.text("forward_scheme") === "https" ? "https" : "http",
       path: path === "" ? "" : `/${path}`,
-      // nginx verifies nobody unless it is told to.
+      // nginx does not verify targets by default.
       tls: { verify: false },
       connect_timeout: 90_000,
       response_timeout: 90_000,
@@ -150,15 +151,15 @@ function addPlace(host: Host, location: Location | null, context: NpmContext): s
       write_timeout: 90_000,
     },
   );
-  const target = { host: address.replace(/^\[(.*)\]$/, "$1"), port: place.number("forward_port") };
+  const target = { host: address.replace(/^\[(.*)\]$/, "$1"), port: source.number("forward_port") };
   output.add(
     "targets",
-    { key, label: `target of ${place.label}` },
+    { key, label: `target of ${source.label}` },
     { ...target, service_id: serviceId },
   );
   const routeId = output.add(
     "routes",
-    { key, label: place.label, protects: host.isGuarded || location?.isGuarded === true },
+    { key, label: source.label, protects: host.isProtected || location?.isProtected === true },
     {
       ...host.fields,
       name: output.name("routes", wanted),
@@ -166,75 +167,87 @@ function addPlace(host: Host, location: Location | null, context: NpmContext): s
       ...(location === null ? {} : pathOf(location, path !== "")),
     },
   );
-  output.report.carried(place.label, `became the service ${name} and a route`);
-  place.leaveOut("advanced_config", NO_LINES);
-  addPlugins(host, { routeId, of: place.label }, context);
+  output.report.imported(source.label, `became the service ${name} and a route`);
+  source.omit("advanced_config", NO_LINES);
+  addPlugins(host, { routeId, of: source.label }, context);
   return routeId;
 }
 
 function pathOf(
-  { place, sign, value, isGuarded }: Location,
+  { source, modifier, value, isProtected }: Location,
   isReplaced: boolean,
 ): Record<string, unknown> {
-  if (sign === "~" || sign === "~*") {
-    const source = sign === "~*" ? portable(value, true)?.source : value;
-    if (source === undefined) place.changed("path", "upper and lower case differ");
-    return { paths: [{ type: "regex", value: source ?? value }], priority: 1 };
+  if (modifier === "~" || modifier === "~*") {
+    const regex = modifier === "~*" ? portable(value, true)?.source : value;
+    if (regex === undefined) source.changed("path", "the path is case-sensitive");
+    return { paths: [{ type: "regex", value: regex ?? value }], priority: 1 };
   }
-  if (sign === "=") return { paths: [{ type: "exact", value }] };
+  if (modifier === "=") return { paths: [{ type: "exact", value }] };
   const prefix = value.replace(/\/+$/, "") || "/";
-  // Closed, it matches whatever begins like this, as nginx does; to a slash at the end nginx redirects.
-  if (isGuarded) {
+  // A protected path matches every path that begins with it, as in nginx, which redirects to a trailing slash.
+  if (isProtected) {
     const end = prefix !== "/" && value.endsWith("/") ? "(?:/|$)" : "";
     return {
       paths: [{ type: "regex", value: `^${escaped(comparable(prefix))}${end}` }],
       priority: 2,
     };
   }
-  if (value !== "/") place.changed("path", `matches whole segments: ${value} and what is below`);
+  if (value !== "/") source.changed("path", `matches whole segments: ${value} and paths below it`);
   return { paths: [{ type: "prefix", value: prefix }], strip_path: isReplaced };
 }
 
-/** As routes compare paths. */
+/** The path as routes normalize it. */
 const comparable = (path: string): string =>
   path
     .replaceAll(/[^\0-\x7f]+/g, (characters) => encodeURI(characters.toWellFormed()))
     .replaceAll(/[/\\]+/g, "/")
     .replace(/;.*$/, "");
 
-const NO_LINES = "lines for nginx are not carried over";
+const NO_LINES = "nginx directives are not imported";
 
-/** Lines of nginx may hold anything. */
-export function leaveOutAdvanced(members: Members, routeId: string, { output }: NpmContext): void {
+/** Reports custom nginx directives, and closes the route when they may deny access. */
+export function omitAdvanced(members: Members, routeId: string, { output }: NpmContext): void {
   const text = members.text("advanced_config") ?? "";
   if (text.trim() === "") return;
-  members.leaveOut("advanced_config", NO_LINES);
+  members.omit("advanced_config", NO_LINES);
   if (mayDenyAccess(text))
-    output.lose({ scope: { route_id: routeId }, what: `advanced_config of ${members.label}` });
+    output.loseProtection({
+      scope: { route_id: routeId },
+      what: `advanced_config of ${members.label}`,
+    });
 }
 
-interface Protected {
+interface RouteLabel {
   readonly routeId: string;
   readonly of: string;
 }
 
-function addPlugins(host: Host, { routeId, of }: Protected, context: NpmContext): void {
+function addPlugins(host: Host, { routeId, of }: RouteLabel, context: NpmContext): void {
   const { output, accessLists } = context;
   const scope = { route_id: routeId };
   const list = accessLists.get(host.accessList);
   if (list !== undefined) addAccess(output, list, { routeId, of });
   else if (host.accessList > 0) {
-    output.report.leftOut(`${host.members.label}: access_list_id`, "there is no such access list");
-    output.lose({ scope, what: `access list ${host.accessList} of ${host.members.label}` });
+    output.report.omitted(
+      `${host.members.label}: access_list_id`,
+      "the access list does not exist",
+    );
+    output.loseProtection({
+      scope,
+      what: `access list ${host.accessList} of ${host.members.label}`,
+    });
   }
   if (host.hasHsts) addHsts(host, { routeId, of }, context);
   if (host.blocksExploits) {
-    output.report.changed(`block_exploits of ${of}`, "other rules decide what is an attack");
+    output.report.changed(`block_exploits of ${of}`, "the rules of the plugin waf-lite apply");
     const what = `block_exploits of ${of}`;
     output.plugin({ name: "waf-lite", key: routeId, what, scope, config: { mode: "block" } });
   }
   if (host.isCached) {
-    output.report.changed(`caching_enabled of ${of}`, "what answers say about themselves decides");
+    output.report.changed(
+      `caching_enabled of ${of}`,
+      "the Cache-Control header of responses decides",
+    );
     output.plugin({
       name: "response-cache",
       key: routeId,
@@ -245,10 +258,10 @@ function addPlugins(host: Host, { routeId, of }: Protected, context: NpmContext)
   }
 }
 
-/** As nginx is told to, and no other field. */
+/** The HSTS header of Nginx Proxy Manager, and no other header of the plugin. */
 export function addHsts(
   { hasSubdomains }: Pick<Host, "hasSubdomains">,
-  { routeId, of }: Protected,
+  { routeId, of }: RouteLabel,
   { output }: NpmContext,
 ): void {
   output.plugin({

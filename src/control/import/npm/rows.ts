@@ -1,4 +1,4 @@
-// Rows of Nginx Proxy Manager's database as objects whose JSON columns are parsed; knows no table.
+// Reads rows of Nginx Proxy Manager's database and parses their JSON columns; knows no table.
 import { ApiError, invalid } from "../../../model/error.ts";
 import type { ParseJson } from "../../transfer/source.ts";
 import { Members } from "../members.ts";
@@ -13,7 +13,7 @@ export interface RowContext {
   readonly report: Report;
 }
 
-/** Rows that were not deleted. A mistake is named with table, row and column. */
+/** Rows that are not deleted. Errors name table, row and column. */
 export function rowsOf(table: string, { tables, parseJson, report }: RowContext): Members[] {
   return tables.rows(table).flatMap((row, index) => {
     const path = `${table}[${index}]`;
@@ -44,17 +44,17 @@ function parseColumn(text: string, path: string, parseJson: ParseJson): unknown 
   }
 }
 
-/** SQLite knows no truth. Newer versions write it as numbers, some as text. */
+/** SQLite has no booleans: versions write numbers or text. */
 export function isSet(members: Members, column: string): boolean {
   const value = members.raw(column);
   return value === 1 || value === true || value === "1";
 }
 
-/** Older versions have no hosts that are switched off. */
+/** Older versions have no disabled hosts. */
 export const isOn = (members: Members): boolean =>
   members.raw("enabled") === null || isSet(members, "enabled");
 
-/** Names and numbers that other rows go by. */
+/** The row id, which other rows reference. */
 export const idOf = (members: Members): number => Number(members.raw("id") ?? 0);
 
 /** `2024-01-31 12:00:00`, in UTC. */
@@ -67,8 +67,8 @@ export function timesOf(members: Members): Record<string, unknown> {
   return { ...at("created_on", "created_at"), ...at("modified_on", "updated_at") };
 }
 
-/** What nginx had to say when the host was last written. */
-export function leaveOutState(members: Members): void {
+/** Status of nginx after the last change of the host. */
+export function omitState(members: Members): void {
   const meta = members.object("meta");
   if (meta === null) return;
   for (const name of ["nginx_online", "nginx_err", "letsencrypt_agree", "letsencrypt_email"])

@@ -1,13 +1,13 @@
-// Streams of Nginx Proxy Manager: ports that are passed on byte for byte.
+// Converts streams of Nginx Proxy Manager to stream routes.
 import type { Members } from "../members.ts";
 import type { NpmContext } from "./npm.ts";
-import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 
 export function addStreams(context: NpmContext): void {
   for (const members of rowsOf("stream", context)) {
     const port = members.number("incoming_port");
-    members.call(`stream on port ${port}`);
-    leaveOutState(members);
+    members.setLabel(`stream on port ${port}`);
+    omitState(members);
     const host = members.text("forwarding_host") ?? members.text("forward_ip") ?? "";
     const target = {
       host: host.replace(/^\[(.*)\]$/, "$1"),
@@ -17,7 +17,7 @@ export function addStreams(context: NpmContext): void {
     const certificate = members.number("certificate_id") ?? 0;
     const fields = {
       listen_port: port,
-      // The other program may still hold the port.
+      // The other program may still listen on the port.
       enabled: false,
       ...(certificate > 0
         ? { tls_mode: "terminate", certificate_id: context.certificates.get(certificate) ?? null }
@@ -66,7 +66,7 @@ function addStream(
   output.report.changed(
     label,
     wasOn
-      ? "became a stream route that is switched off: enable it when the other program no longer listens there"
-      : "became a stream route that is switched off, as it was",
+      ? "became a disabled stream route: enable it when the other program no longer listens there"
+      : "became a disabled stream route, as in the source",
   );
 }

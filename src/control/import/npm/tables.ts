@@ -1,13 +1,13 @@
-// What a reader of a database file has to offer; knows no database and no table.
+// Interface for reading a database file; knows no database and no table.
 
 /** A row, by column. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Tables {
   readonly names: readonly string[];
-  /** All rows of a table; empty when there is none of this name. */
+  /** All rows of a table; empty when the table does not exist. */
   rows(table: string): readonly Row[];
 }
 
-/** Reads a whole file in memory; throws a 400 for what is none. */
+/** Reads a whole file from memory; throws a 400 for an invalid file. */
 export type OpenTables = (bytes: Uint8Array) => Tables;

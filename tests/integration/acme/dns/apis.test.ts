@@ -164,7 +164,7 @@ describe.each(cases)("$title", (it) => {
     await client.present(one);
     expect(world.texts(FQDN)).toEqual([one.value]);
     first.push({ status: 429, body: {}, headers: { "retry-after": "3600" } });
-    expect(await messageOf(client.cleanUp(one))).toContain("says to try again in 3600 s");
+    expect(await messageOf(client.cleanUp(one))).toContain("try again in 3600 s");
   });
 
   test("tells wrong credentials in words, and never the secret", async () => {
@@ -178,9 +178,11 @@ describe.each(cases)("$title", (it) => {
   test("follows no redirect, and tells a failure of the provider as one", async () => {
     const { client, first } = open(it);
     first.push({ status: 302, headers: { location: "https://evil.example/" } });
-    expect(await messageOf(client.present(one))).toContain("redirect, which is not followed");
+    expect(await messageOf(client.present(one))).toContain(
+      "redirect, which the gateway does not follow",
+    );
     first.push({ status: 500, body: { message: "oh\nno" } });
-    expect(await messageOf(client.present(one))).toContain("has a failure of its own");
+    expect(await messageOf(client.present(one))).toContain("has an internal error");
   });
 });
 

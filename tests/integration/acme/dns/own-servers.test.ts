@@ -142,9 +142,7 @@ describe("Duck DNS", () => {
   test("keeps one text for each name, and says so instead of replacing it", async () => {
     const client = open("duckdns", { token: "right" }, { fetch: bring });
     await client.present({ fqdn, value: "one" });
-    expect(await messageOf(client.present({ fqdn, value: "two" }))).toContain(
-      "keeps one TXT record",
-    );
+    expect(await messageOf(client.present({ fqdn, value: "two" }))).toContain("has one TXT record");
     await client.cleanUp({ fqdn, value: "two" });
     await client.cleanUp({ fqdn, value: "one" });
     await client.present({ fqdn, value: "two" });
@@ -195,14 +193,16 @@ describe("exec", () => {
     const program = script("other", `touch ${marker}`);
     for (const programs of [[], [`${dir}/../${dir.split("/").at(-1)}/other`], [dir]]) {
       const client = open("exec", { program }, { programs });
-      expect(await messageOf(client.present(record))).toContain("was not started with --dns-exec");
+      expect(await messageOf(client.present(record))).toContain(
+        "start the gateway with --dns-exec",
+      );
     }
     expect(existsSync(marker)).toBe(false);
   });
 
   test("tells how the program ended, and nothing that it wrote", async () => {
     const program = script("fail", "echo a-secret; echo a-secret >&2; exit 3");
-    expect(await messageOf(run(program).cleanUp(record))).toBe(`${program} ended with code 3`);
+    expect(await messageOf(run(program).cleanUp(record))).toBe(`${program} exited with code 3`);
     const missing = join(dir, "missing");
     expect(await messageOf(run(missing).present(record))).toContain("cannot be run (ENOENT)");
   });
@@ -216,7 +216,7 @@ describe("exec", () => {
     const pidFile = join(dir, "pid");
     const program = script("slow", `sleep 600 & echo $! > ${pidFile}; wait`);
     const message = await messageOf(run(program, { timeout: 1 }).present(record));
-    expect(message).toBe(`${program} did not end within 1 s and was ended`);
+    expect(message).toBe(`${program} did not exit within 1 s and was killed`);
     const pid = Number(readFileSync(pidFile, "utf8"));
     await eventually(() => !isRunning(pid));
   });

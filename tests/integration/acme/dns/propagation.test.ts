@@ -53,7 +53,7 @@ test("the server that does not have it in time is named", async () => {
   const { one, lookup } = await startPair();
   one.zone.set(record.fqdn, there);
   expect(waitForRecord(lookup, record, { timeoutMs: 0 })).rejects.toThrow(
-    "the TXT record of _acme-challenge.www.example.test is not there after 0 s: ns2.example.test does not have it",
+    "the TXT record of _acme-challenge.www.example.test is not visible after 0 s: ns2.example.test does not have it",
   );
 });
 

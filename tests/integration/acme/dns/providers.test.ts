@@ -267,7 +267,7 @@ test("a test writes in no zone that the provider is not for", async () => {
     {
       name: "write",
       status: "failed",
-      message: "Nothing is written: its zones are own.example",
+      message: "No record was written: the zones of the provider are own.example",
     },
   ]);
   expect(hookSeen).toEqual([]);

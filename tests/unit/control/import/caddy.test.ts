@@ -136,7 +136,7 @@ describe("a password", () => {
     ["bcrypt of a cost that is too high", `$2b$17$${"a".repeat(53)}`],
     ["scrypt", btoa("scrypt")],
     ["a placeholder", "{env.HASH}"],
-  ])("that cannot be carried over closes the route: %s", async (_, hash) => {
+  ])("that cannot be imported closes the route: %s", async (_, hash) => {
     const accounts = [{ username: "bob", password: hash }];
     const handler = { handler: "authentication", providers: { http_basic: { accounts } } };
     const { routes } = await made(site({ handle: [handler, proxy()] }));
@@ -407,8 +407,8 @@ describe("a route that the gateway does not take", () => {
   });
 });
 
-describe("where nothing is kept out", () => {
-  test("paths are written as people write them", async () => {
+describe("where no access is denied", () => {
+  test("paths have the simple form", async () => {
     const { routes, report } = await made(
       site(
         {
@@ -427,7 +427,7 @@ describe("where nothing is kept out", () => {
     expect(report).toContainEqual(
       expect.objectContaining({
         what: "route a.test -api: paths",
-        why: "upper and lower case differ",
+        why: "paths are case-sensitive",
       }),
     );
   });
@@ -463,7 +463,7 @@ describe("ports that are passed on", () => {
   const streams = async (listen: string, ...routes: object[]) => {
     const servers = { db: { listen: [listen], routes } };
     const { document, report } = await convertWith("caddy", { apps: { layer4: { servers } } });
-    const isLost = report.some(({ why }) => why.includes("could not be carried over"));
+    const isLost = report.some(({ why }) => why.includes("could not be imported"));
     return { made: (document.stream_routes ?? []) as readonly Anything[], isLost };
   };
 

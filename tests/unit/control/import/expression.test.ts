@@ -62,7 +62,7 @@ test.each([
   ["^/a/[!-~]", false],
   ["^/a%20b", false],
 ])("%s does not see whether characters are escaped: %p", (source, isBlind) => {
-  expect(portable(source)?.isBlindToEscapes).toBe(isBlind);
+  expect(portable(source)?.ignoresEscapes).toBe(isBlind);
 });
 
 test("texts", () => {

@@ -22,7 +22,7 @@ const service = (rest: object) => ({ services: [{ name: "s", host: "s.test", ...
 const withPlugin = (plugin: object, rest: object = {}) =>
   made({ ...service({ routes: [{ name: "r", paths: ["/"], plugins: [plugin] }] }), ...rest });
 
-describe("a route that is not carried over", () => {
+describe("a route that is not imported", () => {
   const open = { name: "open", hosts: ["a.test"], paths: ["/"] };
   const other = { name: "other", hosts: ["b.test"], paths: ["/"] };
   const guarded = { name: "guarded", hosts: ["a.test"], paths: ["/admin"], plugins: [keyAuth] };
@@ -37,12 +37,12 @@ describe("a route that is not carried over", () => {
     expect(result.closed).toEqual(closed);
   });
 
-  test("nothing is closed by one that let everybody in", async () => {
+  test("nothing is closed by one that allowed all clients", async () => {
     const { plugins: _, ...route } = { ...guarded, protocols: ["grpc"] };
     expect((await made(service({ routes: [open, other, route] }))).closed).toEqual([]);
   });
 
-  test("its service is not carried over either", async () => {
+  test("its service is not imported either", async () => {
     const { closed } = await made({
       services: [
         { name: "s", host: "s.test", routes: [open, other] },
@@ -76,9 +76,9 @@ test.each([
 
 describe("a plugin", () => {
   test.each([
-    ["that nobody knows", unknown],
+    ["that is unknown", unknown],
     ["with settings in another place", { name: "ip-restriction", _config: "office" }],
-    ["with a setting that nobody knows", { ...keyAuth, config: { second_factor: true } }],
+    ["with a setting that is unknown", { ...keyAuth, config: { second_factor: true } }],
     ["with networks that are none", { name: "ip-restriction", config: { allow: ["10.0.0.0/99"] } }],
     [
       "acl, by groups of a token",
@@ -95,7 +95,7 @@ describe("a plugin", () => {
       { name: "request-transformer", config: { replace: { uri: "/static/$(uri_captures.x)" } } },
     ],
     ["that calls a function", { name: "aws-lambda", config: {} }],
-    ["of somebody's own", { name: "our-auth" }],
+    ["that is custom", { name: "our-auth" }],
   ])("closes its route: %s", async (_, plugin) => {
     expect((await withPlugin(plugin)).closed).toEqual(["r"]);
     // Switched off, it kept nobody out.
@@ -103,17 +103,17 @@ describe("a plugin", () => {
   });
 
   test.each([["cors"], ["acme"], ["rate-limiting-advanced"], ["zipkin"], ["opentelemetry"]])(
-    "that keeps nobody out closes nothing: %s",
+    "that denies no access closes nothing: %s",
     async (name) => expect((await withPlugin({ name })).closed).toEqual([]),
   );
 
-  test("in front of a redirect closes it: redirects are given before anybody is asked who it is", async () => {
+  test("in front of a redirect closes it: the plugin redirect runs before authentication", async () => {
     const redirect = { name: "redirect", config: { location: "https://a.test/secret" } };
     expect((await withPlugin(redirect)).closed).toEqual([]);
     expect((await withPlugin(redirect, { plugins: [keyAuth] })).closed).toEqual(["r"]);
   });
 
-  test("request-termination answers whom the others let in", async () => {
+  test("request-termination responds to clients that the others allow", async () => {
     const { plugins } = await withPlugin({ name: "request-termination" });
     expect(plugins[0]).toMatchObject({ name: "respond", config: { after_authentication: true } });
   });
@@ -158,7 +158,7 @@ describe("groups of consumers", () => {
     ]);
   });
 
-  test("limits keep nobody out", async () => {
+  test("limits deny no access", async () => {
     const plugin = { name: "rate-limiting-advanced", consumer_group: "gold" };
     const { document } = await made({ consumers, plugins: [plugin] });
     expect(isOn(document).every(([, enabled]: [string, boolean]) => enabled)).toBe(true);
@@ -192,7 +192,7 @@ describe("a stream route", () => {
     return {
       routes: document.stream_routes as readonly Anything[],
       plugins: (document.plugins ?? []) as readonly Anything[],
-      isLost: whys.some((why) => why.includes("could not be carried over")),
+      isLost: whys.some((why) => why.includes("could not be imported")),
     };
   };
   const restriction = { name: "ip-restriction", config: { allow: ["10.0.0.0/8"] } };
@@ -212,7 +212,7 @@ describe("a stream route", () => {
   });
 
   test.each([
-    ["a plugin that nobody knows", { plugins: [unknown] }],
+    ["a plugin that is unknown", { plugins: [unknown] }],
     ["a plugin that is not for streams", { plugins: [{ name: "acl", config: { allow: ["a"] } }] }],
     ["ports of clients", { sources: [{ ip: "10.0.0.0/8", port: 7 }] }],
     ["ports of clients alone", { sources: [{ port: 7 }] }],

@@ -10,7 +10,7 @@ test.each([
   ["proxy_set_header Upgrade $http_upgrade;\n\tproxy_set_header Connection 'upgrade';"],
   ['add_header X-Frame-Options "a; deny all; # {b}";'],
   ["gzip on"],
-])("%j denies access to nobody", (text) => expect(mayDenyAccess(text)).toBe(false));
+])("%j denies no access", (text) => expect(mayDenyAccess(text)).toBe(false));
 
 test.each([
   ["deny all;"],
@@ -113,7 +113,7 @@ test("a location whose path is no path closes its host", async () => {
   expect(closed("photos.test")[0]).toBe(true);
 });
 
-test("a path that is kept out takes whatever begins like it", async () => {
+test("a protected path matches every path that begins with it", async () => {
   const { of, closed } = await made(location("deny all;", "/caf\u00e9/(x)"));
   expect(closed("photos.test")).toEqual([false, true]);
   expect(of("photos.test")[1].paths).toEqual([{ type: "regex", value: "^/caf%C3%A9/\\(x\\)" }]);

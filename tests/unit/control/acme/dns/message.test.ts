@@ -54,7 +54,7 @@ test.each([
     ),
   },
 ])("$why is no message", ({ bytes }) => {
-  expect(() => readMessage(bytes)).toThrow("cannot be read");
+  expect(() => readMessage(bytes)).toThrow("response of the name server is malformed");
 });
 
 test("a name that is too long is refused before it is sent", () => {
@@ -65,10 +65,10 @@ test("a name that is too long is refused before it is sent", () => {
 const verify = (bytes: Buffer, mac: Buffer, with_ = key) =>
   requireSignature({ bytes, message: readMessage(bytes) }, { key: with_, mac });
 
-test("an answer without a signature, or with one of somebody else, is refused", () => {
+test("an answer without a signature, or with one of another key, is rejected", () => {
   const { bytes, mac } = signMessage(update, key, NOW);
   expect(() => verify(update, mac)).toThrow("did not sign");
   // Signed with the right key, but not as the answer to this request: what came in sent back.
-  expect(() => verify(bytes, mac)).toThrow("signature of the name server's answer is wrong");
-  expect(() => verify(bytes, mac, { ...key, secret: Buffer.from("other") })).toThrow("is wrong");
+  expect(() => verify(bytes, mac)).toThrow("signature of the name server's response is invalid");
+  expect(() => verify(bytes, mac, { ...key, secret: Buffer.from("other") })).toThrow("is invalid");
 });

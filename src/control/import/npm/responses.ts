@@ -1,15 +1,15 @@
-// What Nginx Proxy Manager answers by itself: redirections, hosts that are gone, and the site for everything else.
+// Converts hosts of Nginx Proxy Manager without a target: redirections, dead hosts and the default site.
 import type { Members } from "../members.ts";
 import type { PluginDraft } from "../output.ts";
 import type { NpmContext } from "./npm.ts";
-import { addHsts, leaveOutAdvanced, securityOf } from "./proxy-hosts.ts";
-import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+import { addHsts, omitAdvanced, securityOf } from "./proxy-hosts.ts";
+import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 
-/** What would be a variable here meant itself there: nothing may be put in its place. */
+/** The source has no variables here: escape the `$`. */
 const withoutVariables = (text: string) => text.replaceAll("$", "%24");
 
-type Answered = Answer & { readonly routeId: string };
-type Answer = Pick<PluginDraft, "name" | "config">;
+type RoutedResponse = ResponsePlugin & { readonly routeId: string };
+type ResponsePlugin = Pick<PluginDraft, "name" | "config">;
 
 export function addRedirections(context: NpmContext): void {
   for (const members of rowsOf("redirection_host", context)) {
@@ -18,7 +18,7 @@ export function addRedirections(context: NpmContext): void {
     const scheme = members.text("forward_scheme") ?? "auto";
     const isSame = scheme === "auto" || scheme === "$scheme";
     const domain = members.text("forward_domain_name") ?? "";
-    answer(
+    respond(
       members,
       {
         routeId,
@@ -38,24 +38,24 @@ export function addRedirections(context: NpmContext): void {
 export function addDeadHosts(context: NpmContext): void {
   for (const members of rowsOf("dead_host", context)) {
     const routeId = addRoute(members, "dead host", context);
-    answer(members, { routeId, name: "respond", config: { status: 404 } }, context);
+    respond(members, { routeId, name: "respond", config: { status: 404 } }, context);
   }
 }
 
 function addRoute(members: Members, kind: string, context: NpmContext): string {
   const { output } = context;
   const domains = members.texts("domain_names");
-  members.call(`${kind} "${domains.join(", ")}"`);
-  leaveOutState(members);
-  members.leaveOut("http2_support", "listeners say whether they offer HTTP/2", 1);
-  members.leaveOut("block_exploits", "nothing of the request goes anywhere", 0);
-  members.leaveOut("trust_forwarded_proto", "name the proxy in trusted_proxies", 0);
+  members.setLabel(`${kind} "${domains.join(", ")}"`);
+  omitState(members);
+  members.omit("http2_support", "set http2 of the listener", 1);
+  members.omit("block_exploits", "no request is forwarded", 0);
+  members.omit("trust_forwarded_proto", "add the proxy to trusted_proxies", 0);
   const { fields, hasHsts, hasSubdomains } = securityOf(members, context);
   const key = `${kind} ${idOf(members)}`;
   const enabled = isOn(members);
   const routeId = output.add(
     "routes",
-    // It serves nothing, and without it a host with a wildcard may.
+    // Without it, a wildcard host would match these requests.
     { key, label: members.label, protects: enabled },
     {
       name: output.name("routes", domains[0] ?? key),
@@ -66,24 +66,28 @@ function addRoute(members: Members, kind: string, context: NpmContext): string {
     },
   );
   if (hasHsts) addHsts({ hasSubdomains }, { routeId, of: members.label }, context);
-  leaveOutAdvanced(members, routeId, context);
+  omitAdvanced(members, routeId, context);
   return routeId;
 }
 
-function answer(members: Members, { routeId, ...plugin }: Answered, { output }: NpmContext): void {
-  const what = `answer of ${members.label}`;
+function respond(
+  members: Members,
+  { routeId, ...plugin }: RoutedResponse,
+  { output }: NpmContext,
+): void {
+  const what = `response of ${members.label}`;
   output.plugin({ ...plugin, key: routeId, what, scope: { route_id: routeId } });
-  output.report.carried(members.label, `became a route with the plugin ${plugin.name}`);
+  output.report.imported(members.label, `became a route with the plugin ${plugin.name}`);
 }
 
-/** What hosts get that nobody knows. */
+/** Converts the response for unknown hosts. */
 export function addDefaultSite(context: NpmContext): void {
   for (const members of rowsOf("setting", context)) {
     const id = members.text("id") ?? "";
-    members.call(`setting "${id}"`);
+    members.setLabel(`setting "${id}"`);
     for (const column of ["name", "description"]) members.raw(column);
     const value = members.text("value");
-    if (id !== "default-site") members.drop("this import does not know it");
+    if (id !== "default-site") members.drop("the import does not support it");
     else addSite(value ?? "", members, context);
   }
 }
@@ -108,12 +112,12 @@ function addSite(value: string, members: Members, context: NpmContext): void {
       context,
     );
   } else if (value === "404" || value === "congratulations")
-    members.changed("value", "hosts that no route takes get 404, see settings.default_site");
+    members.changed("value", "unknown hosts get 404, see settings.default_site");
   else members.drop("set settings.default_site");
 }
 
-/** A route and not the settings: an import of settings would reset all that the file says nothing about. */
-function addCatchAll(members: Members, plugin: Answer, context: NpmContext): void {
+/** Adds a route instead of settings: importing settings would reset all others. */
+function addCatchAll(members: Members, plugin: ResponsePlugin, context: NpmContext): void {
   const { output } = context;
   const name = output.name("routes", "default site");
   const routeId = output.add(
@@ -121,5 +125,5 @@ function addCatchAll(members: Members, plugin: Answer, context: NpmContext): voi
     { key: "default site", label: members.label },
     { name, priority: -1_000_000 },
   );
-  answer(members, { routeId, ...plugin }, context);
+  respond(members, { routeId, ...plugin }, context);
 }
