@@ -11,7 +11,7 @@ import {
 } from "./options.ts";
 import { body } from "./origin.ts";
 import type { RunningProxy } from "./peers.ts";
-import { processorTimeUs, residentBytes } from "./processes.ts";
+import { minorFaults, processorTimeUs, residentBytes } from "./processes.ts";
 
 /** One proxy, body and protocol. Every figure is the median of the rounds; the sums are over all of them. */
 export interface Measurement {
@@ -23,6 +23,8 @@ export interface Measurement {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly cpuUsPerRequest: number;
+  /** Minor ones, of all rounds. */
+  readonly faultsPerRequest: number;
   /** The highest of all rounds. */
   readonly loadedBytes: number;
   readonly errors: number;
@@ -36,7 +38,11 @@ export interface Round {
   readonly p99Ms: number;
 }
 
-type Sample = LoadResult & { readonly cpuUs: number; readonly loadedBytes: number };
+type Sample = LoadResult & {
+  readonly cpuUs: number;
+  readonly faults: number;
+  readonly loadedBytes: number;
+};
 
 /** Asks for every body once over every protocol and throws when one byte differs. */
 export async function verifyAnswers(proxy: RunningProxy, options: BenchOptions): Promise<void> {
@@ -144,11 +150,12 @@ async function takeSample(proxy: RunningProxy, load: () => Promise<LoadResult>):
   const sampler = setInterval(() => {
     loadedBytes = Math.max(loadedBytes, residentBytes(pid));
   }, 200);
-  const before = processorTimeUs(pid);
+  const [before, faultsBefore] = [processorTimeUs(pid), minorFaults(pid)];
   try {
     const result = await load();
     const cpuUs = processorTimeUs(pid) - before;
-    return { ...result, cpuUs, loadedBytes: Math.max(loadedBytes, residentBytes(pid)) };
+    const faults = minorFaults(pid) - faultsBefore;
+    return { ...result, cpuUs, faults, loadedBytes: Math.max(loadedBytes, residentBytes(pid)) };
   } finally {
     clearInterval(sampler);
   }
@@ -167,6 +174,7 @@ function combine(samples: readonly Sample[]): Omit<Measurement, "proxy" | "proto
     p50Ms: median(samples.map((sample) => sample.p50Ms)),
     p99Ms: median(rounds.map((round) => round.p99Ms)),
     cpuUsPerRequest: median(rounds.map((round) => round.cpuUsPerRequest)),
+    faultsPerRequest: sum((sample) => sample.faults) / sum((sample) => sample.requests),
     loadedBytes: Math.max(...samples.map((sample) => sample.loadedBytes)),
     errors: sum((sample) => sample.errors),
     rounds,

@@ -71,14 +71,23 @@ export async function runProgram(
 
 /** User and system time, in microseconds, of all threads of a process and its descendants since their start. */
 export function processorTimeUs(pid: number): number {
-  let ticks = 0;
+  const ticks = sumOfStat(pid, (fields) => Number(fields[11] ?? 0) + Number(fields[12] ?? 0));
+  return ticks * MICROSECONDS_PER_TICK;
+}
+
+/** Minor page faults of all threads of a process and its descendants since their start: pages that the system handed out. */
+export const minorFaults = (pid: number): number =>
+  sumOfStat(pid, (fields) => Number(fields[7] ?? 0));
+
+/** `fields` are those of proc_pid_stat(5) from the third on. */
+function sumOfStat(pid: number, pick: (fields: readonly string[]) => number): number {
+  let sum = 0;
   for (const member of processTree(pid)) {
     // The name in brackets may itself hold spaces: count fields from behind its last bracket.
     const stat = readProc(`${member}/stat`);
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
+    sum += pick(stat.slice(stat.lastIndexOf(")") + 2).split(" "));
   }
-  return ticks * MICROSECONDS_PER_TICK;
+  return sum;
 }
 
 /** Resident memory of a process and its descendants, in bytes; a page that two of them share counts twice. */

@@ -7,6 +7,7 @@ import type { StreamsResult } from "./streams.ts";
 import {
   find,
   judge,
+  judgeFaults,
   judgeGuarded,
   judgeLimits,
   judgeManyTargets,
@@ -81,6 +82,7 @@ function memoryTable(run: Run): Table {
 function targetTable(run: Run): Table {
   const verdicts = [
     ...judge(run.measurements),
+    judgeFaults(run.measurements),
     judgeManyTargets(run.manyTargets),
     judgeObservation(run.observation),
     tellFront(run.front),

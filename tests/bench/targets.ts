@@ -34,6 +34,21 @@ export const TARGETS: readonly Target[] = [
   ...againstBare,
 ];
 
+/** Minor page faults of a proxied request: more means that the engine gets new pages from the system and returns them. */
+const FAULTS_AT_MOST = 0.1;
+
+export function judgeFaults(measurements: readonly Measurement[]): Verdict {
+  const target = "Minor page faults per request, 64B, plain HTTP/1.1";
+  const words = { target, atMost: String(FAULTS_AT_MOST) };
+  const ours = find(measurements, { protocol: "http", size: "64B" }, "sluice");
+  if (!ours || ours.errors > 0) return { ...words, measured: "–", verdict: "not measured" };
+  return {
+    ...words,
+    measured: ours.faultsPerRequest.toFixed(3),
+    verdict: ours.faultsPerRequest <= FAULTS_AT_MOST ? "reached" : "missed",
+  };
+}
+
 /** Processor time per request with several checked targets, as a multiple of that with one. */
 export const MANY_TARGETS_AT_MOST = 1.05;
 

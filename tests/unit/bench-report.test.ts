@@ -93,6 +93,7 @@ describe("a target", () => {
     p50Ms: 1,
     p99Ms: 1,
     cpuUsPerRequest: cpu,
+    faultsPerRequest: 0,
     loadedBytes: 1,
     errors,
     rounds: [{ cpuUsPerRequest: cpu, p99Ms: 1 }],
