@@ -70,7 +70,7 @@ test("a webhook is created from a preset, tested, and receives events", async ()
   status = 404;
   await page.getByRole("button", { name: "Send a test" }).click();
   await page.getByText("Test not delivered").waitFor();
-  await page.getByText(/refuses the message \(404\)/).waitFor();
+  await page.getByText(/rejects the message \(404\)/).waitFor();
   status = 200;
 
   const told = page.getByRole("region", { name: "Messages" });

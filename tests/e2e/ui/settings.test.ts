@@ -144,7 +144,7 @@ test("a change that locks out its sender requires confirmation", async () => {
   await prompt.getByText(/Your address 127\.0\.0\.1/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await prompt.getByRole("button", { name: "Cancel" }).click();
-  await page.getByText(/would shut out 127\.0\.0\.1/).waitFor();
+  await page.getByText(/would lock out 127\.0\.0\.1/).waitFor();
   expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
   await save(page);
   await prompt.getByRole("button", { name: "Save anyway" }).click();
