@@ -1,4 +1,4 @@
-// Reads certificates and keys that somebody brings: puts the chain in order, checks the key, finds names; knows no store.
+// Reads uploaded certificates and keys: puts the chain in order, checks the key, finds names; knows no store.
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 
 /** A certificate that can be served. */

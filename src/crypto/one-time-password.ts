@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { base32 } from "oslo/encoding";
 import { createTOTPKeyURI } from "oslo/otp";
 
-/** What every authenticator app assumes when it is told nothing else. */
+/** The default of all authenticator apps. */
 const DIGITS = 6;
 const STEP_MS = 30_000;
 /** RFC 4226 section 4, R6: as long as the output of SHA-1. */
@@ -25,7 +25,7 @@ export const stepAt = (timeMs: number): number => Math.floor(timeMs / STEP_MS);
 
 /**
  * The one-time password of a counter. Not by `oslo/otp`, which gives a promise: the use of a code has to be decided and
- * written in one turn, and a promise that somebody forgets to await would pass as true.
+ * written in one turn, and a promise without `await` would pass as true.
  */
 export function hotp(key: Uint8Array, counter: number, digits = DIGITS): string {
   const message = Buffer.alloc(8);

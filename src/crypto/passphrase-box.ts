@@ -13,7 +13,7 @@ export interface PassphraseBox {
   readonly data: string;
 }
 
-/** The passphrase is wrong or the bytes were changed; nobody can tell which. */
+/** The passphrase is wrong or the bytes were changed: the two cannot be distinguished. */
 export class PassphraseError extends Error {}
 
 /** 128 MiB and about half a second for each guess. */
@@ -75,6 +75,6 @@ function deriveKey(
   });
 }
 
-/** Bound to the contents, so that nobody can weaken the numbers unnoticed. */
+/** Authenticated together with the contents, so that weaker parameters are detected. */
 const boundText = ({ cipher, kdf, n, r, p }: Omit<PassphraseBox, "salt" | "nonce" | "data">) =>
   Buffer.from(JSON.stringify([cipher, kdf, n, r, p]));

@@ -4,10 +4,10 @@
 const COST = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
 /**
- * The hash of a password that nobody has: checked when there is none to check, so that the time an answer takes does not
- * tell whether a user exists or has a password.
+ * The hash of a random password: checked when a user has none or does not exist, so that the response time does not reveal
+ * either.
  */
-const NOBODYS_HASH =
+const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /** In PHC form, with a salt of its own. Runs beside the event loop. */
@@ -18,7 +18,7 @@ export function hashPassword(password: string): Promise<string> {
 /** Whether the password belongs to the hash; takes as long when there is no hash. False for a hash of an unknown kind. */
 export async function verifyPassword(password: string, hash: string | null): Promise<boolean> {
   try {
-    const fits = await Bun.password.verify(comparable(password), hash ?? NOBODYS_HASH);
+    const fits = await Bun.password.verify(comparable(password), hash ?? DUMMY_HASH);
     return fits && hash !== null;
   } catch {
     return false;

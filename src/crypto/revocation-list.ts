@@ -1,4 +1,4 @@
-// Reads revocation lists that somebody brings; knows no certificate.
+// Reads uploaded certificate revocation lists (RFC 5280); knows no certificate.
 import { createSecureContext } from "node:tls";
 
 const BLOCK = /-----BEGIN X509 CRL-----[\s\S]*?-----END X509 CRL-----/g;

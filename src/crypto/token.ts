@@ -7,7 +7,7 @@ const PREFIX = "slt_";
 /** 32 random bytes behind the prefix. */
 export const createToken = (): string => PREFIX + randomBytes(32).toString("base64url");
 
-/** SHA-256, hexadecimal: enough for a text that nobody can guess, and fast. */
+/** SHA-256, hexadecimal: enough for a random text, and fast. */
 export const hashToken = (token: string): string => Bun.SHA256.hash(token, "hex");
 
 /**

@@ -78,6 +78,7 @@ const NAMES: readonly Word[] = [
   ["shaken|onShaken", "onHandshake"],
   ["clientAuthority", "clientAuthKey"],
   ["VisitScene|ServedScene|HeardScene", "PluginContext, PluginHost, LogOnlyHost"],
+  ["whoever|whomever|nobody|somebody|told|heard|lent", "name the actor and what it does"],
   ["Surroundings", "ServeContext"],
   ["throughPlugins", "runPluginChain"],
   ["goOn", "next"],

@@ -136,7 +136,7 @@ function pluginsOf(
       fields: {
         name: "ip-restriction",
         label: `${name} access`,
-        // Of the service: a route that somebody adds to it lets in nobody else.
+        // On the service, so that a route that is added to it later has the same restriction.
         ...nowhere,
         service_id: scopes.service_id,
         config: {

@@ -82,7 +82,7 @@ function toInit(request: CalloutRequest, loopToken: string) {
   headers.set("cdn-loop", before === null ? loopToken : `${before}, ${loopToken}`);
   if (!headers.has("user-agent")) headers.set("user-agent", "sluice");
   if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity");
-  // Bun would decode what it knows and leave the headers, so that a decoded body could not be told from others.
+  // Bun would decode what it knows and leave the headers, so that a decoded body looks like an encoded one.
   const decompress = false;
   return { method, headers, body, redirect: "manual", decompress } as const;
 }

@@ -13,10 +13,10 @@ interface Props extends FieldProps<unknown> {
 export function CodeField({ value, onChange, onValid, error, minRows = 8, ...rest }: Props) {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2));
   const [problem, setProblem] = useState<string | null>(null);
-  const [told, setTold] = useState(value);
+  const [shown, setShown] = useState(value);
   // The value changed from outside.
-  if (told !== value) {
-    setTold(value);
+  if (shown !== value) {
+    setShown(value);
     setText(JSON.stringify(value, null, 2));
     setProblem(null);
   }
@@ -26,7 +26,7 @@ export function CodeField({ value, onChange, onValid, error, minRows = 8, ...res
     setProblem(parsed.problem);
     onValid?.(parsed.problem === null);
     if (parsed.problem !== null) return;
-    setTold(parsed.value);
+    setShown(parsed.value);
     onChange?.(parsed.value);
   };
   return (

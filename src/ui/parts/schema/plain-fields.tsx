@@ -128,8 +128,8 @@ export function ChoiceField({ info, value, onChange }: FieldInputProps) {
     value: String(word),
     label: typeof word === "number" ? String(word) : toWords(word),
   }));
-  const told = chosen === null ? undefined : meanings?.get(String(chosen));
-  const description = told === undefined ? texts.description : told;
+  const meaning = chosen === null ? undefined : meanings?.get(String(chosen));
+  const description = meaning ?? texts.description;
   if (isShort && !isNullable && chosen !== null)
     return (
       <Input.Wrapper {...texts} description={description} labelElement="div">
