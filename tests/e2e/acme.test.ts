@@ -198,7 +198,7 @@ describe("a certificate that is there", () => {
     const document = { format, acme_accounts: [account], certificates };
     await scene.gateway.ok("POST", "/api/v1/import?mode=merge", document);
     const waiting = await scene.becomes("written", "failed");
-    expect(waiting.last_error).toBe('ACME account "written" waits for terms_agreed');
+    expect(waiting.last_error).toBe('ACME account "written" requires terms_agreed');
     await scene.gateway.ok("PATCH", "/api/v1/acme/accounts/written", { terms_agreed: true });
     await scene.becomes("written", "valid");
   });

@@ -73,7 +73,7 @@ describe("without an ACME account", () => {
       https: { hsts: true },
     });
     expect(made.warnings).toEqual([
-      'application "shop" has a self-signed certificate: there is no ACME account that is enabled; a certificate is ordered as soon as there is one',
+      'application "shop" has a self-signed certificate: there is no enabled ACME account; the gateway requests a certificate as soon as there is one',
     ]);
     expect(made.certificate).toMatchObject({
       source: "self_signed",

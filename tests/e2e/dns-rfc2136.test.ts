@@ -95,7 +95,7 @@ describe("through the management API", () => {
       why: "a wrong secret",
       more: { tsig_secret: Buffer.from("wrong").toString("base64") },
       zone: "example.test",
-      words: /signature is wrong/,
+      words: /rejects the signature/,
     },
     {
       why: "an unknown key",

@@ -4,7 +4,7 @@ import { Skeleton, Stack } from "@mantine/core";
 /** A page whose code is loading. */
 export function PageSkeleton() {
   return (
-    <Stack aria-busy="true" aria-label="Loading">
+    <Stack role="status" aria-busy="true" aria-label="Loading">
       <Skeleton h={32} w={220} />
       <Skeleton h={36} />
       <RowsSkeleton />
@@ -17,7 +17,7 @@ const ROWS = ["a", "b", "c", "d", "e", "f"];
 /** Rows of a list. */
 export function RowsSkeleton() {
   return (
-    <Stack gap={6} aria-busy="true" aria-label="Loading">
+    <Stack gap={6} role="status" aria-busy="true" aria-label="Loading">
       {ROWS.map((row) => (
         <Skeleton key={row} h={42} />
       ))}
@@ -28,7 +28,7 @@ export function RowsSkeleton() {
 /** Fields of a form. */
 export function FormSkeleton() {
   return (
-    <Stack aria-busy="true" aria-label="Loading" maw={720}>
+    <Stack role="status" aria-busy="true" aria-label="Loading" maw={720}>
       {ROWS.map((row) => (
         <Skeleton key={row} h={58} />
       ))}

@@ -64,7 +64,7 @@ test("a webhook is created from a preset, tested, and receives events", async ()
   await page.getByRole("button", { name: "Send a test" }).click();
   await page.getByText("Test delivered").waitFor();
   expect(received.at(-1)).toEqual({
-    body: '{"text": "This is a test: Somebody has asked for a test of this alert. Nothing is wrong."}',
+    body: '{"text": "This is a test: A user has requested a test of this alert. Nothing is wrong."}',
     authorization: "Bearer canary-header",
   });
   status = 404;

@@ -114,7 +114,7 @@ const hasTraffic = ({ now, history }: Stats): boolean => now.requests + history.
 /** One skeleton for all parts: parts that load one by one would shift the layout. */
 function BodySkeleton() {
   return (
-    <Stack aria-busy="true" aria-label="Loading">
+    <Stack role="status" aria-busy="true" aria-label="Loading">
       <Skeleton h={110} />
       <Skeleton h={276} />
       <Skeleton h={276} />
