@@ -1,7 +1,5 @@
-// Restarts the program once, in the same process, with the settings that the JavaScript engine reads only at its start.
-import { FFIType, ptr } from "bun:ffi";
+// Restarts the executable once, in the same process, with the settings that the JavaScript engine reads only at its start.
 import { readFileSync, readlinkSync } from "node:fs";
-import { openLibc } from "./libc.ts";
 
 /**
  * Bytes that a thread allocates between two collections of young objects. The engine's own value grows with the heap, in which it
@@ -11,32 +9,18 @@ import { openLibc } from "./libc.ts";
 const NURSERY_BYTES = 8_388_608;
 const VARIABLE = "BUN_JSC_gcMaxHeapSize";
 
+/** From source the modules would be read twice. */
+const isExecutable = import.meta.path.startsWith("/$bunfs/");
+
+if (isExecutable && process.argv.includes("serve") && !process.env[VARIABLE]) restart();
+
 /** Returns only when it fails; then the program continues with the settings of the engine. */
-function restart(environment: Readonly<Record<string, string | undefined>>): void {
+function restart(): void {
   try {
-    const libc = openLibc({
-      execve: { args: [FFIType.ptr, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
-    });
-    const args = readFileSync("/proc/self/cmdline", "latin1").split("\0").slice(0, -1);
-    const variables = Object.entries(environment).map(([name, value]) => `${name}=${value ?? ""}`);
-    const path = textOf(readlinkSync("/proc/self/exe"));
-    const [argv, envp] = [
-      listOf(args.map((arg) => textOf(arg, "latin1"))),
-      listOf(variables.map((line) => textOf(line))),
-    ];
-    libc?.execve(ptr(path), ptr(argv.list), ptr(envp.list));
+    const words = readFileSync("/proc/self/cmdline", "utf8").split("\0").slice(0, -1);
+    const environment = { ...process.env, [VARIABLE]: String(NURSERY_BYTES) };
+    process.execve?.(readlinkSync("/proc/self/exe"), words, environment);
   } catch {
-    // No /proc, or no C library: the settings only make the program faster.
+    // No /proc, or an executable that was replaced meanwhile: the settings only make the program faster.
   }
 }
-
-const textOf = (text: string, encoding: BufferEncoding = "utf8") =>
-  Buffer.from(`${text}\0`, encoding);
-
-/** A list of pointers that ends with null; `texts` keeps what they point to. */
-function listOf(texts: readonly Buffer[]) {
-  return { list: new BigUint64Array([...texts.map((text) => BigInt(ptr(text))), 0n]), texts };
-}
-
-if (process.platform === "linux" && process.argv.includes("serve") && !process.env[VARIABLE])
-  restart({ ...process.env, [VARIABLE]: String(NURSERY_BYTES) });
