@@ -95,7 +95,8 @@ export class GenerationBuilder {
 
   async add(piece: SnapshotPiece): Promise<void> {
     const context = this.#context;
-    if (piece.routeTable !== null) this.#records = new RouteRecords(piece.routeTable);
+    if (piece.routeTable !== null)
+      this.#records = new RouteRecords(piece.routeTable, this.#records);
     await this.#addRoutes(piece.routes);
     for (const id of piece.services.removals) this.changedServices.add(id);
     for (const { id } of piece.services.upserts) this.changedServices.add(id);

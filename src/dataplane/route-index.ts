@@ -1,6 +1,6 @@
 // The routes of one version: found by the router, decoded on first use; knows no request.
 import { decodeRoute, isRecordOf, routeKey, type RouteTable } from "../snapshot/route-records.ts";
-import { RecordReader } from "../shared-memory/record-reader.ts";
+import { type RecordReader, readerOf } from "../shared-memory/record-reader.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
 import type { RouteSubject } from "./router/compiled-match.ts";
 import type { Router, RouterEntry } from "./router.ts";
@@ -37,9 +37,10 @@ export class RouteRecords {
   readonly #table: RouteTable;
   readonly #reader: RecordReader;
 
-  constructor(table: RouteTable) {
+  /** `previous`: the routes of the version before; null: none. */
+  constructor(table: RouteTable, previous: RouteRecords | null) {
     this.#table = table;
-    this.#reader = new RecordReader(table.records.buffer);
+    this.#reader = readerOf(table.records, previous === null ? null : previous.#reader);
   }
 
   /** The route whose record begins at `position`. */

@@ -5,7 +5,11 @@ export interface RecordTable {
   /** Positions of records are stable within an epoch, whatever the buffer. */
   readonly epoch: number;
   readonly version: number;
-  readonly buffer: SharedArrayBuffer;
+  /**
+   * Null: the buffer of the version before. The engine counts a buffer as new memory of each thread that gets it, also when the
+   * thread has it already: with 100,000 routes each change would make every worker collect its garbage.
+   */
+  readonly buffer: SharedArrayBuffer | null;
 }
 
 /** Words of the buffer before the slots. */
@@ -84,4 +88,11 @@ export class RecordReader {
     const until = Atomics.load(this.#words, start + record.until);
     return until === 0 || until > version;
   }
+}
+
+/** The reader of a table; `previous`: that of the version before. */
+export function readerOf(table: RecordTable, previous: RecordReader | null): RecordReader {
+  if (table.buffer !== null) return new RecordReader(table.buffer);
+  if (previous === null) throw new Error("records arrived without their buffer");
+  return previous;
 }

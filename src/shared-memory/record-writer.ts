@@ -48,6 +48,8 @@ export class RecordWriter {
   /** The last version that was begun, and the committed one. */
   #version = 0;
   #committed = 0;
+  /** The buffer that readers of the committed version have. */
+  #committedBuffer: SharedArrayBuffer | null = null;
   /** The first word of the heap stays free: position 0 means none. */
   #used = 1;
   #links = 0;
@@ -60,9 +62,11 @@ export class RecordWriter {
     return { epoch: this.#epoch, version: this.#committed, buffer: this.#memory.buffer };
   }
 
-  /** The version being written. */
+  /** The version being written, for readers of the committed one. */
   get next(): RecordTable {
-    return { ...this.table, version: this.#version };
+    const { buffer } = this.#memory;
+    const isKnown = buffer === this.#committedBuffer;
+    return { epoch: this.#epoch, version: this.#version, buffer: isKnown ? null : buffer };
   }
 
   get reader(): RecordReader {
@@ -121,6 +125,7 @@ export class RecordWriter {
   commit(): void {
     for (const found of this.#retired) this.#retiredWords += lengthOf(this.#memory, found);
     this.#committed = this.#version;
+    this.#committedBuffer = this.#memory.buffer;
     this.#forget();
   }
 

@@ -3,8 +3,9 @@ import type { CredentialType } from "../../model/credential.ts";
 import type { Consumers, ConsumerView, CredentialView } from "../../pdk/context.ts";
 import {
   type RecordKey,
-  RecordReader,
+  type RecordReader,
   type RecordTable,
+  readerOf,
 } from "../../shared-memory/record-reader.ts";
 import {
   decodeConsumer,
@@ -56,21 +57,22 @@ export class ConsumerIndex implements Consumers {
   /** Recently used credentials by type. */
   readonly #recent: Readonly<Record<CredentialType, RecentMap<string, CredentialView>>>;
 
-  private constructor(table: RecordTable | null, epoch: Epoch) {
-    this.#version = table?.version ?? 0;
-    this.#reader = table === null ? null : new RecordReader(table.buffer);
+  private constructor(version: number, reader: RecordReader | null, epoch: Epoch) {
+    this.#version = version;
+    this.#reader = reader;
     this.#epoch = epoch;
     const recent = () => new RecentMap<string, CredentialView>(MAX_RECENT);
     this.#recent = { key: recent(), basic: recent(), jwt: recent(), hmac: recent() };
   }
 
-  static readonly empty = new ConsumerIndex(null, new Epoch(0));
+  static readonly empty = new ConsumerIndex(0, null, new Epoch(0));
 
   /** The version after a change; null: this one. */
   at(table: RecordTable | null): ConsumerIndex {
     if (table === null) return this;
     const isSame = this.#epoch.number === table.epoch;
-    return new ConsumerIndex(table, isSame ? this.#epoch : new Epoch(table.epoch));
+    const epoch = isSame ? this.#epoch : new Epoch(table.epoch);
+    return new ConsumerIndex(table.version, readerOf(table, this.#reader), epoch);
   }
 
   byId(id: string): ConsumerView | null {

@@ -227,7 +227,7 @@ test("thirty thousand changes of one consumer take no more memory than a few", (
     if (round % 3 === 0) store.rollback();
     else store.commit();
   }
-  expect(store.table.buffer.byteLength).toBeLessThan(200_000);
+  expect(store.table.buffer!.byteLength).toBeLessThan(200_000);
   const index = ConsumerIndex.empty.at(store.table);
   expect(index.byUsername("alice")?.groups).toEqual(["29999"]);
 });

@@ -12,7 +12,7 @@ async function indexOf(count: number, most: number) {
     routeOf({ id: `r${index}`, hosts: [`h${index}.test`] }),
   );
   const { table, upserts } = await store.write({ upserts: routes, removals: [] });
-  const records = new RouteRecords(table!);
+  const records = new RouteRecords(table!, null);
   const edit = Router.empty<RouteRuntime | null>().edit();
   for (const position of upserts) edit.add(records.at(position), null);
   const index = new RouteIndex(edit.finish(), records, new ReadyRoutes(most));

@@ -22,7 +22,7 @@ self.onmessage = ({ data }: MessageEvent<ReadingTask>) => {
     self.postMessage({ reads, wrong } satisfies ReadingResult);
     return;
   }
-  const reader = new RecordReader(data.table.buffer);
+  const reader = new RecordReader(data.table.buffer!);
   // In every version each record holds the number of that version.
   for (let round = 0; round < 20; round++)
     for (let key = 0; key < KEYS; key++) {

@@ -86,14 +86,15 @@ describe("the store of routes", () => {
     const second = await store.write({ upserts: routes(10, "second"), removals: ["r30"] });
     store.commit();
     expect(second.removals).toEqual(["r30"]);
-    const [old, now] = [new RouteRecords(first.table!), new RouteRecords(second.table!)];
+    const old = new RouteRecords(first.table!, null);
+    const now = new RouteRecords(second.table!, old);
     expect(old.byId("r5").description).toBe("first");
     expect(old.byId("r30").description).toBe("first");
     expect(now.byId("r5").description).toBe("second");
     expect(now.byId("r15").description).toBe("first");
     expect(() => now.byId("r30")).toThrow("r30");
     const whole = store.whole();
-    const all = new RouteRecords(whole.table!);
+    const all = new RouteRecords(whole.table!, null);
     const ids = whole.upserts.map((position) => all.at(position).id);
     expect(ids.sort()).toEqual(
       routes(50, "")
@@ -112,8 +113,28 @@ describe("the store of routes", () => {
       store.commit();
     }
     expect(store.whole().table!.records.epoch).toBeGreaterThan(first.table!.records.epoch);
-    expect(new RouteRecords(first.table!).byId("r7").description).toBe("x".repeat(100));
-    expect(new RouteRecords(store.whole().table!).byId("r7").description).toBe("29");
+    expect(new RouteRecords(first.table!, null).byId("r7").description).toBe("x".repeat(100));
+    expect(new RouteRecords(store.whole().table!, null).byId("r7").description).toBe("29");
+  });
+
+  test("sends the memory only to readers that do not have it", async () => {
+    const store = new RouteStore();
+    const bufferOf = async (upserts: Route[]) =>
+      (await store.write({ upserts, removals: [] })).table!.records.buffer;
+    const first = await bufferOf(routes(50, "first"));
+    expect(first).toBe(store.whole().table!.records.buffer);
+    store.rollback();
+    // Readers of the committed version have none yet.
+    expect(await bufferOf(routes(50, "first"))).not.toBeNull();
+    store.commit();
+    expect(await bufferOf(routes(1, "small"))).toBeNull();
+    store.commit();
+    expect(await bufferOf(routes(2_000, "large"))).not.toBeNull();
+    store.rollback();
+    // The memory has moved, and readers of the committed version never got it.
+    expect(await bufferOf(routes(1, "small"))).not.toBeNull();
+    store.commit();
+    expect(await bufferOf(routes(1, "small"))).toBeNull();
   });
 
   test("writes nothing without a change", async () => {
