@@ -1,6 +1,9 @@
 // Rolls a version out to all workers in two steps, prepare and activate, or to none; knows no database and no content of a version.
+import { availableParallelism } from "node:os";
+
 import { ApiError, type Issue } from "../model/error.ts";
 import { diff, diffRoutes } from "../snapshot/diff.ts";
+import { PIECE_OBJECTS, sizeOf } from "../snapshot/pieces.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { probeNewPorts } from "./port-probe.ts";
@@ -89,17 +92,26 @@ class PoolRollout implements Rollout {
   }
 }
 
-/** With thousands of certificates a worker needs 100 ms, in which it serves no request: one after the other, the others go on. */
 async function prepareAll(
   slots: readonly WorkerSlot[],
   change: SnapshotChange,
 ): Promise<PromiseSettledResult<readonly Issue[]>[]> {
-  const { upserts, removals } = change.certificates;
-  if (upserts.length + removals.length === 0)
-    return await Promise.allSettled(slots.map((slot) => slot.prepare(change)));
   const answers: PromiseSettledResult<readonly Issue[]>[] = [];
-  for (const slot of slots) answers.push(...(await Promise.allSettled([slot.prepare(change)])));
+  const step = Math.min(slots.length, atOnce(change));
+  for (let at = 0; at < slots.length; at += step) {
+    const some = slots.slice(at, at + step);
+    answers.push(...(await Promise.allSettled(some.map((slot) => slot.prepare(change)))));
+  }
   return answers;
+}
+
+/** Number of workers that prepare a change at the same time. A busy one serves its clients later, the others as before. */
+function atOnce(change: SnapshotChange): number {
+  const { upserts, removals } = change.certificates;
+  // With thousands of certificates a worker needs 100 ms, in which it serves no request.
+  if (upserts.length + removals.length > 0) return 1;
+  if (sizeOf(change) <= PIECE_OBJECTS) return Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.floor(availableParallelism() / 2));
 }
 
 function prepareError(

@@ -1,5 +1,6 @@
 // What a change does to workers that fail in the middle of it: real threads, the real protocol, faults on demand.
 import { describe, expect, test } from "bun:test";
+import { availableParallelism } from "node:os";
 import { eventually } from "../../support/poll.ts";
 import type { Fault } from "./fault.ts";
 import { freePort, poolOf, snapshotOf } from "./fixture.ts";
@@ -116,6 +117,21 @@ describe("a large version", () => {
       const own = pieces.filter((line) => line["worker"] === worker);
       expect(own.map(({ objects }) => objects)).toEqual([500, 500, 234]);
     }
+  });
+
+  test("keeps only half of the processors busy, so that clients of the other workers do not wait", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    const slow: Fault = { worker: 0, kind: "slow", place: "prepare" };
+    const isNext = availableParallelism() >= 4;
+    const prepared = fixture.rollout.prepare(snapshotOf(2, { faults: [slow, ...many(1_500)] }));
+    expect(await prepared).toEqual([]);
+    const workers = fixture.log
+      .filter(({ message }) => message === "piece")
+      .map((line) => line["worker"]);
+    const last = workers.lastIndexOf(1);
+    expect(workers.indexOf(2) < last).toBe(isNext);
+    expect(workers.filter((worker) => worker === 2)).toHaveLength(4);
   });
 
   test("is what a worker is started with, in pieces too", async () => {
