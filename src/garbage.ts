@@ -65,8 +65,12 @@ export class GarbageWatch {
   }
 }
 
-/** Checks the heap of this thread periodically. */
-export function watchGarbage(): void {
+/**
+ * Checks the heap of this thread periodically. `share` is this thread's number as a share of all threads: if they collected at
+ * the same time after a large change, no worker would serve clients meanwhile.
+ */
+export function watchGarbage(share = 0): void {
   const watch = new GarbageWatch();
-  setInterval(() => watch.check(), CHECK_MS).unref();
+  const start = () => setInterval(() => watch.check(), CHECK_MS).unref();
+  setTimeout(start, CHECK_MS * share).unref();
 }

@@ -98,7 +98,7 @@ function start(
     log: (level, message, fields = {}) => port.postMessage({ kind: "log", level, message, fields }),
   });
   setInterval(() => plane.relieve(), HEARTBEAT_MS);
-  watchGarbage();
+  watchGarbage((worker + 1) / (workers + 1));
   if (command.challenges !== undefined)
     plane.answer({ kind: "challenges", challenges: command.challenges });
   return { plane, recorder, worker, board, sessions };
