@@ -102,7 +102,7 @@ class BunStream implements ClientStream {
       const body = pieces.length === 1 ? first : Buffer.concat(pieces);
       const response = new Response(body as BodyInit, head);
       if (!isShared) releaseBuffers(pieces);
-      this.#end(response);
+      this.#end(response, isLate);
       return;
     }
     const headers = head.hasLength ? head.headers : withLength(head.headers, size);
@@ -133,13 +133,33 @@ class BunStream implements ClientStream {
     this.#end(abortedResponse());
   }
 
-  #end(response: Response | undefined): void {
+  /** `isBatched`: hands it to Bun together with the others of this turn of the event loop. */
+  #end(response: Response | undefined, isBatched = false): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     if (this.#closesConnection) response?.headers.set("connection", "close");
-    if (this.#resolve === null) this.#response = response;
-    else this.#resolve(response);
+    this.#response = response;
+    if (!isBatched) this.send();
+    else if (batch.push(this) === 1) setImmediate(sendBatch);
   }
+
+  /** Hands the response to Bun if it waits for it. */
+  send(): void {
+    this.#resolve?.(this.#response);
+  }
+}
+
+/** Streams with a short response of this turn of the event loop. */
+const batch: BunStream[] = [];
+
+/**
+ * Bun sends the responses of one HTTP/2 connection in one system call then, and the processor stays in the same code: 19 % less
+ * processor time over HTTP/2, 3 to 5 % over HTTP/1.1 (64 B, docs/decisions/0016-what-bun-costs.md). Longer ones would wait while
+ * others push their bodies out of the cache: 10 % more at 1 MB.
+ */
+function sendBatch(): void {
+  for (let index = 0; index < batch.length; index++) batch[index]?.send();
+  batch.length = 0;
 }
 
 type Resolve = (response: Response | undefined) => void;
