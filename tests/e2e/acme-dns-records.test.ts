@@ -1,4 +1,4 @@
-// Records that prove names: who may write them, and that none is left behind when the gateway stops in the middle.
+// DNS records for dns-01: who may write them, and that none remains when the gateway stops during validation.
 import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
@@ -31,7 +31,7 @@ const addProvider = (zones: string[]) =>
     propagation_timeout: 0,
   });
 
-test("a stop takes the record down, and the start after it puts it up again", async () => {
+test("a stop deletes the record, and the next start adds it again", async () => {
   await addProvider(["test"]);
   await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });
   await eventually(() => hook.left.length === 1);
@@ -42,7 +42,7 @@ test("a stop takes the record down, and the start after it puts it up again", as
   expect(words).toEqual(["/present", "/cleanup", "/present", "/cleanup"]);
 }, 60_000);
 
-test("a certificate that is deleted in the middle leaves no record", async () => {
+test("a certificate that is deleted during validation leaves no record", async () => {
   await addProvider(["test"]);
   await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });
   await eventually(() => hook.left.length === 1);
@@ -50,7 +50,7 @@ test("a certificate that is deleted in the middle leaves no record", async () =>
   await eventually(() => hook.left.length === 0);
 }, 60_000);
 
-test("a record is taken down that was written although the provider answers with a failure", async () => {
+test("a record is deleted that the provider added but reported as failed", async () => {
   const left = new Set<string>();
   const broken = Bun.serve({
     hostname: "127.0.0.1",
@@ -81,7 +81,7 @@ test("a record is taken down that was written although the provider answers with
   }
 }, 60_000);
 
-test("a provider that was chosen writes no zone but its own", async () => {
+test("a chosen provider writes only to its own zone", async () => {
   const { id } = await addProvider(["other.test"]);
   const fields = { challenge: "dns-01", dns_provider_id: id };
   await scene.order("here", { domains: ["here.other.test"], ...fields });

@@ -1,4 +1,4 @@
-// What becomes of orders when something is wrong, is put right again, or the gateway is restarted in their middle.
+// ACME orders that fail, recover, or continue over a restart of the gateway.
 import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
@@ -21,7 +21,7 @@ afterEach(async () => {
   hook = null;
 });
 
-test("an authority that asks for a binding gets it, and says so before", async () => {
+test("a CA that requires an account binding gets it, and the requirement is shown before", async () => {
   const key = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
   scene = await startAcmeScene({ gateway, pebble: { eab: { "kid-1": key } } });
   await scene.addAccount("bound");
@@ -35,7 +35,7 @@ test("an authority that asks for a binding gets it, and says so before", async (
   await scene.becomes("eab", "valid");
 }, 30_000);
 
-test("a name that leads elsewhere fails in words, and is tried again when somebody has done something", async () => {
+test("a name that resolves elsewhere fails with a message, and is retried after a change of its domains", async () => {
   scene = await startAcmeScene({ gateway });
   await scene.pebble.setAddress("away.test", ["127.0.0.2"]);
   await scene.order("away", { domains: ["here.test", "away.test"] });
@@ -52,14 +52,14 @@ test("a name that leads elsewhere fails in words, and is tried again when somebo
   expect((await scene.becomes("away", "valid")).attempts).toBe(0);
 }, 30_000);
 
-test("an order that the authority refuses fails in its words", async () => {
+test("an order that the CA rejects fails with its message", async () => {
   scene = await startAcmeScene({ gateway });
   await scene.order("refused", { domains: ["under_score.test"] });
   const failed = await scene.becomes("refused", "failed");
   expect(failed.last_error).toMatch(/rejects|does not issue/);
 }, 30_000);
 
-test("an authority that is down is tried again, and one that is not takes its place", async () => {
+test("a CA that is down is retried, and another account's CA issues instead", async () => {
   scene = await startAcmeScene({ gateway });
   await scene.pebble.kill();
   await scene.order("down", { domains: ["down.test"] });
@@ -75,7 +75,7 @@ test("an authority that is down is tried again, and one that is not takes its pl
   await scene.becomes("second", "valid");
 }, 30_000);
 
-test("an authority that has forgotten the account gets it again", async () => {
+test("an account that the CA has lost is registered again", async () => {
   scene = await startAcmeScene({ gateway });
   await scene.order("first", { domains: ["first.test"] });
   await scene.becomes("first", "valid");
@@ -85,7 +85,7 @@ test("an authority that has forgotten the account gets it again", async () => {
   await scene.becomes("first", "valid");
 }, 30_000);
 
-test("while an authority takes its time the gateway goes on", async () => {
+test("the gateway serves while the CA is slow", async () => {
   const env = { PEBBLE_VA_NOSLEEP: "0", PEBBLE_VA_SLEEPTIME: "6" };
   scene = await startAcmeScene({ gateway, pebble: { env } });
   await scene.order("slow", { domains: ["slow.test", "slower.test", "slowest.test"] });
@@ -105,7 +105,7 @@ test.each([
     },
   },
 ])(
-  "an order goes on where it was when the gateway is $how",
+  "an order continues where it was when the gateway is $how",
   async ({ restart }) => {
     scene = await startAcmeScene({ gateway });
     hook = startDnsHook(scene.pebble);

@@ -1,4 +1,4 @@
-// The key of an account is changed at a real authority: RFC 8555 section 7.3.5, and what becomes of it when something goes wrong.
+// Account key rollover at a real CA (RFC 8555 section 7.3.5), and its recovery from failures.
 import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
 import { needs } from "../support/needs.ts";
@@ -19,7 +19,7 @@ afterEach(async () => {
 const accountsMade = ({ pebble }: AcmeScene) =>
   pebble.output.match(/There are now \d+ accounts in memory/g)?.at(-1);
 
-test("the authority knows the account by a new key, and goes on issuing for it", async () => {
+test("the CA has the account's new key, and continues to issue for it", async () => {
   scene = await startAcmeScene({ gateway, pebble: { badNonces: 30 } });
   const { gateway: running, order, becomes } = scene;
   await order("one", { domains: ["one.test"] });
@@ -31,13 +31,13 @@ test("the authority knows the account by a new key, and goes on issuing for it",
   expect(JSON.stringify(after)).not.toContain("sealed");
   await order("two", { domains: ["two.test"] });
   await becomes("two", "valid");
-  // What was issued with the key before is still the account's own.
+  // Certificates issued with the former key still belong to the account.
   expect((await running.ok("GET", "/api/v1/certificates/one")).fingerprint).toBe(one.fingerprint);
   await running.ok("POST", "/api/v1/certificates/one/revoke", {});
   expect(accountsMade(scene)).toBe(made);
 }, 30_000);
 
-test("an authority that is down keeps its key, and the change is brought to its end later", async () => {
+test("with the CA down the key stays, and the rollover completes later", async () => {
   scene = await startAcmeScene({ gateway });
   const { gateway: running, pebble, order, becomes } = scene;
   await order("one", { domains: ["one.test"] });
@@ -52,14 +52,14 @@ test("an authority that is down keeps its key, and the change is brought to its 
   await becomes("two", "valid");
 }, 30_000);
 
-test("a change that was broken off after the authority has heard of it locks nobody out", async () => {
+test("a rollover interrupted after the CA's change does not lock the account out", async () => {
   scene = await startAcmeScene({ gateway });
   const { gateway: running, order, becomes } = scene;
   await order("one", { domains: ["one.test"] });
   await becomes("one", "valid");
   const made = accountsMade(scene);
   await running.ok("POST", `${ACCOUNT}/rotate-key`);
-  // What is stored between the moment at which the authority changes the key and that at which this is written down.
+  // The stored state after the CA has changed the key and before the gateway has recorded it.
   const last = (await running.ok("GET", "/api/v1/revisions")).at(-1);
   await running.ok("POST", `/api/v1/revisions/${last.number - 1}/restore`);
   await running.kill9();

@@ -76,7 +76,7 @@ function handshake(port: number, servername: string): Promise<Handshake> {
   });
 }
 
-/** Only root may set it, and not in every container; without it the kernel resets what waits at a socket that is closed. */
+/** Needs root, and not every container allows it; without it the kernel resets connections that wait at a closed socket. */
 function letConnectionsMigrate(): (() => void) | null {
   try {
     const before = readFileSync(MIGRATE, "utf8");

@@ -1,4 +1,4 @@
-// Certificates for names that clients ask for: who allows them, who does not, and when the client gets its own.
+// On-demand certificates for names that clients request: allowed, denied, and when the client gets its own.
 import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   await scene.order("customers", {
     on_demand: { ask_url: `http://127.0.0.1:${judge.port}/ask`, hosts: ["*.customers.test"] },
   });
-  // Listeners are bound anew for it, and connections that are just being made may be reset.
+  // It binds listeners again, which may reset connections that are being established.
   await eventually(() => shown("nobody.elsewhere.test").catch(() => null));
 }, 30_000);
 afterAll(async () => {
@@ -34,7 +34,7 @@ afterAll(async () => {
   await judge?.stop(true);
 });
 
-/** Names of the certificate that a client is shown. */
+/** Names of the certificate that a client gets. */
 function shown(servername: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const port = scene.gateway.httpsPort;
@@ -52,7 +52,7 @@ const all = async () => {
   return certificates.map(({ name }: { name: string }) => name);
 };
 
-test("a name that is allowed gets a certificate when a client asks for it", async () => {
+test("an allowed name gets a certificate when a client requests it", async () => {
   expect(await shown("good.customers.test")).not.toContain("good.customers.test");
   await eventually(async () => (await shown("good.customers.test")) === "DNS:good.customers.test", {
     deadlineMs: 15_000,
@@ -68,7 +68,7 @@ test("a name that is allowed gets a certificate when a client asks for it", asyn
   expect(asked.filter((name) => name === "good.customers.test")).toHaveLength(1);
 }, 30_000);
 
-test("a name that is not allowed gets none, and nobody asks twice", async () => {
+test("a denied name gets none, and the denial is cached", async () => {
   for (let time = 0; time < 5; time++) await shown("bad.customers.test");
   await eventually(() => asked.includes("bad.customers.test"));
   for (let time = 0; time < 20; time++) await shown("bad.customers.test");
@@ -76,18 +76,18 @@ test("a name that is not allowed gets none, and nobody asks twice", async () => 
   expect(await all()).not.toContain("customers bad.customers.test");
 }, 30_000);
 
-test("nobody is asked about names that do not fit", async () => {
+test("names that do not match cause no permission request", async () => {
   const before = asked.length;
   for (const name of ["good.elsewhere.test", "customers.test", "a.b.customers.test"])
     await shown(name);
-  // No authority issues for these.
+  // No CA issues for these.
   for (const label of ["good_one", "_good", "good-", `good${"x".repeat(60)}`])
     await shown(`${label}.customers.test`).catch(() => undefined);
   await shown("bad.customers.test");
   expect(asked).toHaveLength(before);
 }, 30_000);
 
-test("without hosts there is nothing to order", async () => {
+test("without hosts no certificate is requested", async () => {
   const answer = await scene.gateway.api("POST", "/api/v1/certificates", {
     name: "all",
     source: "acme",
@@ -96,7 +96,7 @@ test("without hosts there is nothing to order", async () => {
   expect(await answer.json()).toEqual({ error: "on_demand.hosts: is required" });
 });
 
-test("what it is made of cannot be renewed itself", async () => {
+test("the template itself cannot be renewed", async () => {
   const answer = await scene.gateway.api("POST", "/api/v1/certificates/customers/renew");
   expect(answer.status).toBe(409);
   expect(await answer.json()).toMatchObject({
@@ -104,7 +104,7 @@ test("what it is made of cannot be renewed itself", async () => {
   });
 });
 
-test("a document that holds the template replaces everything, and what came of it stays", async () => {
+test("an import that replaces everything keeps the certificates of its template", async () => {
   const before = await all();
   expect(before).toContain("customers good.customers.test");
   const { on_demand } = await scene.find("customers");

@@ -1,4 +1,4 @@
-// A gateway whose configuration is a file: what was ordered for it is kept over restarts, and nobody can undo half of it.
+// A gateway with a configuration file: its certificates survive restarts, and no partial revocation is possible.
 import { expect } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ const isSecured = async () => {
   return application?.routes[0]?.https_redirect === 308;
 };
 
-test("a restart orders nothing anew, and a certificate is not revoked by half", async () => {
+test("a restart requests no new certificate, and a revocation is rejected before it reaches the CA", async () => {
   const own = await eventually(() => find("own"), { deadlineMs: 20_000 });
   const shop = await eventually(() => find("shop"), { deadlineMs: 20_000 });
   await eventually(isSecured);

@@ -1,4 +1,4 @@
-// Renewal at a real authority when a clock of the test's says that it is time: without workers, which it does not look at here.
+// Renewal at a real CA on a clock that the test sets; without workers, which this test does not need.
 import { expect } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { AcmeWorld, DAY_MS } from "../integration/acme/scene.ts";
@@ -17,7 +17,7 @@ beforeEach(async () => {
   pebble = new Pebble({ httpPort: quietPort(), tlsPort: quietPort(), badNonces: 15, env });
   await pebble.start();
   world = await AcmeWorld.start();
-  // The authority's clock goes on while the test's stands still: what is issued must be valid by both.
+  // The CA's clock continues while the test's stands still: issued certificates must be valid by both.
   world.now += 60_000;
   const at = { directory_url: pebble.directoryUrl, ca_certificates: pebble.trusted };
   await world.addAccount("pebble", at);
@@ -27,7 +27,7 @@ afterEach(async () => {
   await pebble?.stop();
 });
 
-test("a certificate is renewed once when a third of its life is left", async () => {
+test("the gateway renews a certificate once when a third of its lifetime remains", async () => {
   await world.order("shop", { acme_account_ids: ["pebble"] });
   const first = await world.becomes("shop", "valid");
   const [begin, end] = [Date.parse(first.not_before ?? ""), Date.parse(first.not_after ?? "")];
@@ -44,7 +44,7 @@ test("a certificate is renewed once when a third of its life is left", async () 
   });
   const key = ({ certificate }: typeof first) => new X509Certificate(certificate ?? "").publicKey;
   expect(key(second).equals(key(first))).toBe(false);
-  // The authority's own clock stands still, so that its new one looks as old: it is not renewed on and on.
+  // The CA's clock stands still, so the new certificate looks as old: the gateway does not renew it again and again.
   world.pass(60_000);
   expect(world.find("shop")).toMatchObject({
     status: "valid",

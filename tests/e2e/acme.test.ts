@@ -1,4 +1,4 @@
-// Certificates from a real authority by each challenge, also where it is made hard, and what clients are shown then.
+// Certificates from a real CA by each challenge, also in hard cases, and the certificate that clients get.
 import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { X509Certificate } from "node:crypto";
@@ -30,7 +30,7 @@ afterAll(async () => {
   hook?.stop();
 });
 
-/** What a client of the https listener is shown for a name. */
+/** The certificate that a client of the https listener gets for a name. */
 function shown(name: string): Promise<X509Certificate> {
   return new Promise((resolve, reject) => {
     const socket = connect({
@@ -53,7 +53,7 @@ async function isShown(name: string, fingerprint: string): Promise<void> {
 }
 
 describe("a certificate is issued", () => {
-  test("by http-01, and clients are shown it", async () => {
+  test("by http-01, and clients get it", async () => {
     const created = await scene.order("http", { domains: ["by-http.test"] });
     expect(["pending", "ordering"]).toContain(created.status);
     const certificate = await scene.becomes("http", "valid");
@@ -72,7 +72,7 @@ describe("a certificate is issued", () => {
     expect(leaf.subjectAltName).toBe("DNS:by-http.test");
   });
 
-  test("by http-01, whatever is configured for its path", async () => {
+  test("by http-01, even with a route for its path", async () => {
     const { gateway } = scene;
     const everywhere = [{ type: "prefix", value: "/" }];
     await gateway.ok("POST", "/api/v1/routes", {
@@ -94,7 +94,7 @@ describe("a certificate is issued", () => {
     await gateway.ok("DELETE", `/api/v1/plugins/${plugin.id}`);
   });
 
-  test("by tls-alpn-01, and the listener is as before afterwards", async () => {
+  test("by tls-alpn-01, and the listener is unchanged afterwards", async () => {
     await scene.order("tls", { domains: ["by-tls.test"], challenge: "tls-alpn-01" });
     const certificate = await scene.becomes("tls", "valid");
     await isShown("by-tls.test", certificate.fingerprint);
@@ -102,7 +102,7 @@ describe("a certificate is issued", () => {
     expect(proof.every(({ http2 }: { http2: boolean }) => http2)).toBe(true);
   });
 
-  test("by dns-01 for a name and everything below it, and no record is left", async () => {
+  test("by dns-01 for a name and its wildcard, and no record remains", async () => {
     const domains = ["hooked.test", "*.hooked.test"];
     await scene.order("wild", { domains, challenge: "dns-01" });
     const certificate = await scene.becomes("wild", "valid");
@@ -131,7 +131,7 @@ describe("a certificate is issued", () => {
     expect((await shown("rsa.test")).publicKey.asymmetricKeyType).toBe("rsa");
   });
 
-  test("with the chain that is preferred", async () => {
+  test("with the preferred chain", async () => {
     const roots = await scene.pebble.roots();
     const wanted = /CN=(.*)/.exec(new X509Certificate(roots[1] ?? "").subject)?.[1] ?? "";
     await scene.order("chain", { domains: ["chain.test"], preferred_chain: wanted });
@@ -142,11 +142,11 @@ describe("a certificate is issued", () => {
   });
 });
 
-describe("a certificate that is there", () => {
+describe("an existing certificate", () => {
   const keyOf = async (name: string) =>
     (await shown(name)).publicKey.export({ type: "spki", format: "pem" }).toString();
 
-  test("is renewed when somebody asks for it, with another key", async () => {
+  test("is renewed on request, with a new key", async () => {
     const before = await scene.find("http");
     const key = await keyOf("by-http.test");
     await scene.gateway.ok("POST", "/api/v1/certificates/http/renew");
@@ -157,7 +157,7 @@ describe("a certificate that is there", () => {
     expect(await keyOf("by-http.test")).not.toBe(key);
   });
 
-  test("keeps its key when it is to", async () => {
+  test("keeps its key when configured so", async () => {
     await scene.gateway.ok("PATCH", "/api/v1/certificates/http", { reuse_key: true });
     const [before, key] = [await scene.find("http"), await keyOf("by-http.test")];
     await scene.gateway.ok("POST", "/api/v1/certificates/http/renew");
@@ -166,7 +166,7 @@ describe("a certificate that is there", () => {
     expect(await keyOf("by-http.test")).toBe(key);
   });
 
-  test("is issued anew when a name is added, and stays in use until then", async () => {
+  test("is reissued when a name is added, and stays in use until then", async () => {
     const before = await scene.find("http");
     const domains = ["by-http.test", "added.test"];
     const patched = await scene.gateway.ok("PATCH", "/api/v1/certificates/http", { domains });
@@ -175,7 +175,7 @@ describe("a certificate that is there", () => {
     await isShown("added.test", after.fingerprint);
   });
 
-  test("stays in use when a document that only says what is to be ordered is imported", async () => {
+  test("stays in use when an imported file only has its settings", async () => {
     const before = await scene.find("rsa");
     const { format } = await scene.gateway.ok("GET", "/api/v1/export");
     const certificate = { name: "rsa", source: "acme", domains: ["rsa.test"], key_type: "rsa" };
@@ -188,7 +188,7 @@ describe("a certificate that is there", () => {
     expect(after).toMatchObject({ fingerprint: before.fingerprint, description: "noted" });
   });
 
-  test("can be had with a document alone", async () => {
+  test("is issued from a configuration file alone", async () => {
     const { format } = await scene.gateway.ok("GET", "/api/v1/export");
     const { directoryUrl: directory_url, trusted: ca_certificates } = scene.pebble;
     const account = { name: "written", directory_url, ca_certificates };
@@ -203,13 +203,13 @@ describe("a certificate that is there", () => {
     await scene.becomes("written", "valid");
   });
 
-  test("goes out with an export, without its key and those of accounts", async () => {
+  test("is exported without its key and those of accounts", async () => {
     const text = await (await scene.gateway.api("GET", "/api/v1/export")).text();
     expect(text).toContain("by-http.test");
     expect(text).not.toMatch(/PRIVATE KEY|sealed:1:/);
   });
 
-  test("is revoked, and another one takes its place", async () => {
+  test("is revoked and replaced", async () => {
     const before = await scene.find("several");
     const serial = new X509Certificate(before.certificate).serialNumber;
     const body = { reason: "key_compromise" };
@@ -220,7 +220,7 @@ describe("a certificate that is there", () => {
     await isShown("two.test", after.fingerprint);
   });
 
-  test("is revoked twice at once, and none of both fails", async () => {
+  test("is revoked twice at once, and both requests succeed", async () => {
     const revoke = () => scene.gateway.api("POST", "/api/v1/certificates/several/revoke", {});
     const answers = await Promise.all([revoke(), revoke()]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);

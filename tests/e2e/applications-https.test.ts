@@ -1,4 +1,4 @@
-// Applications beside a real authority: self-signed at first, ordered as soon as there is an account, HTTPS only from then on.
+// Applications with a real CA: self-signed at first, issued once there is an account, HTTPS only from then on.
 import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
@@ -30,7 +30,7 @@ const create = (body: object) =>
     ...body,
   });
 
-/** Waits until plain requests are sent to HTTPS. */
+/** Waits until plain requests are redirected to HTTPS. */
 const isSecured = (name: string) =>
   eventually(
     async () => {
@@ -50,7 +50,7 @@ async function visit(host: string, scheme: "http" | "https") {
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** Who signed what a client is shown. */
+/** The issuer of the certificate that a client gets. */
 function issuerOf(servername: string) {
   return new Promise<string>((resolve, reject) => {
     const port = scene.gateway.httpsPort;
@@ -66,7 +66,7 @@ function issuerOf(servername: string) {
 }
 
 describe("without an ACME account", () => {
-  test("a public name is served with a self-signed certificate, and the answer says what is missing", async () => {
+  test("a public name is served with a self-signed certificate, and the response names what is missing", async () => {
     const made = await create({
       name: "shop",
       domains: ["shop.example.com", "shop.lan"],
@@ -85,7 +85,7 @@ describe("without an ACME account", () => {
     expect(plain).toMatchObject({ status: 200, text: "served" });
   });
 
-  test("a certificate that has to be ordered is refused", async () => {
+  test("a mode that requires issuance is rejected", async () => {
     const response = await scene.gateway.api("POST", "/api/v1/applications", {
       name: "strict",
       domains: ["strict.example.com"],
@@ -100,7 +100,7 @@ describe("without an ACME account", () => {
 });
 
 describe("with an ACME account", () => {
-  test("a certificate is ordered for public names, and they go to HTTPS once it is valid", async () => {
+  test("a certificate is requested for public names, which redirect to HTTPS once it is valid", async () => {
     await scene.addAccount("pebble");
     const application = await isSecured("shop");
     expect(application).toMatchObject({
@@ -120,13 +120,13 @@ describe("with an ACME account", () => {
     expect(await visit("shop.lan", "http")).toMatchObject({ status: 200, text: "served" });
   });
 
-  test("the history says who switched HTTPS on", async () => {
+  test("the history shows who enabled HTTPS", async () => {
     const revisions = await scene.gateway.ok("GET", "/api/v1/revisions");
     const line = revisions.find(({ actor }: { actor: string }) => actor === "applications");
     expect(line.summary).toBe('update HTTPS of application "shop"');
   });
 
-  test("a name that is added gets a self-signed certificate until the new one is there, the others keep theirs", async () => {
+  test("an added name gets a self-signed certificate until the new one is issued, the others keep theirs", async () => {
     const added = await scene.gateway.ok("PATCH", at("shop"), {
       domains: ["shop.example.com", "new.example.com"],
     });
@@ -139,7 +139,7 @@ describe("with an ACME account", () => {
     expect(await issuerOf("new.example.com")).toContain("Pebble");
   });
 
-  test("the challenge is answered although plain requests go to HTTPS and access is private", async () => {
+  test("the challenge works although plain requests redirect to HTTPS and access is private", async () => {
     await scene.gateway.ok("PATCH", at("shop"), { access: "private", maintenance: true });
     await scene.gateway.ok("PATCH", at("shop"), {
       domains: ["shop.example.com", "third.example.com"],
@@ -148,7 +148,7 @@ describe("with an ACME account", () => {
     expect(certificate.status).toBe("valid");
   });
 
-  test("a wildcard is ordered once there is a DNS provider", async () => {
+  test("a wildcard is requested once there is a DNS provider", async () => {
     const made = await create({ name: "many", domains: ["*.many.example.com"] });
     expect(made.warnings[0]).toContain("DNS provider");
     expect(made.certificate.source).toBe("self_signed");
@@ -164,7 +164,7 @@ describe("with an ACME account", () => {
     expect(await issuerOf("a.many.example.com")).toContain("Pebble");
   });
 
-  test("the mode acme orders for every name", async () => {
+  test("the mode acme requests certificates for every name", async () => {
     await create({
       name: "all",
       domains: ["inside.test"],
@@ -174,7 +174,7 @@ describe("with an ACME account", () => {
     expect(certificate.domains).toEqual(["inside.test"]);
   });
 
-  test("a certificate that somebody deletes takes the redirect with it, and force brings both back", async () => {
+  test("deleting a certificate also removes the redirect, and force restores both", async () => {
     await create({ name: "gone", domains: ["gone.example.com"] });
     await isSecured("gone");
     await scene.gateway.ok("DELETE", "/api/v1/certificates/gone");
@@ -187,7 +187,7 @@ describe("with an ACME account", () => {
     expect((await visit("gone.example.com", "http")).status).toBe(308);
   });
 
-  test("what was switched off stays off", async () => {
+  test("a disabled redirect or HTTPS mode stays disabled", async () => {
     await create({ name: "plain", domains: ["plain.example.com"], https: { redirect: false } });
     await scene.becomes("plain", "valid");
     expect((await visit("plain.example.com", "http")).status).toBe(200);

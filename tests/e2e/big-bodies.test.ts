@@ -1,4 +1,4 @@
-// A gigabyte each way through the executable, past a side that stops reading for a while: whole, and in little memory.
+// A gigabyte each way through the executable, with a peer that pauses reading: complete, and in little memory.
 import { expect } from "bun:test";
 import {
   abandonDownload,
@@ -18,7 +18,7 @@ const { afterAll, beforeAll, test } = needs("executable");
 
 const MEGABYTES = 1000;
 const PAUSE_MS = 3000;
-/** Of the whole product: control plane, store and one worker. */
+/** Of the whole gateway: control plane, store and one worker. */
 const MOST_MEMORY_MB = 160;
 
 let gateway: Gateway;
@@ -47,7 +47,7 @@ test("a gigabyte is uploaded to a slow target and the gateway stays small", asyn
   expect(peakMemory(gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
 });
 
-test("clients that go away in the middle of a download end the requests to the target", async () => {
+test("clients that disconnect during a download end the requests to the target", async () => {
   const leaving = Array.from({ length: 20 }, () =>
     abandonDownload(gateway.httpPort, { megabytes: MEGABYTES, after: 2 }),
   );

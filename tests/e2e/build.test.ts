@@ -1,4 +1,4 @@
-// What the executable is as a file: complete in itself, and deaf to whatever lies in the directory it is started from.
+// The executable as a file: self-contained, and independent of the files in its working directory.
 import { expect } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,19 +21,19 @@ function scratchDirectory(): string {
   return path;
 }
 
-test("it is one file that anybody may run, and not larger than it needs to be", () => {
+test("it is one file that every user may run, within its size limit", () => {
   const { mode, size } = statSync(executable);
   expect(mode & 0o111).toBe(0o111);
   expect(size).toBeLessThan(130_000_000);
 });
 
-test("it says the version of package.json", async () => {
+test("it prints the version of package.json", async () => {
   const manifest = await Bun.file(join(checkout, "package.json")).json();
   const { stdout } = await runCommand(["version"], { binary: executable });
   expect(stdout).toStartWith(`sluice ${manifest.version} (Bun ${Bun.version}, `);
 });
 
-test("files beside it that are meant for Bun are not read", async () => {
+test("it does not read Bun's configuration files beside it", async () => {
   const cwd = scratchDirectory();
   writeFileSync(join(cwd, ".env"), "SLUICE_LOG_LEVEL=nonsense\nSLUICE_WORKERS=0\n");
   writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
@@ -56,7 +56,7 @@ test("an empty environment is enough", async () => {
 });
 
 needs("executable", "private mounts").test(
-  "it needs nothing of the checkout it was built in",
+  "it needs no file of the checkout it was built in",
   async () => {
     const cwd = scratchDirectory();
     const copy = join(cwd, "sluice");

@@ -10,7 +10,7 @@ const { afterEach, beforeEach, test } = needs("executable");
 
 const PER_SECOND = 500;
 const REPLACEMENTS = 20;
-/** Without the setting the kernel resets what waits in the queue of a listener that is closed: about one for each swap of each worker. */
+/** Without the setting the kernel resets connections in the queue of a closed listener: about one per swap and worker. */
 const MOST_RESETS = REPLACEMENTS * 4;
 const MANY = 2000;
 const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
@@ -30,7 +30,7 @@ afterEach(async () => {
   await origin?.stop(true);
 });
 
-/** Connects as often as said until it is told to stop; prints how many connections there were and how many failed. */
+/** Connects at the given rate until it is stopped; prints how many connections it made and how many failed. */
 const CLIENT = `
   const [port, perSecond] = process.argv.slice(-2).map(Number);
   let [made, failed, open] = [0, 0, 0];
@@ -86,7 +86,7 @@ test(`a certificate is replaced under ${PER_SECOND} new connections a second, wi
   expect(failed).toBeLessThanOrEqual(MOST_RESETS);
 }, 60_000);
 
-/** Only root may set it, and not in every container. */
+/** Needs root, and not every container allows it. */
 const mayMigrate = (() => {
   try {
     writeFileSync(MIGRATE, readFileSync(MIGRATE, "utf8"));
@@ -115,7 +115,7 @@ needs("executable", migrating).test(
   60_000,
 );
 
-/** The 99th percentile of the answer times of eight clients on the plain listener while something happens. */
+/** The 99th percentile of the response times of eight clients on the plain listener while something happens. */
 async function slowest(meanwhile: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   let isOver = false;
@@ -141,7 +141,7 @@ async function slowest(meanwhile: () => Promise<unknown>): Promise<number> {
 test(`with ${MANY} certificates, replacing one is not seen in the 99th percentile of other traffic`, async () => {
   const listeners = await gateway.ok("GET", "/api/v1/listeners");
   const { id } = listeners.find(({ name }: { name: string }) => name === "https");
-  // Otherwise each of them would be loaded with all before it.
+  // Otherwise each upload would reload all certificates before it.
   await gateway.ok("PATCH", `/api/v1/listeners/${id}`, { enabled: false });
   for (let index = 0; index < MANY; index++)
     await gateway.ok("POST", "/api/v1/certificates", {
@@ -160,6 +160,6 @@ test(`with ${MANY} certificates, replacing one is not seen in the 99th percentil
     }
   });
   console.log(`p99 ${quiet.toFixed(2)} ms, with a swap each second ${swapping.toFixed(2)} ms`);
-  // Twice next to nothing is next to nothing.
+  // Twice a negligible time is still negligible.
   expect(swapping).toBeLessThan(Math.max(quiet * 2, 10));
 }, 120_000);

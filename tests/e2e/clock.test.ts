@@ -1,4 +1,4 @@
-// A gateway whose clock jumps, or passes the hour at which summer time begins or ends; against the whole product, whose clock libfaketime turns.
+// A gateway whose clock jumps, or passes the hour at which summer time begins or ends; libfaketime sets the clock.
 import { afterEach, describe, expect } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,7 +73,7 @@ describe("a clock", () => {
     lacks: existsSync(LIBRARY) ? null : "libfaketime (Debian package faketime)",
   });
 
-  test("that jumps back and forth cuts nothing, counts nothing twice and keeps the order of changes", async () => {
+  test("that jumps back and forth aborts no request, counts none twice and keeps the order of changes", async () => {
     const { gateway, turn, page, pages, held } = await scene();
     const waiting = page("/hold");
     await eventually(() => held.length === 1);
@@ -88,7 +88,7 @@ describe("a clock", () => {
       expect(Math.abs((await offsetOf(gateway)) - offset)).toBeLessThan(60);
       await pages(20);
       await change();
-      // Each second the gateway looks at what is due: time-outs, targets, rollups.
+      // Each second the gateway runs what is due: timeouts, health checks, rollups.
       await eventually(async () => (await gateway.api("GET", "/readyz")).ok);
     }
     held.shift()?.();
@@ -98,7 +98,7 @@ describe("a clock", () => {
     const total = async () =>
       (await gateway.ok("GET", "/api/v1/stats?range=24h")).history.total.requests;
     await eventually(async () => (await total()) === 101, { deadlineMs: 20_000 });
-    // In the order in which they were made, whatever the clock said.
+    // In the order of the changes, independent of the clock.
     const audit: { revision: number }[] = await gateway.ok("GET", "/api/v1/audit?newest=100");
     const revisions: { number: number }[] = await gateway.ok("GET", "/api/v1/revisions");
     const [first = 0] = changes;
@@ -113,7 +113,7 @@ describe("a clock", () => {
     expect(bad).toEqual([]);
   }, 60_000);
 
-  test("that jumps ahead ends sessions that are over by it, and neither tokens without an end nor traffic", async () => {
+  test("that jumps ahead ends expired sessions, but neither tokens without expiry nor traffic", async () => {
     const { gateway, turn, pages } = await scene();
     const email = "root@example.org";
     await gateway.ok("POST", "/api/v1/users", {
@@ -136,7 +136,7 @@ describe("a clock", () => {
     expect([(await asks({ cookie })).status, (await asks(byToken)).status]).toEqual([401, 200]);
     await pages(20);
     turn(0);
-    // Back again: whatever became of the session, people get in and traffic flows.
+    // Back again: sign-in works and traffic flows, with or without the old session.
     const again = await gateway.api("POST", "/api/v1/auth/login", { email, password: PASSWORD });
     expect([again.status, (await asks(byToken)).status]).toEqual([200, 200]);
     await pages(20);
@@ -146,7 +146,7 @@ describe("a clock", () => {
     { what: "ends", at: "2026-11-01T06:00:00Z" },
     { what: "begins", at: "2027-03-14T07:00:00Z" },
   ])(
-    "at the hour at which summer time $what goes on as at any other",
+    "works as usual at the hour at which summer time $what",
     async ({ at }) => {
       const start = (Date.parse(at) - Date.now()) / 1000 - 4;
       const { gateway, pages } = await scene({ TZ: "America/New_York" }, start);

@@ -1,4 +1,4 @@
-// Dynamic updates of a real BIND by the whole product: written, seen, taken away; keys of two kinds, wrong ones, aliases, CAA.
+// Dynamic updates of a real BIND: records added, checked and deleted; keys of two kinds, wrong ones, aliases, CAA.
 import { expect } from "bun:test";
 import type { DnsParts } from "../../src/control/acme/dns/definition.ts";
 import rfc2136 from "../../src/control/acme/dns/rfc2136.ts";
@@ -75,7 +75,7 @@ interface Check {
 const failed = (checks: readonly Check[]) => checks.filter(({ status }) => status !== "ok");
 
 describe("through the management API", () => {
-  test("a test writes a record, sees it at the zone's server and takes it away", async () => {
+  test("a test adds a record, finds it at the zone's server and deletes it", async () => {
     await create("short", settings(short));
     const report = await gateway.ok("POST", "/api/v1/dns-providers/short/test", {
       zone: "example.test",
@@ -111,7 +111,7 @@ describe("through the management API", () => {
       zone: "elsewhere.example",
       words: /has no zone|REFUSED/,
     },
-  ])("$why is told in words", async ({ why, more, zone, words }) => {
+  ])("$why is reported with a message", async ({ why, more, zone, words }) => {
     const name = why.replaceAll(" ", "-");
     await create(name, settings(short, more));
     const report = await gateway.ok("POST", `/api/v1/dns-providers/${name}/test`, { zone });
@@ -120,7 +120,7 @@ describe("through the management API", () => {
     await gateway.ok("DELETE", `/api/v1/dns-providers/${name}`);
   });
 
-  test("a name and its wildcard are proved in one zone, an alias where it leads", async () => {
+  test("a name and its wildcard are validated in one zone, an alias in its target's zone", async () => {
     const domains = ["www.example.test", "*.www.example.test", "delegated.example.test"];
     const report = await gateway.ok("POST", "/api/v1/certificates/preflight", {
       domains,
@@ -132,7 +132,7 @@ describe("through the management API", () => {
     expect(await bind.texts("_acme-challenge.www.example.test")).toEqual([]);
   });
 
-  test("of several providers the one with the longest zone is asked", async () => {
+  test("of several providers the one with the longest zone is used", async () => {
     await create("long", settings(long), { zones: ["deep.example.test"] });
     await gateway.ok("PATCH", "/api/v1/dns-providers/short", { zones: ["example.test"] });
     const report = await gateway.ok("POST", "/api/v1/certificates/preflight", {
@@ -142,7 +142,7 @@ describe("through the management API", () => {
     expect(failed(report.checks.filter(({ name }: Check) => name === "zone"))).toEqual([]);
   });
 
-  test("CAA records are compared with the authorities of the accounts", async () => {
+  test("CAA records are compared with the CAs of the accounts", async () => {
     await gateway.ok("POST", "/api/v1/acme/accounts", {
       name: "unreachable",
       directory_url: "https://acme.letsencrypt.org.localhost:1/directory",
@@ -186,20 +186,23 @@ describe.each(["tcp", "udp"])("over %s", (protocol) => {
   test.each([
     { why: "HMAC-SHA256", key: short, fqdn: "_acme-challenge.two.example.test" },
     { why: "HMAC-SHA512", key: long, fqdn: "_acme-challenge.two.deep.example.test" },
-  ])("records of one name come and go one by one, signed with $why", async ({ key, fqdn }) => {
-    const client = open(key);
-    await client.present({ fqdn, value: "one" });
-    await client.present({ fqdn, value: "one" });
-    await client.present({ fqdn, value: "two" });
-    expect(await bind.texts(fqdn)).toEqual(["one", "two"]);
-    await client.cleanUp({ fqdn, value: "one" });
-    await client.cleanUp({ fqdn, value: "one" });
-    expect(await bind.texts(fqdn)).toEqual(["two"]);
-    await client.cleanUp({ fqdn, value: "two" });
-    expect(await bind.texts(fqdn)).toEqual([]);
-  });
+  ])(
+    "records of one name are added and deleted one by one, signed with $why",
+    async ({ key, fqdn }) => {
+      const client = open(key);
+      await client.present({ fqdn, value: "one" });
+      await client.present({ fqdn, value: "one" });
+      await client.present({ fqdn, value: "two" });
+      expect(await bind.texts(fqdn)).toEqual(["one", "two"]);
+      await client.cleanUp({ fqdn, value: "one" });
+      await client.cleanUp({ fqdn, value: "one" });
+      expect(await bind.texts(fqdn)).toEqual(["two"]);
+      await client.cleanUp({ fqdn, value: "two" });
+      expect(await bind.texts(fqdn)).toEqual([]);
+    },
+  );
 
-  test("a zone that is named is not looked for, and must be right", async () => {
+  test("a configured zone is not looked up, and must be right", async () => {
     const client = open(short, { zone: "deep.example.test" });
     const work = client.present({ fqdn: "_acme-challenge.deep.example.test", value: "x" });
     expect(work).rejects.toThrow("REFUSED");

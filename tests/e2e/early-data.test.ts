@@ -1,4 +1,4 @@
-// Early data (0-RTT) can be replayed by whoever saw it (CVE-2024-39321): neither TLS nor QUIC may take any. Needs openssl and gtlsclient.
+// Observers can replay early data (0-RTT, CVE-2024-39321): neither TLS nor QUIC may accept it. Needs openssl and gtlsclient.
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** What a program says, both streams together; it gets a second before its input ends. */
+/** Output of a program, both streams together; its input ends after a second. */
 async function said(command: readonly string[], input: string): Promise<string> {
   const child = Bun.spawn(["timeout", "10", ...command], {
     stdin: "pipe",
@@ -35,7 +35,7 @@ async function said(command: readonly string[], input: string): Promise<string> 
   child.stdin.write(input);
   await child.stdin.flush();
   const ended = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  // A session ticket comes after the handshake: without input the client would be gone before.
+  // A session ticket follows the handshake: without input the client would exit before it arrives.
   await Promise.race([child.exited, Bun.sleep(1000)]);
   await child.stdin.end();
   return (await ended).join("\n");
@@ -43,7 +43,7 @@ async function said(command: readonly string[], input: string): Promise<string> 
 
 const request = "GET / HTTP/1.1\r\nHost: early.test\r\n\r\n";
 
-test("a TLS session says that early data is not taken", async () => {
+test("a TLS session does not allow early data", async () => {
   const client = ["openssl", "s_client", "-connect", `127.0.0.1:${gateway.httpsPort}`, "-tls1_3"];
   const first = await said([...client, "-sess_out", "session"], request);
   expect(first).toContain("Max Early Data: 0");
@@ -53,7 +53,7 @@ test("a TLS session says that early data is not taken", async () => {
   expect(resumed).toContain("Early data was not sent");
 }, 30_000);
 
-test("QUIC rejects early data that is sent all the same", async () => {
+test("QUIC rejects early data that a client sends nevertheless", async () => {
   const { httpsPort: port } = gateway;
   const client = [
     "gtlsclient",

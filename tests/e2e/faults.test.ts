@@ -1,4 +1,4 @@
-// What the world does to a gateway that runs or is to start: disks, databases, ports, directories, time zones; against the whole product.
+// Faults of the environment while the gateway starts or serves: disks, databases, ports, directories, time zones.
 import { afterEach, describe, expect, test } from "bun:test";
 import {
   cpSync,
@@ -32,7 +32,7 @@ async function gatewayIn(dataDir: string, env: Record<string, string> = {}): Pro
   return gateway;
 }
 
-/** A site that is answered by an origin of its own. */
+/** A site with its own origin. */
 async function publish(gateway: Gateway): Promise<void> {
   const origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("here") });
   cleanups.push(() => origin.stop(true));
@@ -44,7 +44,7 @@ async function publish(gateway: Gateway): Promise<void> {
 const page = async (gateway: Gateway) =>
   (await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).text();
 
-/** What a start that must fail says. */
+/** Output of a start that must fail. */
 async function refusal(dataDir: string, words: readonly string[] = []): Promise<string> {
   const result = await runCommand([
     ...["serve", "--data-dir", dataDir, "--admin", "127.0.0.1:0", "--workers", "1"],
@@ -62,7 +62,7 @@ describe("a damaged database", () => {
     { why: "another file", damage: () => Buffer.from("what a person copied here by mistake") },
   ];
 
-  test("is refused by its name, left alone, and a copy in its place is served", async () => {
+  test("is rejected by name and not changed, and the gateway serves a copy in its place", async () => {
     const dataDir = directory();
     const gateway = await gatewayIn(dataDir);
     await publish(gateway);
@@ -83,7 +83,7 @@ describe("a damaged database", () => {
       expect(said).toContain("docs/operations.md");
       expect(readFileSync(path).equals(damaged)).toBeTrue();
     }
-    // A copy that lies where the installer puts copies is offered, the newest of them.
+    // The error suggests the newest copy where the installer stores copies.
     mkdirSync(join(dataDir, "backups"));
     const offered = join(dataDir, "backups/newest.db");
     writeFileSync(join(dataDir, "backups/older.db"), "");
@@ -97,7 +97,7 @@ describe("a damaged database", () => {
   }, 40_000);
 });
 
-test("a data directory that is removed: what is served goes on, changes are refused, and the status says so", async () => {
+test("after removal of the data directory, traffic continues, changes fail, and the status reports it", async () => {
   const dataDir = directory();
   const gateway = await gatewayIn(dataDir);
   await publish(gateway);
@@ -114,7 +114,7 @@ test("a data directory that is removed: what is served goes on, changes are refu
   const { warnings } = await gateway.ok("GET", "/api/v1/admin/status");
   expect(warnings).toContain(`changes cannot be stored: ${path} was removed while it was in use`);
   expect(await page(gateway)).toBe("here");
-  // The test's own directory, so that the process can be ended there.
+  // The test's own directory, so that the test can end the process there.
   mkdirSync(dataDir);
 });
 
@@ -132,7 +132,7 @@ async function run(...command: string[]): Promise<void> {
 }
 
 needs("mount").test(
-  "a disk that is read-only refuses the start in words, and nothing is lost",
+  "a read-only disk fails the start with a message, and no data is lost",
   async () => {
     const disk = await mountDisk();
     const gateway = await gatewayIn(disk.path);
@@ -154,7 +154,7 @@ const hasLoop = existsSync("/dev/loop-control") && pathOf("mkfs.ext4") !== null;
 const loopDevices = { lacks: hasLoop ? null : "/dev/loop-control and mkfs.ext4" };
 
 needs("mount", loopDevices).test(
-  "a disk that turns read-only while it is in use: what is served goes on, changes are refused until it is mended",
+  "on a disk that turns read-only, traffic continues and changes fail until it is writable again",
   async () => {
     const path = directory();
     const image = join(directory(), "image");
@@ -167,7 +167,7 @@ needs("mount", loopDevices).test(
     const gateway = await gatewayIn(dataDir);
     await publish(gateway);
     const device = (await Bun.$`findmnt --noheadings --output SOURCE ${path}`.text()).trim();
-    // What the kernel does by itself when a disk reports an error.
+    // The kernel does this when a disk reports an error.
     writeFileSync(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, "tested");
     const change = () => gateway.api("PATCH", "/api/v1/services/site", { description: "late" });
     const refused = await change();
@@ -183,7 +183,7 @@ needs("mount", loopDevices).test(
 );
 
 needs("mount").test(
-  "a full disk is told in the status until a change was stored again",
+  "the status reports a full disk until a change is stored again",
   async () => {
     const disk = await mountDisk();
     const gateway = await gatewayIn(disk.path);
@@ -203,7 +203,7 @@ needs("mount").test(
   30_000,
 );
 
-test("a port that somebody took while the gateway was down: the start names the port and the program, and a next one works", async () => {
+test("a start fails with port and program when another program has the port, and works once it is free", async () => {
   const dataDir = directory();
   const gateway = await gatewayIn(dataDir);
   await publish(gateway);
@@ -219,7 +219,7 @@ test("a port that somebody took while the gateway was down: the start names the 
 }, 30_000);
 
 test.each(["America/New_York", "Asia/Kolkata"])(
-  "in the time zone %s, what is stored and told is in UTC",
+  "in the time zone %s, stored and reported times are in UTC",
   async (TZ) => {
     const gateway = await gatewayIn(directory(), { TZ });
     await publish(gateway);

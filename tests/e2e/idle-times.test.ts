@@ -1,4 +1,4 @@
-// The long waits that the defaults allow, in their real length against the executable: five and a half minutes, so only on request.
+// The default timeouts in their real length, against the executable: five and a half minutes, so only on request.
 import { expect } from "bun:test";
 import {
   isUsedAndThenClosed,

@@ -1,4 +1,4 @@
-// A configuration of a real Caddy, imported: whatever Caddy keeps out, the gateway keeps out too. Needs caddy.
+// A configuration of a real Caddy, imported: whatever Caddy denies, the gateway denies too. Needs caddy.
 import { expect } from "bun:test";
 import { type Caddy, startCaddy } from "../support/caddy.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
@@ -14,7 +14,7 @@ const SEED = Number(process.env["SLUICE_TEST_SEED"] ?? 20);
 
 const origins = [startOpenOrigin("one"), startOpenOrigin("two"), startOpenOrigin("three")];
 const ports = origins.map(({ port }) => port ?? 0);
-/** Lets in whoever has the right word, and says that it is bob. */
+/** Allows requests with the right token, as the user bob. */
 const authority = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -44,7 +44,7 @@ interface Server {
   listen: string[];
 }
 
-/** Gives both the same sites: Caddy on its port, the gateway on its listener for plain requests. */
+/** Configures both with the same sites: Caddy on its port, the gateway on its listener for plain requests. */
 async function serve(apps: { http: { servers: Record<string, Server> } }) {
   await caddy.load(apps);
   const copy = structuredClone(apps);
@@ -68,7 +68,7 @@ async function moreOpen(asked: readonly Asked[]): Promise<string[]> {
     if (source.status > 0) answers += 1;
     if (isMoreOpen) found.push(JSON.stringify({ ...each, caddy: source, sluice: here }));
   }
-  // Caddy aborts some, and lives.
+  // Caddy aborts some connections and keeps running.
   expect(answers).toBeGreaterThan(asked.length / 2);
   return found;
 }
@@ -81,7 +81,7 @@ describe("sites of a Caddyfile", () => {
     await serve(apps as never);
   });
 
-  test("no request gets anywhere where Caddy does not let it", async () => {
+  test("the gateway allows no request that Caddy denies", async () => {
     expect(await moreOpen(requests())).toEqual([]);
   }, 300_000);
 
@@ -129,7 +129,7 @@ describe("sites of a Caddyfile", () => {
     expect(await ask({ host, path }, gateway.httpPort)).toEqual({ status, open: null });
   });
 
-  test("with the password everything is there again", async () => {
+  test("with the password every page is accessible", async () => {
     const fields = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
     for (const [host, path] of [
       ["s0.test", "/ADMIN/x"],
@@ -144,12 +144,12 @@ describe("sites of a Caddyfile", () => {
     }
   });
 
-  test("each site is about something of its own", () => {
+  test("each site has its own subject", () => {
     expect(new Set(sites.map(({ why }) => why)).size).toBe(sites.length);
   });
 });
 
-describe("configurations made at random", () => {
+describe("random configurations", () => {
   test(`with the seed ${SEED}: no request gets anywhere where Caddy does not let it`, async () => {
     const found: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {

@@ -63,7 +63,7 @@ function* requests(): Generator<Asked> {
 }
 
 describe("hosts of Nginx Proxy Manager", () => {
-  test("no request gets anywhere where nginx does not let it", async () => {
+  test("the gateway allows no request that nginx denies", async () => {
     const found: string[] = [];
     let open = 0;
     for (const asked of requests()) {
@@ -101,7 +101,7 @@ describe("hosts of Nginx Proxy Manager", () => {
     expect([source.open, here.open]).toEqual([open, open]);
   });
 
-  test("passwords of consumers are not passwords of a list", async () => {
+  test("passwords of consumers are not valid for an access list", async () => {
     const { id } = await gateway.ok("POST", "/api/v1/consumers", { username: "eve" });
     await gateway.ok("POST", "/api/v1/credentials", {
       consumer_id: id,

@@ -1,4 +1,4 @@
-// The installer in a directory tree of its own: sums, upgrades, the way back when a version fails, and what removal leaves.
+// The installer in its own directory tree: checksums, upgrades, rollback when a version fails, and removal.
 import { expect } from "bun:test";
 import {
   chmodSync,
@@ -32,7 +32,7 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-/** Stands for systemd: starts and stops what the unit file says, with the environment that it names. */
+/** Replaces systemd: starts and stops the program of the unit file, with its environment. */
 const SYSTEMCTL = `#!/bin/sh
 unit=$SCENE/root/etc/systemd/system/sluice.service
 echo "$*" >>"$SCENE/systemctl.log"
@@ -67,7 +67,7 @@ interface Scene {
   readonly admin: string;
   /** The installer with `--root`; `words` are added. */
   run(...words: string[]): { code: number; text: string };
-  /** An executable in a directory of a release; `text`: a script instead of the real one. */
+  /** An executable in a release directory; `text`: a script instead of the real one. */
   release(name: string, text?: string): string;
   systemctl(): string;
 }
@@ -113,12 +113,12 @@ function createScene(): Scene {
   };
 }
 
-/** A version that says what it is and serves as the real one does. */
+/** A version that prints its number and serves as the real one does. */
 const wrapper = (version: string) =>
   `#!/bin/sh\n[ "$1" != version ] || { echo "sluice ${version}"; exit 0; }\nexec "${executable}" "$@"\n`;
 
 describe("without a service", () => {
-  test("files are where they belong, and the data directory is closed to others", () => {
+  test("files have their places, and only the owner can read the data directory", () => {
     const scene = createScene();
     const { code, text } = scene.run("--from", scene.release("one", wrapper("1")));
     expect([code, text]).toEqual([0, expect.stringContaining("installed sluice 1")]);
@@ -131,7 +131,7 @@ describe("without a service", () => {
     expect(readdirSync(join(scene.root, "usr/local/bin"))).toEqual(["sluice"]);
   });
 
-  test("a second installation changes nothing and names the way", () => {
+  test("a second installation changes nothing and names the upgrade command", () => {
     const scene = createScene();
     scene.run("--from", scene.release("one", wrapper("1")));
     const { code, text } = scene.run("--from", scene.release("two", wrapper("2")));
@@ -160,7 +160,7 @@ describe("without a service", () => {
       "should have",
     ],
     ["another machine's", () => undefined, ["--target", "darwin-arm64"], "there is no"],
-  ] as const)("%s is refused", (_why, spoil, words, problem) => {
+  ] as const)("%s is rejected", (_why, spoil, words, problem) => {
     const scene = createScene();
     const folder = scene.release("one", wrapper("1"));
     spoil(folder);
@@ -171,7 +171,7 @@ describe("without a service", () => {
   });
 
   test.each(["eighty", "0.0.0.0:", ":80", "0.0.0.0:8o", "$(id):80", "a b:80"])(
-    "the address %p is refused before anything is made",
+    "the address %p is rejected before anything is created",
     (address) => {
       const scene = createScene();
       const folder = scene.release("one", wrapper("1"));
@@ -184,7 +184,7 @@ describe("without a service", () => {
     },
   );
 
-  test("a management address that other machines reach needs networks, which go into the settings", () => {
+  test("a management address that other machines reach requires allowed networks for the settings", () => {
     const scene = createScene();
     const folder = scene.release("one", wrapper("1"));
     const admin = ["--admin", "0.0.0.0:9080"];
@@ -249,7 +249,7 @@ describe("without a service", () => {
       return { run, asked, http, https: `https://localhost:${secure.port}/v1/` };
     }
 
-    test("over HTTPS, with the sum that is there", async () => {
+    test("over HTTPS, with the published checksum", async () => {
       const scene = createScene();
       const { run, https } = await servers(scene, scene.release("one", wrapper("1")));
       expect(await run(https, null)).toMatchObject({
@@ -258,7 +258,7 @@ describe("without a service", () => {
       });
     });
 
-    test("over plain HTTP, with a sum on the command line only", async () => {
+    test("over plain HTTP, only with a checksum on the command line", async () => {
       const scene = createScene();
       const folder = scene.release("one", wrapper("1"));
       const { run, http, asked } = await servers(scene, folder);
@@ -292,7 +292,7 @@ describe("without a service", () => {
       expect(existsSync(scene.bin)).toBe(false);
     });
 
-    test("wget, which would follow it, is not used without a sum on the command line", async () => {
+    test("wget, which would follow it, is only used with a checksum on the command line", async () => {
       const scene = createScene();
       const { run, https } = await servers(scene, scene.release("one", wrapper("1")));
       const tools = join(scene.path, "tools");
@@ -306,7 +306,7 @@ describe("without a service", () => {
     });
 
     test.each(["ftp://127.0.0.1/", "file:///tmp/", "127.0.0.1/v1", "HTTP://127.0.0.1/"])(
-      "%s is refused",
+      "%s is rejected",
       async (url) => {
         const scene = createScene();
         const { run } = await servers(scene, scene.release("one", wrapper("1")));
@@ -317,7 +317,7 @@ describe("without a service", () => {
       },
     );
 
-    test.each(["", "abc", "g".repeat(64), "0".repeat(63)])("the sum %j is none", (sum) => {
+    test.each(["", "abc", "g".repeat(64), "0".repeat(63)])("the checksum %j is invalid", (sum) => {
       const scene = createScene();
       expect(scene.run("--sha256", sum)).toMatchObject({
         code: 1,
@@ -334,7 +334,7 @@ describe("without a service", () => {
     ["--purge", "--upgrade"],
     ["--service", "upstart"],
     ["--nonsense", ""],
-  ])("%s %j is refused", (flag, value) => {
+  ])("%s %j is rejected", (flag, value) => {
     const scene = createScene();
     expect(scene.run(flag, value).code).toBe(1);
     expect(readdirSync(scene.root)).toEqual([]);
@@ -353,7 +353,7 @@ describe("with a service", () => {
     return ((await response.json()) as { name: string }[]).map(({ name }) => name);
   };
 
-  test("it serves when the installer ends, and the next version takes its place and its data", async () => {
+  test("it serves when the installer ends, and the next version takes over with its data", async () => {
     const scene = createScene();
     const first = scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
     expect([first.code, first.text]).toEqual([0, expect.stringContaining("the gateway is ready")]);
@@ -367,7 +367,7 @@ describe("with a service", () => {
       scene.release("two", wrapper("2")),
     );
     expect([code, text]).toEqual([0, expect.stringContaining("replaced sluice 1 by sluice 2")]);
-    // It was handed over, not restarted.
+    // A takeover, not a restart.
     expect(text).toMatch(/Process \d+ serves now/);
     expect(scene.systemctl()).not.toContain("restart");
     expect(await services(scene)).toEqual(["kept"]);
@@ -377,7 +377,7 @@ describe("with a service", () => {
     expect(await services(scene)).toEqual(["kept"]);
   }, 60_000);
 
-  test("a version that does not get ready is replaced by the former one", async () => {
+  test("a version that does not become ready is rolled back", async () => {
     const scene = createScene();
     scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
     await create(scene, "kept");
@@ -395,7 +395,7 @@ describe("with a service", () => {
     expect(await services(scene)).toEqual(["kept"]);
   }, 60_000);
 
-  test("a database that a failed version has changed is put aside for the copy from before", async () => {
+  test("a database that a failed version has changed is replaced by its backup", async () => {
     const scene = createScene();
     scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
     await create(scene, "kept");
@@ -426,7 +426,7 @@ describe("with a service", () => {
     expect(version).toEqual({ user_version: 999 });
   }, 60_000);
 
-  test("a version that cannot serve what is stored is never switched to", async () => {
+  test("a version that cannot serve the stored configuration is never activated", async () => {
     const scene = createScene();
     scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
     const bad =
@@ -458,7 +458,7 @@ describe("with a service", () => {
   }, 60_000);
 });
 
-test("the unit asks for one privilege only, and lets code be compiled while it runs", () => {
+test("the unit has one capability only, and allows code generation at run time", () => {
   const unit = Bun.spawnSync(["sh", installer, "--print-unit"]).stdout.toString();
   for (const line of [
     "AmbientCapabilities=CAP_NET_BIND_SERVICE",

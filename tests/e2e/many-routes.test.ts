@@ -1,4 +1,4 @@
-// Ten thousand routes in the executable: the right one answers, as they are made, after changes among them and after a restart.
+// Ten thousand routes in the executable: the right one matches, after creation, after changes and after a restart.
 import { expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -10,7 +10,7 @@ const { afterAll, beforeAll, test } = needs("executable");
 
 const ROUTES = 10_000;
 const PROBES = 200;
-/** Creations on their way at once. */
+/** Concurrent creations. */
 const CLIENTS = 16;
 const SERVICES = 5;
 
@@ -54,7 +54,7 @@ afterAll(async () => {
   await Promise.all(origins.map((origin) => origin.stop(true)));
 });
 
-/** What the routes answer, on a fresh connection each. */
+/** Responses of the routes, each on a fresh connection. */
 async function answersOf(some: readonly number[]): Promise<string[]> {
   const answers: string[] = [];
   for (const index of some) {
@@ -71,7 +71,7 @@ const rightAnswer = (index: number, service = index % SERVICES) =>
 
 const sample = () => Array.from({ length: PROBES }, () => random.pick(indices));
 
-test("all are made and the right one answers", async () => {
+test("all are created and the right one matches", async () => {
   const left = [...indices];
   const create = async () => {
     for (let index = left.pop(); index !== undefined; index = left.pop())
@@ -82,7 +82,7 @@ test("all are made and the right one answers", async () => {
   expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
 });
 
-test("changes among them are in force at once, and the others stay as they are", async () => {
+test("changes apply at once, and the other routes stay unchanged", async () => {
   const [moved, removed] = [new Set(sample().slice(0, 20)), new Set(sample().slice(0, 20))];
   for (const index of removed) moved.delete(index);
   for (const index of moved) {
@@ -103,14 +103,14 @@ test("changes among them are in force at once, and the others stay as they are",
 const pathFor = (index: number, removed: ReadonlySet<number>) =>
   removed.has(index) ? "/api/v1/routes" : `/api/v1/routes/route-${index}`;
 
-test("after a restart they are all there", async () => {
+test("all remain after a restart", async () => {
   await gateway.restart();
   expect(await gateway.ok("GET", "/api/v1/routes")).toHaveLength(ROUTES);
   const some = sample();
   expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
 });
 
-test("30,000 more in one import on four workers disturb no connection", async () => {
+test("30,000 more in one import on four workers interrupt no connection", async () => {
   const origin = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

@@ -1,4 +1,4 @@
-// What happens when there is too much of something: requests, memory, files and sockets, patience of slow clients; against the whole product.
+// Overload of the gateway: requests in flight, memory, files and sockets, slow clients.
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -12,7 +12,7 @@ import { executable } from "../support/variants.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "linux");
 
-/** Answers `/hold` when told to, `/large` and `/medium` with 200 and 8 MB, `/read` once it has the body, and everything else at once. */
+/** Responds to `/hold` on demand, `/large` and `/medium` with 200 and 8 MB, `/read` after the body, and others at once. */
 class HoldingOrigin {
   readonly #held: (() => void)[] = [];
   readonly #server = Bun.serve({
@@ -110,12 +110,12 @@ describe("requests in flight", () => {
 
   afterAll(() => gateway.stop());
 
-  /** Begins as many, over both workers, and tells what became of each. */
+  /** Starts as many, over both workers, and returns the outcome of each. */
   async function fill(admitted: number, sent: number): Promise<number[]> {
     const answers = Array.from({ length: sent }, () => get(gateway, "/hold"));
     await eventually(() => origin.held === admitted);
     const settled = Promise.all(answers.map(async (answer) => (await answer).status));
-    // Those that are refused are so at once, while the others still wait.
+    // The gateway rejects the surplus at once, while the others still wait.
     const refused = answers.map((answer) => answer.then(({ status }) => status === 503));
     await eventually(async () => {
       const done = await Promise.all(
@@ -139,18 +139,21 @@ describe("requests in flight", () => {
       begin: () => limits(gateway, { max_in_flight_total: 5 }),
       end: () => limits(gateway, { max_in_flight_total: 0 }),
     },
-  ])("more than the limit $what are refused, and it is free again afterwards", async (limit) => {
-    await limit.begin();
-    const before = await shedFor(gateway, "in_flight");
-    const statuses = [200, 200, 200, 200, 200, 503, 503, 503];
-    expect(await fill(5, 8)).toEqual(statuses);
-    expect(await fill(5, 8)).toEqual(statuses);
-    expect(await shedFor(gateway, "in_flight")).toBe(before + 6);
-    await limit.end();
-    expect(await fill(8, 8)).toEqual(Array(8).fill(200));
-  });
+  ])(
+    "more than the limit $what are rejected, and the capacity is free again afterwards",
+    async (limit) => {
+      await limit.begin();
+      const before = await shedFor(gateway, "in_flight");
+      const statuses = [200, 200, 200, 200, 200, 503, 503, 503];
+      expect(await fill(5, 8)).toEqual(statuses);
+      expect(await fill(5, 8)).toEqual(statuses);
+      expect(await shedFor(gateway, "in_flight")).toBe(before + 6);
+      await limit.end();
+      expect(await fill(8, 8)).toEqual(Array(8).fill(200));
+    },
+  );
 
-  test("a WebSocket takes a place until it ends, a refused one takes none", async () => {
+  test("a WebSocket counts until it ends, a rejected one does not count", async () => {
     await limits(gateway, { max_in_flight_total: 1 });
     const url = `ws://127.0.0.1:${gateway.httpPort}/ws`;
     const first = await opened(url);
@@ -163,7 +166,7 @@ describe("requests in flight", () => {
   });
 });
 
-/** Null when it was refused. */
+/** Null when it was rejected. */
 function opened(url: string): Promise<WebSocket | null> {
   return new Promise((resolve) => {
     const socket = new WebSocket(url);
@@ -173,7 +176,7 @@ function opened(url: string): Promise<WebSocket | null> {
 }
 
 describe("memory", () => {
-  test("past the mark new requests get 503, those in flight and the management API go on, and it ends by itself", async () => {
+  test("above the limit new requests get 503, others and the management API continue, and it recovers", async () => {
     const gateway = await startGateway({ binary: executable, workers: 2 });
     try {
       await leadTo(gateway, origin.port);
@@ -222,7 +225,7 @@ describe("memory", () => {
     }
   });
 
-  test("that a crowd of uploads takes is not exceeded by much, and comes back", async () => {
+  test("stays near the limit under many uploads, and is released afterwards", async () => {
     const gateway = await startGateway({ binary: executable, workers: 2 });
     const sockets: Socket[] = [];
     try {
@@ -238,7 +241,7 @@ describe("memory", () => {
         socket.write(upload + "x".repeat(20_000));
         sockets.push(socket);
         if (i % 100 > 0) continue;
-        // Otherwise the test itself would be too busy to send anything.
+        // Otherwise the test itself is too busy to send anything.
         await gateway.ok("GET", "/api/v1/admin/status");
         most = Math.max(most, residentBytes(gateway.pid));
       }
@@ -254,7 +257,7 @@ describe("memory", () => {
     }
   }, 60_000);
 
-  test("it is told as an event when it begins and when it is over", async () => {
+  test("overload is an event when it begins and when it ends", async () => {
     const gateway = await startGateway({ binary: executable, workers: 1 });
     try {
       const response = await gateway.api("GET", "/api/v1/events?kinds=overload");
@@ -279,7 +282,7 @@ function collect(response: Response): { text: string } {
   return told;
 }
 
-/** Connections that say nothing. */
+/** Connections that send nothing. */
 class Crowd {
   readonly #sockets: Socket[] = [];
   closed = 0;
@@ -305,7 +308,7 @@ describe("files and sockets", () => {
     { what: "a listener of its own", listener: {} },
     { what: "a listener that looks at connections first", listener: { max_connections: 100_000 } },
   ])(
-    "when clients take all of them through $what, the management API still answers, and traffic comes back",
+    "when clients use all of them through $what, the management API still responds, and traffic recovers",
     async ({ listener }) => {
       const gateway = await startGateway({
         binary: executable,
@@ -318,7 +321,7 @@ describe("files and sockets", () => {
         expect(counted(gateway, "few files and sockets may be open")).toBe(1);
         const crowd = new Crowd(gateway.httpPort, 400);
         await eventually(() => counted(gateway, "too many files and sockets are open") === 1);
-        // However the crowd goes on, people get in, and changes are stored.
+        // Despite the load, other clients are served, and changes are stored.
         for (let round = 0; round < 20; round++)
           await eventually(
             async () =>
@@ -340,7 +343,7 @@ describe("files and sockets", () => {
   );
 });
 
-/** Sends a beginning and then a piece now and then; resolves with what came back until the gateway closed the connection. */
+/** Sends a beginning and then one piece at a time; resolves with the response when the gateway closes the connection. */
 function slowClient(
   port: number,
   { first, piece = null }: { first: string; piece?: string | null },
@@ -374,8 +377,8 @@ describe("slow clients", () => {
 
   afterAll(() => gateway.stop());
 
-  // At the same time: Bun looks at its connections every four seconds only.
-  test("a head or a body that does not come is waited for no longer than the times allow", async () => {
+  // At the same time: Bun checks its connections only every four seconds.
+  test("a head or a body that does not arrive times out", async () => {
     const [trickling, stuck, halfBody] = await Promise.all([
       slowClient(gateway.httpPort, { first: "GET / HTTP/1.1\r\nHost: a\r\n", piece: "X-A: 1\r\n" }),
       slowClient(gateway.httpPort, { first: "GET / HT" }),
@@ -390,7 +393,7 @@ describe("slow clients", () => {
     await eventually(async () => (await inFlight(gateway)) === 0);
   }, 45_000);
 
-  test("the first head of a connection has 12 seconds, also where idle connections may stay for long", async () => {
+  test("the first head of a connection times out after 12 seconds, also with a long idle timeout", async () => {
     const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 255 };
     const ports = [quietPort(), quietPort()] as const;
     await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "direct", port: ports[0] });
@@ -402,12 +405,12 @@ describe("slow clients", () => {
         slowClient(port, { first: "" }),
       ]),
     );
-    // Where the gateway itself reads the connection, it has 15 seconds and says so.
+    // Where the gateway itself reads the connection, the limit is 15 seconds and it responds with a status.
     const timeout = expect.stringContaining(" 408 ");
     expect(received).toEqual(["", "", timeout, ""]);
   }, 45_000);
 
-  test("an answer that nobody takes is given up, and nothing of it is left in flight", async () => {
+  test("a response that the client does not read times out, and leaves nothing in flight", async () => {
     const socket = connect({ port: gateway.httpPort, host: "127.0.0.1" });
     socket.on("error", () => undefined);
     socket.pause();
@@ -424,7 +427,7 @@ describe("slow clients", () => {
   ];
 
   needs("executable", "slowhttptest", "curl").test(
-    "slowhttptest keeps nobody else from being served",
+    "slowhttptest does not block other clients",
     async () => {
       const url = `http://127.0.0.1:${gateway.httpPort}`;
       const running = attacks.map(({ name, words }) =>
@@ -455,7 +458,7 @@ describe("slow clients", () => {
   );
 });
 
-/** The status that somebody at another address gets: that of an attacker is refused for breaking off too many requests. */
+/** The status for a client at another address: the attacker's is rejected for aborting too many requests. */
 async function fromElsewhere(url: string): Promise<string> {
   const words = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--interface", "127.0.0.9"];
   const { stdout } = Bun.spawn(["curl", ...words, url], { stdout: "pipe" });

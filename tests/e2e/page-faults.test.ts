@@ -1,4 +1,4 @@
-// New pages of memory that the executable takes from the system for its requests, counted by the system.
+// New memory pages that the executable gets from the system for its requests, counted by the system.
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { startGateway } from "../support/gateway.ts";
@@ -24,7 +24,7 @@ function pageFaults(pid: number): number {
   return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[7]);
 }
 
-test("requests use the memory of earlier ones", async () => {
+test("requests reuse the memory of earlier ones", async () => {
   const fetch = () => new Response("x".repeat(64));
   const origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
   cleanups.push(() => origin.stop(true));
@@ -43,7 +43,7 @@ test("requests use the memory of earlier ones", async () => {
           expect((await connection.get("/")).status).toBe(200);
       }),
     );
-  // Compiles the code and fills what is kept.
+  // Compiles the code and fills caches and pools.
   await load();
   const before = pageFaults(gateway.pid);
   await load();

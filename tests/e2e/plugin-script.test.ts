@@ -1,4 +1,4 @@
-// Scripts of users through the whole product, from source and as the executable, which carries the engine with it.
+// User scripts, from source and as the executable, which includes the engine.
 import { describe, expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { eventually } from "../support/poll.ts";
@@ -25,7 +25,7 @@ describe.each([...variants])("a script $name", ({ binary, needed }) => {
   });
   afterAll(() => gateway.stop());
 
-  test("runs when it is written, and what it does wrong ends there", async () => {
+  test("runs once it is saved, and its errors stay isolated", async () => {
     await gateway.ok("POST", "/api/v1/plugins", { name: "script", config: { source } });
     expect(await ask("/a")).toEqual([200, "undefinedundefined/a"]);
     for (const path of ["/loop", "/fill", "/loop"]) {
@@ -34,12 +34,12 @@ describe.each([...variants])("a script $name", ({ binary, needed }) => {
     }
   });
 
-  test("is stopped in the middle of a calculation, and goes on with another engine", async () => {
+  test("is stopped during a calculation, and continues in another engine", async () => {
     expect(await ask("/power")).toEqual([500, ""]);
     await eventually(async () => (await ask("/b"))[0] === 200);
   });
 
-  test("that cannot be read is refused with the line", async () => {
+  test("that does not parse is rejected with the line", async () => {
     const request = {
       name: "script",
       config: { source: "export function onLog() {\n  let a = ;\n}" },

@@ -1,4 +1,4 @@
-// Signing in to applications as people do: oidc in a real browser against a certified provider, ldap-auth against OpenLDAP.
+// Authentication for applications: oidc in a real browser against a certified provider, ldap-auth against OpenLDAP.
 import { describe, expect } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ describe("oidc in Chromium", () => {
   });
   afterAll(() => browser.close());
 
-  test("a person is led to the provider, signs in, stays signed in, and signs out", async () => {
+  test("a user is redirected to the provider, signs in, stays signed in, and signs out", async () => {
     const scene = await pluginScene({
       answer: (request) =>
         new Response(`<h1>hello ${request.headers.get("x-auth-user")}</h1>`, {
@@ -68,14 +68,14 @@ describe("oidc in Chromium", () => {
       expect(await page.evaluate("document.cookie")).toBe("");
       expect(scene.requests.at(-1)?.headers["cookie"] ?? "").not.toContain("sluice");
 
-      // The provider asks whether that is what the person wants.
+      // The provider asks the user for confirmation.
       await page.goto(scene.plane.url + LOGOUT);
       await page.click('button[value="yes"]');
       await page.goto(`${scene.plane.url}/again`);
       expect(page.url()).toStartWith(provider.issuer);
       await context.close();
 
-      // Scripts are told instead of being led away.
+      // Scripts get an error status instead of a redirect.
       const script = await scene.get("/api", { Accept: "application/json" });
       expect(script.status).toBe(401);
     } finally {
@@ -177,7 +177,7 @@ member: uid=ann,ou=people,dc=x
       "searching for the person first",
       { bind_dn: "cn=admin,dc=x", bind_password: "admin", base_dn: "ou=people,dc=x" },
     ],
-  ])("%s, right passwords pass and wrong ones do not", async (_, config) => {
+  ])("%s, right passwords are accepted and wrong ones rejected", async (_, config) => {
     const scene = await pluginScene({
       plugins: [
         { name: "ldap-auth", config: { url: `ldap://127.0.0.1:${port}`, cache_ttl: 0, ...config } },
@@ -187,7 +187,7 @@ member: uid=ann,ou=people,dc=x
       expect((await scene.get("/", basic("ann", "right"))).status).toBe(200);
       expect((await scene.get("/", basic("bob", "bob's"))).status).toBe(200);
       expect((await scene.get("/", basic("ann", "wrong"))).status).toBe(401);
-      // OpenLDAP takes an empty password for a sign-in as nobody, which succeeds.
+      // OpenLDAP treats an empty password as an anonymous bind, which succeeds.
       expect((await scene.get("/", basic("ann", ""))).status).toBe(401);
       expect((await scene.get("/", basic("ann)(uid=*", "right"))).status).toBe(401);
       expect((await scene.get("/", basic("ann,ou=people,dc=x", "right"))).status).toBe(401);

@@ -1,4 +1,4 @@
-// The tests of what the product promises, from the sources as `make test` runs them, once more against the executable.
+// Runs the tests of the product's promises, which `make test` runs from source, against the executable.
 import { afterAll, beforeAll } from "bun:test";
 import { lackOf, needs } from "../support/needs.ts";
 import { executable } from "../support/variants.ts";
@@ -18,4 +18,4 @@ if (lackOf("executable") === null) {
   await import("../integration/promise/headline.test.ts");
   await import("../integration/promise/crash.test.ts");
   await import("../integration/promise/graceful-stop.test.ts");
-} else needs("executable").test("what the product promises holds for the executable", () => {});
+} else needs("executable").test("the executable keeps the product's promises", () => {});

@@ -1,4 +1,4 @@
-// What `/metrics` says after traffic of every kind is good in the eyes of Prometheus's own tool.
+// Prometheus's own tool accepts the output of `/metrics` after traffic of every kind.
 import { expect } from "bun:test";
 import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -7,7 +7,7 @@ import { eventually } from "../support/poll.ts";
 
 const { test } = needs("promtool");
 
-test("promtool check metrics finds nothing", async () => {
+test("promtool check metrics reports no problem", async () => {
   const origin = startOrigin();
   const gateway = await startGateway({ workers: 2 });
   try {

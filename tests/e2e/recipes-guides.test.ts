@@ -14,14 +14,14 @@ let token = "";
 const httpsPort = quietPort();
 
 beforeAll(async () => {
-  // As it is installed: a stream that shares the port must have the same address.
+  // The installer's value: a stream that shares the port must have the same address.
   gateway = await startGateway({ binary: executable, args: ["--https", `0.0.0.0:${httpsPort}`] });
   const made = await runCommand(["token", "--data-dir", gateway.dataDir], { binary: executable });
   token = made.stdout.trim();
 }, 30_000);
 afterAll(() => gateway?.stop());
 
-/** What talks to the management API; the rest is about other programs. */
+/** Commands for the management API; the others are for other programs. */
 const blocksOf = (name: string) =>
   [
     ...readFileSync(resolve(import.meta.dir, "../../docs", name), "utf8").matchAll(
@@ -53,7 +53,7 @@ test.each([
   }
 });
 
-test("what the guide for the edge says holds afterwards", async () => {
+test("afterwards the gateway behaves as the guide for the edge describes", async () => {
   const { listeners, settings, routes } = {
     listeners: await gateway.ok("GET", "/api/v1/listeners/https"),
     settings: await gateway.ok("GET", "/api/v1/settings"),

@@ -1,4 +1,4 @@
-// The commands of docs/recipes.md, taken from the page and run, and then what each application asks of a proxy, by stand-ins.
+// Runs the commands of docs/recipes.md, and then checks what each application requires of a proxy, with stand-ins.
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -14,7 +14,7 @@ const { afterAll, beforeAll, describe, test } = needs("executable", "curl");
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/recipes.md"), "utf8");
 
-/** What the page says that an application listens on, and which part of the page is about it. */
+/** Where an application listens according to the page, and its section of the page. */
 const places = {
   cloud: { section: "Nextcloud", upstream: "http://10.0.0.11:8080" },
   home: { section: "Home Assistant", upstream: "http://10.0.0.12:8123" },
@@ -55,7 +55,7 @@ afterAll(async () => {
   ssh?.stop(true);
 });
 
-/** The shell of a part of the page. */
+/** The shell commands of a section of the page. */
 function commandsOf(heading: string | null): string {
   const part =
     heading === null
@@ -66,7 +66,7 @@ function commandsOf(heading: string | null): string {
   return blocks.join("\n");
 }
 
-/** Addresses of the page, and those that stand for them here. */
+/** Addresses of the page, and their replacements here. */
 function translate(text: string): string {
   let here = text
     .replaceAll("http://127.0.0.1:9080", gateway.admin)
@@ -93,7 +93,7 @@ async function follow(heading: string): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`${heading}: ${output.join("\n")}`);
 }
 
-/** An application that refuses what comes through a proxy as it must not. */
+/** An application that rejects requests with wrong proxy headers. */
 function startOrigin(name: Name): Server<unknown> {
   return Bun.serve({
     hostname: "127.0.0.1",
@@ -113,7 +113,7 @@ function startOrigin(name: Name): Server<unknown> {
     },
   });
 
-  /** As Home Assistant, the strictest of them, looks at it: one field each, and the client's own words not among them. */
+  /** As Home Assistant, the strictest of them, checks it: one header each, without the values that the client sent. */
   function distrust({ headers }: Request): string | null {
     const expected = { "x-forwarded-for": "127.0.0.1", host: `${name}.example.com` };
     for (const [field, value] of Object.entries(expected)) {
@@ -150,7 +150,7 @@ async function answer(request: Request): Promise<Response> {
   );
 }
 
-/** An SSH server's greeting, behind the PROXY header that Gitea is told to expect. */
+/** An SSH server's greeting, after the PROXY header that Gitea is configured to expect. */
 function startSsh() {
   return Bun.listen<{ heard: string }>({
     hostname: "127.0.0.1",
@@ -172,7 +172,7 @@ function startSsh() {
   });
 }
 
-/** As a client does that claims to be somebody else. */
+/** As a client with a spoofed address does. */
 const visit = (name: Name, path: string, args: readonly string[] = []) =>
   curl(`https://${name}.example.com:${gateway.httpsPort}${path}`, [
     ...["--resolve", `${name}.example.com:${gateway.httpsPort}:127.0.0.1`],
@@ -180,7 +180,7 @@ const visit = (name: Name, path: string, args: readonly string[] = []) =>
     ...args,
   ]);
 
-/** Sends a message over a WebSocket and hands back what came. */
+/** Sends a message over a WebSocket and returns the reply. */
 function echo(name: Name, path: string): Promise<string> {
   const host = `${name}.example.com:${gateway.httpsPort}`;
   const socket = new WebSocket(`wss://127.0.0.1:${gateway.httpsPort}${path}`, {
@@ -223,7 +223,7 @@ describe("the commands of the page make each application reachable", () => {
   });
 });
 
-test("the time-outs are those of the page", async () => {
+test("the timeouts are those of the page", async () => {
   expect(await serviceOf("cloud")).toMatchObject({ response_timeout: 3_600_000 });
   expect(await serviceOf("photos")).toMatchObject({ write_timeout: 600_000 });
   expect(await serviceOf("home")).toMatchObject({ read_timeout: 3_600_000 });
@@ -242,7 +242,7 @@ test.each([
   ["cloud", "/remote.php/dav/uploads/you/1/00001"],
   ["photos", "/api/assets"],
   ["git", "/you/project.git/git-receive-pack"],
-] as const)("%s takes a long upload of unknown length at %s", async (name, path) => {
+] as const)("%s accepts a long upload of unknown length at %s", async (name, path) => {
   const child = upload(name, path);
   expect(JSON.parse(await new Response(child.stdout).text())).toEqual({
     method: "PUT",
@@ -265,7 +265,7 @@ test.each(["caldav", "carddav"])("Nextcloud's %s is found", async (service) => {
   expect([status, header("location")]).toEqual([301, "https://cloud.example.com/remote.php/dav/"]);
 });
 
-test("a part of a film comes as it was asked for", async () => {
+test("a range of a film is returned as requested", async () => {
   const { status, size, header } = await visit("films", "/Videos/1/stream.mkv", [
     ...["-H", "Range: bytes=1000-4000999"],
   ]);
@@ -284,7 +284,7 @@ test("a page of another site may not open Grafana's WebSocket", async () => {
   expect(status).toBe(400);
 });
 
-test("SSH passes, and Gitea learns the client's address", async () => {
+test("SSH works, and Gitea gets the client's address", async () => {
   let heard = "";
   const socket = await Bun.connect({
     hostname: "127.0.0.1",

@@ -1,4 +1,4 @@
-// What `make release` puts out: executables that say what they were made from, the same each time, with sums, parts and licences.
+// The output of `make release`: reproducible executables that report version and commit, with checksums, SBOM and licences.
 import { expect } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ const read = (name: string) => readFileSync(join(out, name), "utf8");
 const sumOf = (path: string) =>
   new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex");
 
-test("every file has its sum, and no file is without", () => {
+test("SHA-256 sums cover every file", () => {
   const rows = read("SHA256SUMS")
     .trim()
     .split("\n")
@@ -46,13 +46,13 @@ test("every file has its sum, and no file is without", () => {
   for (const [sum, name = ""] of rows) expect(sumOf(join(out, name))).toBe(sum ?? "");
 });
 
-test.each([own, other])("%s is under 130 MB and may be run by anybody", (name) => {
+test.each([own, other])("%s is under 130 MB and executable by every user", (name) => {
   const { size, mode } = statSync(join(out, name));
   expect(size).toBeLessThan(130_000_000);
   expect(mode & 0o777).toBe(0o755);
 });
 
-test("the executable for another processor is one", () => {
+test("the executable for another processor has that architecture", () => {
   const machines = { "sluice-linux-x64": 62, "sluice-linux-arm64": 183 } as Record<string, number>;
   for (const name of [own, other]) {
     const head = readFileSync(join(out, name)).subarray(0, 20);
@@ -61,7 +61,7 @@ test("the executable for another processor is one", () => {
   }
 });
 
-test("version says the version of package.json and the commit", () => {
+test("version prints the version of package.json and the commit", () => {
   const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
   const commit = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: checkout })
     .stdout.toString()
@@ -72,7 +72,7 @@ test("version says the version of package.json and the commit", () => {
   );
 });
 
-test("it serves from an empty directory, without anything else", async () => {
+test("the executable serves from an empty directory, without other files", async () => {
   const gateway = await startGateway({ binary: join(out, own) });
   try {
     expect((await gateway.api("GET", "/docs/scalar.js")).status).toBe(200);
@@ -85,11 +85,11 @@ test("it serves from an empty directory, without anything else", async () => {
   }
 });
 
-test("the same commit gives the same bytes, also in another directory", () => {
+test("the same commit builds to the same bytes, also in another directory", () => {
   const elsewhere = join(scratch, "elsewhere");
   mkdirSync(elsewhere);
-  // All of what git knows or would take, and the packages: their paths from the root of the checkout take part in names of
-  // chunks, so a link to their folder would not do.
+  // All files that git tracks or would add, and the packages: the names of chunks depend on their paths from the root of the
+  // checkout, so a link to their folder is not enough.
   const copy =
     'git ls-files -z --cached --others --exclude-standard | xargs -0 cp -a --parents -t "$0" && cp -a .git node_modules "$0"';
   const copied = Bun.spawnSync(["bash", "-o", "pipefail", "-c", copy, elsewhere], {
@@ -103,10 +103,10 @@ test("the same commit gives the same bytes, also in another directory", () => {
   expect(sumOf(join(again, own))).toBe(sumOf(join(out, own)));
 }, 120_000);
 
-describe("the list of parts", () => {
+describe("the SBOM", () => {
   const bom = () => JSON.parse(read("sbom.cdx.json"));
 
-  test("is CycloneDX, of this version, with the sums of the executables", () => {
+  test("is CycloneDX, has this version and the checksums of the executables", () => {
     const { bomFormat, specVersion, metadata } = bom();
     expect([bomFormat, specVersion, metadata.component.name]).toEqual([
       "CycloneDX",
@@ -117,7 +117,7 @@ describe("the list of parts", () => {
       expect(hashes).toEqual([{ alg: "SHA-256", content: sumOf(join(out, name)) }]);
   });
 
-  test("names what is inside, in the versions of bun.lock, and nothing that only builds or tests", () => {
+  test("lists the bundled packages in the versions of bun.lock, and no development dependency", () => {
     const { components } = bom();
     const lock = readFileSync(join(checkout, "bun.lock"), "utf8");
     const found = new Set<string>();
@@ -139,7 +139,7 @@ describe("the list of parts", () => {
       expect([name, found.has(name)]).toEqual([name, false]);
   });
 
-  test("every part has its licence in the text", () => {
+  test("the licence file has the licence of every component", () => {
     const text = read("THIRD-PARTY-LICENSES.txt");
     for (const { group, name, version, type } of bom().components) {
       const full = group === undefined ? name : `${group}/${name}`;
@@ -152,7 +152,7 @@ describe("the list of parts", () => {
 test.each([
   ["--only plan9", 'there is no target "plan9"'],
   ["--onyl linux-x64", "onyl"],
-])("%s is refused", (words, problem) => {
+])("%s is rejected", (words, problem) => {
   const { code, text } = release(`${words} --out ${join(scratch, "refused")}`);
   expect(code).not.toBe(0);
   expect(text).toContain(problem);

@@ -1,4 +1,4 @@
-// Who may do what, as `make test` asks the sources, once more asked of the executable: a bundler can lose a guard.
+// The role matrix, which `make test` checks from source, against the executable: a bundler can drop an authorization check.
 import { afterAll, beforeAll } from "bun:test";
 import { lackOf, needs } from "../support/needs.ts";
 import { executable } from "../support/variants.ts";
@@ -15,4 +15,4 @@ afterAll(() => {
 });
 
 if (lackOf("executable") === null) await import("../integration/security/role-matrix.test.ts");
-else needs("executable").test("who may do what holds for the executable", () => {});
+else needs("executable").test("the executable enforces the role matrix", () => {});

@@ -1,4 +1,4 @@
-// A real nginx behind the executable: what a browser, a crawler or a download tool gets through the gateway is what nginx itself sends.
+// A real nginx behind the executable: browsers, crawlers and download tools get the same responses as from nginx itself.
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { curl, type CurlAnswer } from "../support/curl.ts";
@@ -16,7 +16,7 @@ const COLLECTED_BYTES = MEBIBYTE;
 
 const block = randomBytes(MEBIBYTE);
 
-/** No two mebibytes of it are the same, so that a piece in the wrong place is seen. */
+/** No two mebibytes of it are the same, so that a misplaced piece is detected. */
 function bigFile(): Uint8Array {
   const bytes = Buffer.alloc(BIG);
   for (let i = 0; i < BIG / MEBIBYTE; i++) {
@@ -90,10 +90,10 @@ type Way = (typeof ways)[number];
 const ask = (base: string, path: string, args: readonly string[] = []) =>
   curl(`${base}${path}`, ["--header", "Host: site.test", ...args]);
 
-/** RFC 9110 section 7.6.1: about one connection, so each hop has its own. */
+/** RFC 9110 section 7.6.1: hop-by-hop, so each connection has its own. */
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding"]);
 
-/** All that must be the same, sorted; see `expectSame` for what is left out. */
+/** Headers that must be the same, sorted; see `expectSame` for those omitted. */
 function comparable(answer: CurlAnswer): string[] {
   const boundary = boundaryOf(answer);
   return answer.headers
@@ -112,7 +112,7 @@ const boundaryOf = (answer: CurlAnswer) =>
 /**
  * Same status, bytes and headers. Allowed to differ: hop-by-hop fields; the id of the request, which the gateway adds; Date, by the time between two requests; the
  * boundary of multipart bodies; Content-Length, which is lost when a body is streamed (Bun.serve sends it chunked) and
- * gained when a short chunked body was answered in one piece.
+ * gained when a short chunked body is sent in one piece.
  */
 function expectSame(through: CurlAnswer, alone: CurlAnswer): void {
   expect(through.status).toBe(alone.status);
@@ -168,7 +168,7 @@ describe.each([...ways])("a site over $way", (way) => {
     expect((await expectSameBothWays(way, path, ["--head"])).size).toBe(0);
   });
 
-  test("a form that nginx does not take is refused by nginx", async () => {
+  test("nginx itself rejects a form that it does not accept", async () => {
     const refused = await expectSameBothWays(way, "/docs/", ["--data-binary", "a=1"]);
     expect(refused.status).toBe(405);
   });
@@ -188,7 +188,7 @@ describe.each([...ways])("a site over $way", (way) => {
     expect(echoed.text()).toBe(`/echo${query}\n${query.slice(1)}\n`);
   });
 
-  test("four characters of a query arrive percent-encoded, which is Bun's doing", async () => {
+  test("four characters of a query arrive percent-encoded, as Bun does", async () => {
     const echoed = await ask(way.base(), "/echo?a=\"b\"&c='d'&e=<f>", way.args);
     expect(echoed.text()).toStartWith("/echo?a=%22b%22&c=%27d%27&e=%3Cf%3E\n");
   });
@@ -242,15 +242,18 @@ describe.each([...ways])("a site over $way", (way) => {
     }
   });
 
-  test.each(["/", "/style.css", "/image.png"])("what is compressed stays so: %s", async (path) => {
-    const packed = await expectSameBothWays(way, path, header("Accept-Encoding: gzip"));
-    expect(packed.header("content-encoding")).toBe(path === "/image.png" ? null : "gzip");
-    const plainText = await expectSameBothWays(way, path, header("Accept-Encoding: identity"));
-    expect(plainText.header("content-encoding")).toBeNull();
-    expect(packed.header("vary")).toBe(path === "/image.png" ? null : "Accept-Encoding");
-  });
+  test.each(["/", "/style.css", "/image.png"])(
+    "compressed responses stay unchanged: %s",
+    async (path) => {
+      const packed = await expectSameBothWays(way, path, header("Accept-Encoding: gzip"));
+      expect(packed.header("content-encoding")).toBe(path === "/image.png" ? null : "gzip");
+      const plainText = await expectSameBothWays(way, path, header("Accept-Encoding: identity"));
+      expect(plainText.header("content-encoding")).toBeNull();
+      expect(packed.header("vary")).toBe(path === "/image.png" ? null : "Accept-Encoding");
+    },
+  );
 
-  test("redirects point to where nginx points", async () => {
+  test("redirects have the location of nginx", async () => {
     const folder = await expectSameBothWays(way, "/docs");
     expect([folder.status, folder.header("location")]).toEqual([
       301,
@@ -260,21 +263,21 @@ describe.each([...ways])("a site over $way", (way) => {
     expect(relative.header("location")).toBe("/docs/?from=relative");
   });
 
-  test("200 MB arrive whole, four times at once", async () => {
+  test("200 MB arrive complete, four times at once", async () => {
     const sha256 = new Bun.CryptoHasher("sha256").update(bigFile()).digest("hex");
     const downloads = Array.from({ length: 4 }, () => ask(way.base(), "/big.bin", way.args));
     for (const download of await Promise.all(downloads))
       expect([download.status, download.size, download.sha256]).toEqual([200, BIG, sha256]);
   });
 
-  test("many files at once are each the right one", async () => {
+  test("concurrent requests each get the right file", async () => {
     const paths = contents.filter(({ status }) => status === 200).map(({ path }) => path);
     const wanted = Array.from({ length: 60 }, (_, index) => paths[index % paths.length] ?? "/");
     await Promise.all(wanted.map((path) => expectSameBothWays(way, path)));
   });
 });
 
-test("what follows on a connection is not disturbed by what came before", async () => {
+test("requests on a reused connection are independent of earlier ones", async () => {
   const client = await connectRaw({ port: gateway.httpPort });
   const asked = [
     { line: "HEAD /big.bin", more: "", ends: /\r\n\r\n$/, status: "200" },
@@ -291,7 +294,7 @@ test("what follows on a connection is not disturbed by what came before", async 
   client.close();
 });
 
-test("a request sent before the last one was answered closes the connection, which is Bun's doing", async () => {
+test("a request sent before the last response closes the connection, as Bun does", async () => {
   const request = "GET /docs/ HTTP/1.1\r\nHost: site.test\r\n\r\n";
   expect(await sendRaw(request + request, { port: gateway.httpPort })).toBe("");
 });

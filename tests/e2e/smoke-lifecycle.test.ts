@@ -1,4 +1,4 @@
-// Starting, stopping and starting again, from source and as the executable: what is on disk, on the network and in exit codes.
+// Start, stop and restart, from source and as the executable: files, listening sockets and exit codes.
 import { afterEach, describe, expect } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     await gateway.ok("POST", "/api/v1/services", { name: "any" });
     await gateway.restart();
     expect(modeOf(gateway.dataDir)).toBe("700");
-    // Bun itself caches below HOME when it runs sources, and HOME is there in tests.
+    // Bun itself caches below HOME when it runs sources, and tests set HOME to that directory.
     const files = readdirSync(gateway.dataDir).filter((name) => name !== ".bun");
     expect(files).toContain("sluice.db");
     expect(files).toContain("sluice.pem");
@@ -46,11 +46,11 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
   });
 
   needs(...needed, "private network").test(
-    "without a flag the management API is on 127.0.0.1:9080 alone and sites are on all addresses",
+    "without a flag the management API listens on 127.0.0.1:9080 alone and sites on all addresses",
     async () => {
       const dataDir = mkdtempSync(join(tmpdir(), "sluice-test-"));
       cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
-      // In a network of its own, so that the fixed ports are free and nobody else is reached.
+      // In its own network namespace, so that the fixed ports are free and no other process is reachable.
       const child = Bun.spawn(
         [
           ...["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"'],
@@ -75,7 +75,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     },
   );
 
-  test("everything that was configured is there again after a restart", async () => {
+  test("the configuration is restored after a restart", async () => {
     const gateway = await gatewayFor();
     const origin = startOrigin({ answer: reply("still here") });
     cleanups.push(() => origin.stop());
@@ -114,7 +114,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     expect(() => process.kill(pid, 0)).toThrow();
   });
 
-  test("a second process on the directory is refused and told who has it", async () => {
+  test("a second process on the directory fails with the id of the first", async () => {
     const gateway = await gatewayFor();
     const second = await runCommand(["serve", "--data-dir", gateway.dataDir, ...freePorts], {
       binary,
@@ -124,7 +124,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     expect((await gateway.api("GET", "/readyz")).status).toBe(200);
   });
 
-  test("a management address that others reach is refused without users, with what to do", async () => {
+  test("a public management address without users is rejected with advice", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-test-"));
     cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
     const args = ["serve", "--data-dir", dataDir, ...freePorts, "--admin", "0.0.0.0:0"];
@@ -139,7 +139,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     expect(refused.stderr).toContain("--allow-unauthenticated-remote");
   });
 
-  test("the commands that start nothing say what they should", async () => {
+  test("help, version and wrong commands print their output", async () => {
     const version = await runCommand(["version"], { binary });
     expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^sluice \d+\.\d+/)]);
     const help = await runCommand(["help"], { binary });
@@ -152,7 +152,7 @@ describe.each([...variants])("life $name", ({ binary, needed }) => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"serve"?')]);
   });
 
-  test("check accepts the directory that is being served, and refuses one without a configuration", async () => {
+  test("check accepts the directory in use, and rejects one without a configuration", async () => {
     const gateway = await gatewayFor();
     await gateway.ok("POST", "/api/v1/services", { name: "any" });
     const good = await runCommand(["check", "--data-dir", gateway.dataDir], { binary });

@@ -1,4 +1,4 @@
-// The management API of the whole product, from source and as the executable: what a newcomer asks first, and the reference in a browser.
+// The management API, from source and as the executable: the first requests of a new user, and the reference in a browser.
 import { describe, expect } from "bun:test";
 import type { Browser } from "playwright-core";
 import { openBrowser, visit } from "../support/browser.ts";
@@ -27,7 +27,7 @@ describe.each([...variants])("management API $name", ({ binary, needed }) => {
     };
   };
 
-  test("/healthz, /readyz and the status answer without credentials", async () => {
+  test("/healthz, /readyz and the status respond without credentials", async () => {
     const health = await answer("GET", "/healthz");
     expect([health.status, health.json()]).toEqual([200, { status: "ok" }]);
     const ready = await answer("GET", "/readyz");
@@ -63,7 +63,7 @@ describe.each([...variants])("management API $name", ({ binary, needed }) => {
       expect(Object.keys(description["paths"] ?? {})).toContain(path);
   });
 
-  test("the reference is the same page each time and takes everything from the gateway itself", async () => {
+  test("the reference is the same page each time and loads everything from the gateway itself", async () => {
     for (let i = 0; i < 3; i++) {
       const page = await answer("GET", "/docs");
       expect(page.status).toBe(200);
@@ -76,7 +76,7 @@ describe.each([...variants])("management API $name", ({ binary, needed }) => {
         const asset = await answer("GET", link ?? "");
         expect([link, asset.status]).toEqual([link, 200]);
       }
-      // The name of a vocabulary is no address that anybody asks.
+      // The URI of a vocabulary is only a name; browsers do not request it.
       const text = page.text.replaceAll("http://www.w3.org/2000/svg", "");
       expect(text).not.toMatch(/(?:https?:)?\/\/\w/);
     }
@@ -178,7 +178,7 @@ describe.each([...variants])("API reference $name in a browser", ({ binary, need
   test.each([
     { why: "a desktop in daylight", dark: false, width: 1280 },
     { why: "a telephone at night", dark: true, width: 380 },
-  ])("it opens without a complaint and asks nobody else: $why", async ({ dark, width }) => {
+  ])("it opens without errors or requests to other origins: $why", async ({ dark, width }) => {
     const shown = await visit(browser, {
       url: `${gateway.admin}/docs`,
       shows: "h1:has-text('Sluice management API')",
@@ -191,7 +191,7 @@ describe.each([...variants])("API reference $name in a browser", ({ binary, need
       .map((url) => new URL(url).origin);
     expect([...new Set(origins)]).toEqual([gateway.admin]);
     expect(shown.title).toBe("Sluice management API");
-    // Of the sections, the first ones are there at once and the others when somebody scrolls to them.
+    // The first sections render at once, the others when the user scrolls to them.
     expect(shown.text).toContain("Services");
   });
 });

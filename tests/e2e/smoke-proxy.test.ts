@@ -7,7 +7,7 @@ import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { variants } from "../support/variants.ts";
 
-/** An application as people write them; it tells what it was asked. */
+/** A typical application; its response describes the request. */
 function startApplication() {
   return Bun.serve({
     hostname: "127.0.0.1",
@@ -115,7 +115,7 @@ describe.each([...variants])("traffic $name", ({ binary, needed }) => {
       });
     });
 
-    test("a host that no route takes is answered 404 by the gateway", async () => {
+    test("the gateway responds 404 for a host that no route matches", async () => {
       const answer = await curl(`${base()}/`, [...args, "--header", "Host: other.test"]);
       expect(answer.status).toBe(404);
       expect(answer.header("proxy-status")).toStartWith("sluice; error=destination_not_found");
@@ -123,13 +123,13 @@ describe.each([...variants])("traffic $name", ({ binary, needed }) => {
     });
   });
 
-  test("HEAD over a raw connection is followed by nothing", async () => {
+  test("HEAD over a raw connection has no body", async () => {
     const request = "HEAD / HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n";
     const answer = parseResponse(await sendRaw(request, { port: gateway.httpPort }));
     expect([answer.status, answer.body]).toEqual([200, ""]);
   });
 
-  test("a connection is kept for the next request", async () => {
+  test("a connection is reused for the next request", async () => {
     const client = await connectRaw({ port: gateway.httpPort });
     for (let i = 1; i <= 3; i++) {
       client.write("HEAD / HTTP/1.1\r\nHost: app.test\r\n\r\n");
@@ -161,7 +161,7 @@ describe.each([...variants])("traffic $name", ({ binary, needed }) => {
     expect(await closed.promise).toBe(1000);
   });
 
-  test("an application that is down is a 502 that says so, and names no address", async () => {
+  test("an application that is down causes a 502 that says so without an address", async () => {
     const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     closed.stop(true);
     await gateway.ok("POST", "/api/v1/services", {

@@ -21,7 +21,7 @@ let gateway: Gateway;
 let scratch = "";
 const children: Bun.Subprocess[] = [];
 
-// One each: memory that a test has left free would hide what the next one needs.
+// A gateway for each test: memory that one has freed would hide what the next one needs.
 beforeEach(async () => {
   scratch = mkdtempSync(join(tmpdir(), "sluice-streams-"));
   gateway = await startGateway({ binary: executable, workers: 2 });
@@ -42,7 +42,7 @@ async function routeTo(port: number, name: string): Promise<number> {
   return listen_port;
 }
 
-/** A program of the tests in a process of its own, so that its memory and time are not ours. */
+/** A helper program in a separate process, so that its memory and time do not count here. */
 function start(program: string): Bun.Subprocess {
   const child = Bun.spawn([process.execPath, "-e", program], {
     stdin: "ignore",
@@ -160,7 +160,7 @@ needs("executable", "redis-server").test(
   60_000,
 );
 
-test("a gigabyte goes both ways past a slow reader, whole, and the gateway stays small", async () => {
+test("a gigabyte in each direction with a slow reader arrives complete, in little memory", async () => {
   const target = freePort();
   start(`require("node:net").createServer((s) => { s.on("error", () => {}); s.pipe(s); })
     .listen(${target}, "127.0.0.1")`);
@@ -181,7 +181,7 @@ test("a gigabyte goes both ways past a slow reader, whole, and the gateway stays
       received += part.length;
       if (received < nextRest) return;
       nextRest += GIGABYTE / 20;
-      // Everything on the way has to wait meanwhile.
+      // Everything in between has to wait meanwhile.
       socket.pause();
       setTimeout(() => socket.resume(), 100);
     });

@@ -1,4 +1,4 @@
-// A gateway replaced by another process while it serves: no request fails, nothing that is open is cut, and a process that cannot serve changes nothing.
+// A process takes over from a serving gateway: no request fails, no connection is cut, and a failing process changes nothing.
 import { expect } from "bun:test";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -19,7 +19,7 @@ const PIECE = "x".repeat(1000);
 let gateway: Gateway;
 let scratch = "";
 let streamPort = 0;
-/** Processes that have taken over, and are no children of the test. */
+/** Processes that have taken over; they are not children of the test. */
 const successors: number[] = [];
 /** Ends of downloads that wait for the test. */
 const downloads: (() => void)[] = [];
@@ -48,10 +48,10 @@ const origin = Bun.serve({
 });
 
 let echo: Server;
-/** An address that nobody else can have. */
+/** An address that no other process can have. */
 const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(null) });
 
-/** What the installer sets: with it the system moves what waits at a socket that is closed. */
+/** Set by the installer: the kernel then migrates connections that wait at a closed socket. */
 const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 let migrateBefore: string | null = null;
 
@@ -116,7 +116,7 @@ async function replace(...args: string[]): Promise<number> {
   return pid;
 }
 
-/** A program that `upgrade` can be given. */
+/** A program for `upgrade`. */
 function script(text: string): string {
   const path = join(scratch, "sluice");
   writeFileSync(path, `#!/bin/sh\n${text}\n`);
@@ -166,7 +166,7 @@ async function openStream(): Promise<{ ask(text: string): Promise<string>; socke
 }
 
 describe("a gateway that is replaced under load", () => {
-  test("fails no request, cuts nothing, and is followed by one that can be changed and replaced again", async () => {
+  test("fails no request, cuts no connection, and its successor can be changed and replaced", async () => {
     const load = new SteadyLoad({
       port: gateway.httpPort,
       path: "/",
@@ -192,7 +192,7 @@ describe("a gateway that is replaced under load", () => {
     const third = await replace();
     expect(third).not.toBe(second);
     expect(await revisionAfter("later")).toBe(revision + 2);
-    // The second one had nothing to wait for but clients that were to find the third.
+    // The second process waited only for clients that had to find the third.
     await eventually(() => !isRunning(second), { deadlineMs: 20_000 });
     const answered = load.answered;
     await eventually(() => load.answered > answered + 100);
@@ -210,7 +210,7 @@ describe("a gateway that is replaced under load", () => {
     stream.socket.destroy();
   }, 120_000);
 
-  test("waits for WebSockets and streams only as long as it was told", async () => {
+  test("waits for WebSockets and streams only as long as configured", async () => {
     const socket = await openSocket();
     const stream = await openStream();
     const first = gateway.pid;
@@ -223,7 +223,7 @@ describe("a gateway that is replaced under load", () => {
   }, 60_000);
 });
 
-describe("a gateway whose successor cannot serve goes on, with changes", () => {
+describe("a gateway whose successor cannot serve continues and accepts changes", () => {
   const cases = [
     { why: "it ends at once", text: "exit 1", message: "the new process ended (code 1)" },
     {
@@ -243,7 +243,7 @@ describe("a gateway whose successor cannot serve goes on, with changes", () => {
     },
     {
       why: "it is killed while it takes over",
-      // The shell looks without starting a program, and goes first: a busy machine must not let the other get ready before it is seen.
+      // The shell polls without starting a program, at higher priority: even on a busy machine it detects the takeover in time.
       text: `nice -n 5 ${executable} "$@" & child=$!; until [ "$pid" = $child ]; do read -r pid < $PID_FILE || :; done; kill -9 $child; wait`,
       message: "the new process ended",
     },
@@ -267,7 +267,7 @@ describe("a gateway whose successor cannot serve goes on, with changes", () => {
       expect(await revisionAfter("after")).toBe(revision + 1);
       expect((await gateway.api("GET", "/readyz")).status).toBe(200);
       expect((await load.stop()).failures).toEqual([]);
-      // And it can be replaced afterwards.
+      // The gateway can be replaced afterwards.
       await replace();
       expect(await revisionAfter("later")).toBe(revision + 2);
     },
@@ -275,7 +275,7 @@ describe("a gateway whose successor cannot serve goes on, with changes", () => {
   );
 });
 
-describe("a gateway that is killed while another process takes over is followed by that one", () => {
+describe("a process that takes over serves when the former gateway is killed", () => {
   const told = (words: string) => gateway.log.some(({ message }) => message.startsWith(words));
   const moments = [
     { when: "it has started the other", isDue: () => told("the gateway is to be replaced") },
@@ -306,7 +306,7 @@ describe("a gateway that is killed while another process takes over is followed 
           () => false,
         );
       await eventually(isServed, { deadlineMs: 20_000 });
-      // Both write to one log, and the second of them says where its management API is.
+      // Both write to one log, and the second one logs the address of its management API.
       const management = () =>
         gateway.log
           .filter(({ message }) => message === "serving")
@@ -321,7 +321,7 @@ describe("a gateway that is killed while another process takes over is followed 
   );
 });
 
-test("one replacement at a time; one that hangs is in nobody's way but another's", async () => {
+test("only one upgrade runs at a time; one that hangs blocks only other upgrades", async () => {
   const hanging = upgrade("--executable", script("exec sleep 1000"));
   await eventually(() =>
     gateway.log.some(({ message }) => message === "the gateway is to be replaced"),
@@ -334,11 +334,11 @@ test("one replacement at a time; one that hangs is in nobody's way but another's
   const revision = await revisionAfter("meanwhile");
   expect(revision).toBeGreaterThan(1);
   gateway.signal("SIGTERM");
-  // Whoever stops the gateway stops what was to follow.
+  // Stopping the gateway also stops its successor.
   expect((await hanging).code).toBe(1);
 }, 60_000);
 
-test("a directory that nobody serves, and a program that is not there", async () => {
+test("a directory without a gateway and a missing program are errors", async () => {
   const nobody = await runCommand(["upgrade", "--data-dir", scratch], { binary: executable });
   expect(nobody).toMatchObject({ code: 3, stderr: `sluice: no gateway serves ${scratch}\n` });
   const missing = await upgrade("--executable", join(scratch, "none"));
@@ -348,7 +348,7 @@ test("a directory that nobody serves, and a program that is not there", async ()
 
 function isRunning(pid: number): boolean {
   try {
-    // One that has ended and was not waited for is still there as an entry of the table of processes.
+    // A zombie process still has an entry in the process table.
     return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
   } catch {
     return false;

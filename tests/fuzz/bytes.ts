@@ -1,14 +1,14 @@
-// Random bytes as networks deliver and attackers change them: edits, cuts and joints; knows no format.
+// Random bytes as networks deliver and attackers change them: edits, cuts and splits, for any format.
 import fc from "fast-check";
 
-/** One change of bytes: something else at a place, more of it, or less. */
+/** One change of bytes at an offset: replaced, inserted or deleted. */
 export interface Edit {
   readonly at: number;
   readonly remove: number;
   readonly insert: Uint8Array;
 }
 
-/** Places are thousandths of the length, so that they mean something for every input and shrink with it. */
+/** Offsets are thousandths of the length, so that they are valid for every input and shrink with it. */
 export const edits = (most: number, inserted = fc.uint8Array({ maxLength: 3 })) =>
   fc.array(
     fc.record<Edit>({
@@ -38,8 +38,8 @@ export function inPieces(bytes: Buffer, ends: readonly number[]): Buffer[] {
 export const cuts = fc.array(fc.integer({ min: 0, max: 1000 }), { maxLength: 6 });
 
 /**
- * What a reader says of each beginning: that more is needed, up to a place, and from there on always the same. `isSame`
- * is told what the reader said first and what it says of more bytes.
+ * Checks a parser on each prefix: it needs more bytes up to an offset, and from there on always returns the same. `isSame`
+ * gets its first result and its result for more bytes.
  */
 export function mustSettle<T>(
   bytes: Buffer,

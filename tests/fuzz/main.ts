@@ -1,4 +1,4 @@
-// Tries parsers and the router with random inputs, a million by default, and prints what breaks them as a test; knows no target.
+// Fuzzes parsers and the router with random inputs, a million by default, and prints failures as tests.
 import { parseArgs } from "node:util";
 import { type FuzzTarget, testOf } from "./target.ts";
 import { targets } from "./targets.ts";

@@ -1,4 +1,4 @@
-// What is tried with random inputs, and how: one property per target, the same for a long run and for the short one; knows no target.
+// Fuzzing of one property per target with random inputs, the same for a long run and for the short one.
 import fc from "fast-check";
 
 export interface Run {
@@ -18,11 +18,11 @@ export interface Failure {
 export interface FuzzTarget {
   /** Also the name of its file in targets/. */
   readonly name: string;
-  /** How many of a thousand cases of a whole run are for it: those that take longer get fewer. */
+  /** Its share of a thousand cases of a full run: slower targets get fewer. */
   readonly share: number;
   /** Null: nothing was found. */
   readonly run: (run: Run) => Promise<Failure | null>;
-  /** Tries one input, such as the one that a failure names. Throws what is wrong with it. */
+  /** Runs one input, such as the one that a failure names. Throws on failure. */
   readonly check: (input: never) => void | Promise<void>;
 }
 
@@ -34,7 +34,7 @@ interface Definition<T> {
   readonly check: (input: T) => void | Promise<void>;
 }
 
-/** The input as the one property of the target sees it: what is thrown there is what is wrong. */
+/** The input as the target's property sees it: a throw is a failure. */
 export function defineTarget<T>({ name, share, inputs, check }: Definition<T>): FuzzTarget {
   return { name, share, check: check as FuzzTarget["check"], run };
 
@@ -58,7 +58,7 @@ const written = (input: unknown): string =>
     .stringify(input)
     .replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** A test that fails as the run did, to be put beside the mended code. */
+/** A test that fails as the run did, for the tests of the fixed code. */
 export const testOf = (target: FuzzTarget, { seed, input }: Failure): string =>
   `import { test } from "bun:test";
 import { target } from "../../fuzz/targets/${target.name}.ts";

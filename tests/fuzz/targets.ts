@@ -1,4 +1,4 @@
-// All that is tried with random inputs; knows nothing of how often.
+// All fuzz targets.
 import type { FuzzTarget } from "./target.ts";
 import { target as cacheControl } from "./targets/cache-control.ts";
 import { target as chunkedBody } from "./targets/chunked-body.ts";

@@ -1,4 +1,4 @@
-// A real BIND on a free port of 127.0.0.1, primary server of zones that accept updates; knows no gateway.
+// A real BIND on a free port of 127.0.0.1, primary server of zones that accept updates.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ const zoneText = ({ records = [] }: BindZone) =>
     "",
   ].join("\n");
 
-/** Resolves when BIND answers; throws with its own words when it does not start. */
+/** Resolves when BIND answers; throws with its message when it does not start. */
 export async function startBind(given: {
   readonly zones: readonly BindZone[];
   readonly keys: readonly TsigKey[];

@@ -1,4 +1,4 @@
-// A headless Chromium that records errors and requests of its pages; knows no page.
+// A headless Chromium that records errors and requests of its pages.
 import { type Browser, chromium } from "playwright-core";
 import { eventually } from "./poll.ts";
 
@@ -6,9 +6,9 @@ export interface Visit {
   readonly title: string;
   /** All text of the page. */
   readonly text: string;
-  /** Errors and warnings of the console, exceptions, failed and refused requests. */
+  /** Errors and warnings of the console, exceptions, failed and blocked requests. */
   readonly complaints: readonly string[];
-  /** Every URL that was asked for. */
+  /** Every requested URL. */
   readonly requested: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export interface VisitOptions {
   readonly width?: number;
 }
 
-/** Opens a page in a profile of its own and waits until it shows what it should and is quiet. */
+/** Opens a page in a new profile and waits until it shows the expected element and is idle. */
 export async function visit(browser: Browser, options: VisitOptions): Promise<Visit> {
   const { url, shows, screenshot, dark = false, width = 1280 } = options;
   const context = await browser.newContext({

@@ -1,4 +1,4 @@
-// A real Caddy whose configuration is exchanged while it runs; it knows nothing of the gateway.
+// A real Caddy whose configuration tests replace while it runs.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import { quietPort } from "./quiet-port.ts";
 export interface Caddy {
   /** Where its servers may listen. */
   readonly port: number;
-  /** Replaces the configuration; throws with Caddy's words when it is none. */
+  /** Replaces the configuration; throws with Caddy's message when it is invalid. */
   load(apps: object): Promise<void>;
   /** A Caddyfile as the JSON that Caddy makes of it. */
   adapt(caddyfile: string): Promise<{ readonly apps: object }>;
   stop(): Promise<void>;
 }
 
-/** Resolves when its admin API answers. */
+/** Resolves when its admin API responds. */
 export async function startCaddy(): Promise<Caddy> {
   const home = mkdtempSync(join(tmpdir(), "sluice-caddy-"));
   const adminPort = quietPort();

@@ -73,7 +73,7 @@ async function digest(stream: ReadableStream<Uint8Array>): Promise<Body> {
 }
 
 function toAnswer(dump: string, version: string, body: Body): CurlAnswer {
-  // Interim answers such as 100 come first.
+  // Interim responses such as 100 come first.
   const head = dump.trimEnd().split("\r\n\r\n").at(-1) ?? "";
   const [statusLine = "", ...lines] = head.split("\r\n");
   const headers = lines.map((line) => {

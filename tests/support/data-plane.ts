@@ -68,7 +68,7 @@ export interface DataPlaneSketch {
     Pick<CredentialPlan, "type" | "consumerId">)[];
 }
 
-/** An instance; its id is its label or the plugin's name. Where it applies follows from the ids that are given. */
+/** An instance; its id is its label or the plugin's name. Its scope follows from the given ids. */
 export type PluginSketch = Omit<Partial<PluginPlan>, "scope"> & { readonly name: string };
 
 export interface DataPlaneChange extends DataPlaneSketch {
@@ -79,7 +79,7 @@ export interface DataPlaneChange extends DataPlaneSketch {
   readonly removedStreamRoutes?: readonly string[];
   readonly certificates?: readonly CertificatePlan[];
   readonly removedCertificates?: readonly string[];
-  /** What differs from the listener's beginning; its port stays. */
+  /** Changes of the listener's initial settings; its port stays. */
   readonly listener?: Sketch<ListenerInput>;
 }
 
@@ -99,12 +99,12 @@ export interface RunningDataPlane {
   readonly targets: TargetBoard;
   readonly counters: CounterTable;
   readonly log: readonly LoggedLine[];
-  /** Serves the next version, in which what is named here is new or replaced. */
+  /** Serves the next version, with these objects added or replaced. */
   apply(change: DataPlaneChange): Promise<void>;
   /** Prepares such a version, waits for `meanwhile`, and discards it; returns the issues. */
   discard(change: DataPlaneChange, meanwhile?: () => Promise<unknown>): Promise<readonly Issue[]>;
   drain(timeoutMs: number): Promise<number>;
-  /** Cuts everything. */
+  /** Closes all connections. */
   stop(): Promise<void>;
 }
 
@@ -219,7 +219,7 @@ export async function startDataPlane(
     readonly webSocketTimeouts?: DataPlaneOptions["webSocketTimeouts"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
     readonly logDirectories?: DataPlaneOptions["logDirectories"];
-    /** Numbers of plugins, with a time of their own perhaps. */
+    /** Metrics of plugins, optionally with their own clock. */
     readonly counters?: CounterTable;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
@@ -287,7 +287,7 @@ export async function startDataPlane(
             },
     };
   };
-  // As the supervisor does it: what crosses to a worker is a copy, and not too much of it at a time.
+  // As the supervisor: a worker gets a copy, in pieces of limited size.
   const prepare = async (change: SnapshotChange) => {
     const { pieces, last } = cut(change);
     for (const piece of pieces) await dataPlane.take(change.revision, structuredClone(piece));

@@ -1,4 +1,4 @@
-// A small LDAP server (RFC 4511) with entries that a test gives it: binds, searches and StartTLS, and what was asked of it.
+// A small LDAP server (RFC 4511) with entries of a test: binds, searches and StartTLS, with a record of its requests.
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 
@@ -19,9 +19,9 @@ const OID_START_TLS = "1.3.6.1.4.1.1466.20037";
 
 export class TestDirectory {
   entries: readonly Entry[] = [];
-  /** What came, in order: `bind <dn>`, `search <base> <filter>`, `starttls`, each behind `tls ` when it came encrypted. */
+  /** Requests in order: `bind <dn>`, `search <base> <filter>`, `starttls`, each behind `tls ` when it came encrypted. */
   readonly asked: string[] = [];
-  /** Gives other bytes than the right ones back, or none with null. */
+  /** Replaces the bytes of responses; null sends none. */
   bend: (operation: string, answer: Buffer) => Buffer | null = (_, answer) => answer;
   connections = 0;
   readonly #server: Server;

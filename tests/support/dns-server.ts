@@ -13,11 +13,11 @@ export interface DnsRecord {
 export interface DnsServer {
   /** `127.0.0.1:port`. */
   readonly address: string;
-  /** What was asked, as `A name`. */
+  /** Received queries, as `A name`. */
   readonly questions: string[];
   /** Records by name; other names do not exist. */
   readonly zone: Map<string, readonly DnsRecord[]>;
-  /** How it answers: from the zone, that it failed, or not at all. */
+  /** How it answers: from the zone, with SERVFAIL, or not at all. */
   mode: "zone" | "failure" | "silence";
   stop(): void;
 }

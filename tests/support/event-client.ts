@@ -13,7 +13,7 @@ export interface EventClient {
   readonly status: number;
   readonly headers: Headers;
   readonly events: ReceivedEvent[];
-  /** Everything that arrived, as it was sent. */
+  /** All received text, unchanged. */
   readonly text: string;
   /** What a browser would send as Last-Event-ID. */
   readonly lastId: string;

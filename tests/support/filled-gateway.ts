@@ -1,4 +1,4 @@
-// Fills a gateway with something of every kind, with names of all lengths, and some traffic; knows no test.
+// Fills a gateway with objects of every kind, with names of all lengths, and some traffic.
 import { resolve } from "node:path";
 import type { Gateway } from "./gateway.ts";
 import { quietPort } from "./quiet-port.ts";
@@ -6,7 +6,7 @@ import { quietPort } from "./quiet-port.ts";
 const LONG =
   "a-service-with-a-name-that-is-as-long-as-names-of-machines-in-large-firms-are.internal";
 
-/** Before the first user is there. `originPort` answers HTTP on 127.0.0.1. */
+/** To be called before the first user exists. `originPort` serves HTTP on 127.0.0.1. */
 export async function fillGateway(gateway: Gateway, originPort: number): Promise<void> {
   const post = (path: string, body: unknown) => gateway.ok("POST", `/api/v1${path}`, body);
   const kong = await Bun.file(resolve(import.meta.dir, "../fixtures/import/kong.yaml")).text();

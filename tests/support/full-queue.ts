@@ -1,4 +1,4 @@
-// A port at which connections are neither accepted nor refused: its queue is full and its process stands still.
+// A port that neither accepts nor refuses connections: its queue is full and its process is stopped.
 import { connect, type Socket } from "node:net";
 
 export interface FullQueue {

@@ -8,10 +8,10 @@ import { quietPort } from "./quiet-port.ts";
 export interface GatewayOptions {
   /** Default 2. */
   workers?: number;
-  /** More words after `serve`; a flag given here replaces the default one. */
+  /** More arguments after `serve`; a flag given here replaces the default one. */
   args?: string[];
   env?: Record<string, string>;
-  /** Words before the program, of a program that starts it: `prlimit --nofile=128`. */
+  /** Arguments before the program, of a program that starts it: `prlimit --nofile=128`. */
   wrap?: string[];
   /** Path of a compiled executable; default: $SLUICE_TEST_BINARY, else the sources. */
   binary?: string;
@@ -40,7 +40,7 @@ const tls = { rejectUnauthorized: false };
 
 const main = resolve(import.meta.dir, "../../src/main.ts");
 
-/** The words that start the program: the compiled executable when there is one, else the sources. */
+/** The command that starts the program: the compiled executable when there is one, else the sources. */
 export function program(binary = process.env["SLUICE_TEST_BINARY"]): string[] {
   return binary ? [resolve(binary)] : [process.execPath, main];
 }
@@ -68,7 +68,7 @@ export class Gateway {
   readonly #ports: Record<"admin" | "http" | "https", string>;
   #process: Bun.Subprocess<"ignore", "pipe", "pipe"> | null = null;
   #output: Promise<unknown> = Promise.resolve();
-  /** Everything that was written since the first start. */
+  /** All output since the first start. */
   stdout = "";
   stderr = "";
   /** Where the output of the present process begins in `stderr`. */
@@ -77,7 +77,7 @@ export class Gateway {
   constructor(options: GatewayOptions, dataDir: string) {
     this.#options = options;
     this.dataDir = dataDir;
-    // While it is stopped or killed, no connection of another test may be given one of its ports.
+    // While it is stopped or killed, no connection of another test may get one of its ports.
     const isKept = options.dataDir !== undefined;
     const listener = () => `127.0.0.1:${isKept ? 0 : quietPort()}`;
     this.#ports = { admin: "127.0.0.1:0", http: listener(), https: listener() };
@@ -175,7 +175,7 @@ export class Gateway {
     return code;
   }
 
-  /** Stops the gateway if it runs, and starts it on the same data directory; with other words if some are given. */
+  /** Stops the gateway if it runs, and starts it on the same data directory, with other arguments if given. */
   async restart(args?: string[]): Promise<void> {
     await this.#end("SIGTERM");
     await this.start(args);

@@ -133,7 +133,7 @@ export class H2Client {
     await eventually(() => this.seen(stream).body.includes(text), { intervalMs: 1 });
   }
 
-  /** What has come of it up to now. */
+  /** Its result so far. */
   seen(stream: number): StreamResult {
     const state = this.#streams.get(stream) ?? {
       status: null,

@@ -15,7 +15,7 @@ export interface ExecutedRequest {
   header(name: string): string | null;
 }
 
-/** How a server reads where others would refuse. */
+/** How a server parses input that others reject. */
 interface Reading {
   /** A bare LF, or a bare CR, ends a line too. */
   readonly bareLines: boolean;
@@ -34,16 +34,16 @@ const LOOSEST: Reading = { bareLines: true, first: "coding", length: "last" };
 
 export interface LenientOrigin {
   readonly port: number;
-  /** What the loosest reading carries out. */
+  /** Requests that the most lenient parser executes. */
   readonly executed: readonly ExecutedRequest[];
   /** All bytes of each connection, Latin-1. */
   readonly received: readonly string[];
-  /** Method and target of what was carried out, in order. */
+  /** Method and target of executed requests, in order. */
   readonly lines: readonly string[];
-  /** Connections that two ways of reading understand differently: each could hide a request. */
+  /** Connections that two parsers read differently: each could hide a request. */
   readonly ambiguous: readonly string[];
   readonly openConnections: number;
-  /** Forgets what was carried out; connections go on. */
+  /** Clears the recorded requests; connections stay open. */
   forget(): void;
   untilExecuted(count: number): Promise<readonly ExecutedRequest[]>;
   stop(): void;
@@ -51,7 +51,7 @@ export interface LenientOrigin {
 
 class Connection {
   received = "";
-  /** What the present test sent. */
+  /** Bytes that the current test sent. */
   from = 0;
   done = 0;
   isOpen = true;
@@ -127,7 +127,7 @@ function usualAnswer(request: ExecutedRequest): string {
   return `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: ${request.target.length}\r\n\r\n${body}`;
 }
 
-/** Whether two servers could take the bytes for different requests. */
+/** Whether two servers could parse the bytes as different requests. */
 function isAmbiguous(received: string): boolean {
   const seen = READINGS.map((reading) => {
     const { requests, used } = readAll(received, reading, 0);
@@ -185,7 +185,7 @@ function readOne(text: string, reading: Reading, connection: number) {
   return { request, length: bodyStart + body.length };
 }
 
-/** Null while it is not there as a whole. */
+/** Null while it is incomplete. */
 function readBody(text: string, fields: ExecutedRequest["fields"], reading: Reading) {
   const isChunked = fields.some(
     ([name, value]) => name === "transfer-encoding" && /chunked/i.test(value),

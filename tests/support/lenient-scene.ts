@@ -5,11 +5,11 @@ import { type Conversation, exchange, type ExchangeOptions } from "./raw-exchang
 
 /** The result of a probe. */
 export interface Seen extends Conversation {
-  /** Carried out by the origin because of the probe. */
+  /** Requests that the origin executed because of the probe. */
   readonly executed: readonly ExecutedRequest[];
   /** Their methods and targets. */
   readonly lines: readonly string[];
-  /** Connections to the origin that could be read in two ways. */
+  /** Connections to the origin with ambiguous bytes. */
   readonly ambiguous: readonly string[];
   /** Status and body of a plain request sent afterwards, which must be `200 /canary`. */
   readonly canary: string;
@@ -71,7 +71,7 @@ export async function startLenientScene(
   };
 }
 
-/** What a client and the origin must see of a request that is refused. */
+/** What a client and the origin must see of a rejected request. */
 export const refused = (status: string) => ({
   outcome: status,
   lines: [],

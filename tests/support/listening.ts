@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 export function listeningAddresses(pid: number): string[] {
   const inodes = socketsOf(pid);
   const found = ["tcp", "tcp6"].flatMap((table) =>
-    // The tables of the process, so that one in a network of its own can be looked at from outside.
+    // The tables of the process, so that this also works for one in another network namespace.
     readFileSync(`/proc/${pid}/net/${table}`, "utf8")
       .split("\n")
       .slice(1)

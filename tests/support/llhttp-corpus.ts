@@ -3,7 +3,7 @@ import corpus from "../fixtures/llhttp-requests.json";
 
 export interface CorpusRequest {
   readonly id: string;
-  /** What llhttp says of it; null: it is well formed, if only for a lenient parser when `isLenient`. */
+  /** llhttp's error; null: it is well formed, if only for a lenient parser when `isLenient`. */
   readonly error: string | null;
   readonly isLenient: boolean;
   /** Latin-1, with a Host when it had none. */
@@ -17,9 +17,9 @@ export const corpusRequests: readonly CorpusRequest[] = corpus.map(({ id, type, 
   bytes: withHost(toBytes(http)),
 }));
 
-/** As llhttp's test runner does it: a line end is CRLF, unless a backslash stands before it; then escapes are undone. */
+/** As llhttp's test runner: a line end is CRLF, unless a backslash precedes it; then escapes are decoded. */
 function toBytes(block: string): string {
-  // Some blocks were taken out together with those before them; the outcome is that of the last.
+  // Some blocks are extracted together with those before them; the outcome is that of the last.
   const start = block.lastIndexOf("```http\n");
   const text = start < 0 ? block : block.slice(start + 8);
   return Buffer.from(text, "utf8")
@@ -33,7 +33,7 @@ function toBytes(block: string): string {
     .replace(/\\x([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** Without a Host every one would be refused, which would say nothing of its form. */
+/** Without a Host the gateway would reject every one, whatever its form. */
 function withHost(bytes: string): string {
   if (/\nhost:/i.test(bytes)) return bytes;
   const lineEnd = bytes.indexOf("\r\n", bytes.startsWith("\r\n") ? 2 : 0);

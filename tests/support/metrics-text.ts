@@ -15,7 +15,7 @@ export interface MetricFamily {
 
 export interface ReadMetrics {
   readonly families: ReadonlyMap<string, MetricFamily>;
-  /** The sum of all samples of this name whose labels hold these. */
+  /** The sum of all samples of this name whose labels include these. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number;
 }
 

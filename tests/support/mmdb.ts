@@ -1,7 +1,7 @@
 // Writes small MaxMind databases (https://maxmind.github.io/MaxMind-DB/), so that tests need no licensed one.
 import ipaddr from "ipaddr.js";
 
-/** What a record may hold here. */
+/** Supported record types. */
 type Value = string | number | readonly Value[] | { readonly [name: string]: Value };
 
 export interface MmdbOptions {
@@ -13,11 +13,11 @@ export interface MmdbOptions {
   readonly ipVersion?: 4 | 6;
 }
 
-/** Both children: another node, the place of a record, or nothing. */
+/** Both children: another node, the offset of a record, or nothing. */
 type Node = [Child, Child];
 type Child = Node | { readonly record: number } | null;
 
-/** What `country_db` is for. */
+/** A database for `country_db`. */
 export const countryDatabase = (countries: Readonly<Record<string, string>>) =>
   mmdb({
     type: "GeoLite2-Country",
@@ -26,7 +26,7 @@ export const countryDatabase = (countries: Readonly<Record<string, string>>) =>
     })),
   });
 
-/** What `asn_db` is for. */
+/** A database for `asn_db`. */
 export const asnDatabase = (networks: Readonly<Record<string, number>>) =>
   mmdb({
     type: "GeoLite2-ASN",

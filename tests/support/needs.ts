@@ -1,4 +1,4 @@
-// What a test needs beside Bun and the sources, and how one skips itself where that is missing, with the reason in its name.
+// Requirements of tests beside Bun and the sources; a test without one of its requirements is skipped with the reason in its name.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, type Test, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { ownAddress } from "./own-address.ts";
@@ -33,10 +33,10 @@ const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
 /** Null when it is not installed. */
 export const pathOf = (program: string): string | null => Bun.which(program, { PATH });
 
-/** What the machine must allow, and why it does not; asked once, when the first test needs it. */
+/** What the machine must allow, and why it does not; checked once, when the first test needs it. */
 const conditions = {
   linux: () => (process.platform === "linux" ? null : "Linux"),
-  /** For all to see, which only root may, and not in every container. */
+  /** In the shared namespace, which needs root, and not every container allows it. */
   mount: () =>
     process.getuid?.() === 0 && runs("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt")
       ? null
@@ -135,7 +135,7 @@ function listensOn(hostname: string): boolean {
   }
 }
 
-/** Skips whatever is declared with it, however: `test("…")`, `test.each(…)("…")`, `test.concurrent("…")`, `test.if(…)("…")`. */
+/** Skips everything declared with it: `test("…")`, `test.each(…)("…")`, `test.concurrent("…")`, `test.if(…)("…")`. */
 function skipping(skipped: Test<[]>, why: string): Test<[]> {
   return new Proxy(skipped, {
     apply: (_target, _self, [name]: [string]) => skipped(`${name} ${why}`, () => undefined),

@@ -1,4 +1,4 @@
-// A real nginx on a free port, serving a folder of its own; it knows nothing of the gateway in front of it.
+// A real nginx on a free port, serving its own folder, without settings for a gateway in front of it.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -23,7 +23,7 @@ export interface NginxOptions {
 /** All files are as old as this, so that validators do not depend on when the test runs. */
 const MODIFIED = new Date("2026-01-02T03:04:05Z");
 
-/** Resolves when nginx answers; throws with its own words when it does not start. */
+/** Resolves when nginx responds; throws with its message when it does not start. */
 export async function startNginx({
   files,
   directives = "",

@@ -1,4 +1,4 @@
-// An upstream server in a process of its own, which a test can kill and start again on the same port; answers with its name.
+// An upstream server in a separate process, which a test can kill and restart on the same port; responds with its name.
 import { quietPort } from "./quiet-port.ts";
 import { eventually } from "./poll.ts";
 
@@ -22,7 +22,7 @@ export class OriginProcess {
     return origin;
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when it responds. */
   async start(): Promise<void> {
     this.#process = Bun.spawn([process.execPath, "-e", PROGRAM, this.name, String(this.port)], {
       stdin: "ignore",

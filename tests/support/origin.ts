@@ -19,7 +19,7 @@ export interface OriginRequest {
   header(name: string): string | null;
 }
 
-/** How to answer: raw bytes; null: not at all; `close`: end the connection. */
+/** How to respond: raw bytes; null: not at all; `close`: end the connection. */
 export type Answer = string | null | "close";
 
 /** Decides per request; it may write to the connection itself and return null, at once or later. */
@@ -42,7 +42,7 @@ export interface OriginConnection {
 export interface OriginOptions {
   /** Default: 200 with the body `ok`. */
   answer?: Answer | Answerer;
-  /** Answer as soon as the head is there, instead of after the whole request. */
+  /** Respond as soon as the head is there, instead of after the whole request. */
   early?: boolean;
   port?: number;
   hostname?: string;
@@ -55,7 +55,7 @@ export interface Origin {
   readonly port: number;
   readonly requests: OriginRequest[];
   readonly connections: OriginConnection[];
-  /** Changes what is answered from now on. */
+  /** Changes all later responses. */
   answer: Answer | Answerer;
   /** Resolves when `count` requests have arrived. */
   untilRequests(count: number): Promise<OriginRequest[]>;
@@ -186,7 +186,7 @@ class Connection implements OriginConnection {
   }
 }
 
-/** Length of the body on the wire; null while it has not arrived as a whole. */
+/** Length of the body on the wire; null while it is incomplete. */
 function bodyLength(text: string, headEnd: number): number | null {
   const head = `${text.slice(0, headEnd)}\r\n`;
   const rest = text.slice(headEnd + 4);

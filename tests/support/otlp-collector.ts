@@ -33,7 +33,7 @@ const toRecord = (attributes: readonly Attribute[]) =>
     attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue)]),
   );
 
-/** `answer` gives the answer to the n-th request, from 0; default: all are taken. */
+/** `answer` returns the response to the n-th request, from 0; default: all are accepted. */
 export function startCollector(
   answer: (index: number) => Response | Promise<Response> = () => Response.json({}),
 ) {
@@ -66,7 +66,7 @@ export function startCollector(
     url: `http://127.0.0.1:${server.port}`,
     batches,
     taken,
-    /** Waits until so many spans were taken. */
+    /** Waits until it has accepted so many spans. */
     receives: (spans: number, deadlineMs = 8000) =>
       eventually(() => (taken().length >= spans ? taken() : null), { deadlineMs }),
     stop: () => server.stop(true),

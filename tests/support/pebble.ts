@@ -12,7 +12,7 @@ export interface PebbleOptions {
   readonly tlsPort: number;
   /** Key ids and keys of external account bindings; given: one of them is required. */
   readonly eab?: Readonly<Record<string, string>>;
-  /** Percentage of good nonces that it refuses. Default 0. */
+  /** Percentage of good nonces that it rejects. Default 0. */
   readonly badNonces?: number;
   /** More environment, such as `PEBBLE_VA_SLEEPTIME`. */
   readonly env?: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export class Pebble {
     return this.#ca?.cert ?? "";
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when it responds. */
   async start(): Promise<void> {
     this.#ca ??= await Authority.create("pebble test");
     if (this.#names === null) {

@@ -46,7 +46,7 @@ export interface PluginScene {
 type StartOptions = Parameters<typeof startDataPlane>[0];
 
 /**
- * Starts it: service `web` with the origin, route `all` for everything. `answer` is what the origin answers, 200 with "ok"
+ * Starts it: service `web` with the origin, route `all` for everything. `answer` is the origin's response, 200 with "ok"
  * by default.
  */
 export async function pluginScene(

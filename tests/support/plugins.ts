@@ -1,4 +1,4 @@
-// All plugins of the gateway, read; for tests that look at their definitions or serve them without a worker thread.
+// All plugins of the gateway, loaded; for tests that check their definitions or run them without a worker thread.
 import { loadPlugins } from "../../src/pdk/catalogue.ts";
 import { pluginFiles } from "../../src/plugins/index.ts";
 

@@ -1,6 +1,6 @@
 // Waits for something to become true, with a deadline; tests never sleep for a fixed time.
 
-/** Calls `check` until it returns something truthy and hands that back; past the deadline the last failure is thrown. */
+/** Calls `check` until it returns something truthy and returns that; past the deadline it throws the last failure. */
 export async function eventually<T>(
   check: () => T | Promise<T>,
   { deadlineMs = 20_000, intervalMs = 10 }: { deadlineMs?: number; intervalMs?: number } = {},

@@ -1,4 +1,4 @@
-// Runs before the tests: how long one may take, and plain `bun test` on several cores, neither of which bunfig.toml can say.
+// Runs before the tests: sets their timeout and runs plain `bun test` on several cores, which bunfig.toml cannot set.
 import { setDefaultTimeout } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -7,7 +7,7 @@ import { plugin } from "bun";
 /** For a machine that is busy with other things: a test that takes seconds must not fail there. */
 const TIMEOUT_MS = 120_000;
 
-/** More would start so many gateways at once that they run into each other's time-outs. */
+/** More would start so many gateways at once that they cause each other's timeouts. */
 const MOST_PROCESSES = 4;
 
 inParallel();
@@ -25,7 +25,7 @@ plugin({
 
 /**
  * Becomes `bun test --parallel`, where it is plain `bun test`: tests wait for each other's gateways and clocks more than they
- * work, and one process for all of them takes twice as long. With any other word it is what was asked for.
+ * work, and one process for all of them takes twice as long. With any other argument it runs unchanged.
  */
 function inParallel(): void {
   const commandLine = "/proc/self/cmdline";

@@ -1,4 +1,4 @@
-// A plugin for tests of the kit: it writes down when it runs and does what its configuration says.
+// A plugin for tests of the plugin kit: it records its calls and does what its configuration says.
 import { Type as t } from "@sinclair/typebox";
 import { reject, reply } from "../../src/pdk/response.ts";
 import type { BodyTransform, RequestContext } from "../../src/pdk/context.ts";
@@ -11,17 +11,17 @@ import {
 } from "../../src/pdk/definition.ts";
 import { config, flag, listOf } from "../../src/pdk/fields.ts";
 
-/** What probes have written down, in order: `a.pre_auth`, `a.log 200`. */
+/** Calls that probes recorded, in order: `a.pre_auth`, `a.log 200`. */
 export class Trail {
   readonly steps: string[] = [];
 
-  /** Gives what is there and begins anew. */
+  /** Returns the record and clears it. */
   take(): string[] {
     return this.steps.splice(0);
   }
 }
 
-/** A probe called `name`, at that place in the order. */
+/** A probe called `name` at that position in the execution order. */
 export function probePlugin(
   trail: Trail,
   name: string,

@@ -24,7 +24,7 @@ export interface InitialOptions {
   readonly destination?: Buffer;
   readonly source?: Buffer;
   readonly token?: Buffer;
-  /** What stands inside, encrypted: frames. Default: a CRYPTO frame with `crypto`. */
+  /** The encrypted frames. Default: a CRYPTO frame with `crypto`. */
   readonly frames?: Buffer;
   /** The TLS message; default: random bytes that begin like a ClientHello. */
   readonly crypto?: Buffer;
@@ -32,7 +32,7 @@ export interface InitialOptions {
   readonly size?: number;
 }
 
-/** One datagram whose protection is right whatever is inside: the server decrypts it and has to deal with that. */
+/** One datagram with valid packet protection and any content: the server decrypts it and must handle the content. */
 export function quicInitial(options: InitialOptions = {}): Buffer {
   const { version = 1, token = Buffer.alloc(0), size = 1200 } = options;
   const destination = options.destination ?? randomBytes(8);

@@ -1,4 +1,4 @@
-// A client so cheap that thousands of connections a minute cost a test little; reads only answers with a Content-Length.
+// A client so cheap that thousands of connections a minute cost a test little; reads only responses with a Content-Length.
 import type { Socket } from "bun";
 
 export interface QuickReply {
@@ -14,7 +14,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** In seconds, after which a connection that waits is given up. */
+/** In seconds, after which a waiting connection times out. */
 const PATIENCE_S = 20;
 
 /** One connection for consecutive requests. An unexpected close is an error of the request, or of the next one. */
@@ -47,7 +47,7 @@ export class QuickConnection {
     return this.send(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`);
   }
 
-  /** Sends the bytes of one request (Latin-1) and reads its answer. */
+  /** Sends the bytes of one request (Latin-1) and reads its response. */
   send(request: string): Promise<QuickReply> {
     if (this.#closed !== null) return Promise.reject(this.#closed);
     const { promise, resolve, reject } = Promise.withResolvers<QuickReply>();
@@ -62,7 +62,7 @@ export class QuickConnection {
     this.#socket?.end();
   }
 
-  // What follows is called by the socket handlers below.
+  // The socket handlers below call the following methods.
 
   opened(socket: Socket<QuickConnection>): void {
     this.#socket = socket;
@@ -105,7 +105,7 @@ export class QuickConnection {
 
 const NO_REPLY: QuickReply = { status: 0, head: "", body: "", header: () => null };
 
-/** One request on a connection of its own. */
+/** One request on its own connection. */
 export async function quickGet(
   port: number,
   { path = "/", host = "any.test", tls = false } = {},

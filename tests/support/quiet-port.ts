@@ -9,7 +9,7 @@ const share = process.env["BUN_TEST_WORKER_ID"];
 const width = share === undefined ? BEHIND_LAST - FIRST : (BEHIND_LAST - FIRST) / SHARES;
 const first = FIRST + (Number(share ?? 0) % SHARES) * width;
 
-/** Those that were given out last, which may be bound later, or again after a restart. */
+/** The last ones handed out, which may be bound later, or again after a restart. */
 const given: number[] = [];
 const REMEMBERED = 200;
 

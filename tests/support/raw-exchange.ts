@@ -1,7 +1,7 @@
-// Sends raw requests and takes apart every answer that comes back on the connection; repairs nothing.
+// Sends raw requests and parses every response on the connection; repairs nothing.
 import { type ParsedResponse, parseResponse, connectRaw, type RawOptions } from "./raw-http.ts";
 
-/** One answer with its body decoded. */
+/** One response with its body decoded. */
 export interface Answer extends ParsedResponse {
   /** False when the connection ended before the end of the body. */
   readonly isComplete: boolean;
@@ -10,25 +10,25 @@ export interface Answer extends ParsedResponse {
 }
 
 export interface Conversation {
-  /** Final answers; 1xx are in `interim`. */
+  /** Final responses; 1xx are in `interim`. */
   readonly answers: readonly Answer[];
   readonly interim: readonly number[];
   readonly isClosed: boolean;
-  /** What stands behind the last answer that could be read. */
+  /** Bytes after the last response that could be parsed. */
   readonly rest: string;
   readonly received: string;
-  /** Statuses of the answers, `closed` when there was none. */
+  /** Statuses of the responses, `closed` when there was none. */
   readonly outcome: string;
 }
 
 export interface ExchangeOptions extends RawOptions {
-  /** Stop after so many final answers; default 1. Fewer come when the peer closes. */
+  /** Stop after so many final responses; default 1. Fewer arrive when the peer closes. */
   readonly answers?: number;
-  /** Methods of the requests, for those whose answer has no body by nature. */
+  /** Methods of the requests, for those whose responses never have a body. */
   readonly methods?: readonly string[];
 }
 
-/** Sends `bytes`, waits for the answers or the end of the connection, and closes it. */
+/** Sends `bytes`, waits for the responses or the end of the connection, and closes it. */
 export async function exchange(
   bytes: string | Uint8Array,
   options: ExchangeOptions,
@@ -48,7 +48,7 @@ export async function exchange(
   }
 }
 
-/** Takes the answers in `received` apart; an answer that is not whole counts only when the peer has closed. */
+/** Parses the responses in `received`; an incomplete one counts only when the peer has closed. */
 export function read(
   received: string,
   isClosed: boolean,

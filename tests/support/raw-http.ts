@@ -1,11 +1,11 @@
-// A client that sends exactly the given bytes and records every received byte; knows no HTTP beyond `parseResponse`.
+// A client that sends exactly the given bytes and records every received byte; only `parseResponse` parses HTTP.
 import type { Socket } from "bun";
 
 export interface RawOptions {
   port: number;
   hostname?: string;
   tls?: boolean;
-  /** When the connection is given up, in milliseconds. */
+  /** Timeout of the connection in milliseconds. */
   deadlineMs?: number;
 }
 
@@ -54,7 +54,7 @@ export class RawConnection {
     try {
       this.#socket = await opening;
     } catch (error) {
-      // On a busy machine the peer has taken the connection and reset it before this thread knows that it was made.
+      // On a busy machine the peer accepts the connection and resets it before this thread sees it established.
       if ((error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
       this.#close();
     }
@@ -65,7 +65,7 @@ export class RawConnection {
     this.#flush();
   }
 
-  /** Says that nothing more will be sent; the peer may still answer. */
+  /** Half-closes the connection; the peer may still respond. */
   end(): void {
     this.#socket?.shutdown();
   }
@@ -155,7 +155,7 @@ export interface ParsedResponse {
   header(name: string): string | null;
 }
 
-/** Takes the first response in `text` apart, without judging it. */
+/** Parses the first response in `text` without validation. */
 export function parseResponse(text: string): ParsedResponse {
   const end = text.indexOf("\r\n\r\n");
   if (end === -1) throw new Error(`no whole response head in ${JSON.stringify(text)}`);

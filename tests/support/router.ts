@@ -1,8 +1,8 @@
-// A router over routes alone, as tests want it: built at once, changed by lists, giving the routes themselves.
+// A router over routes alone for tests: built at once, changed by lists, returning the routes themselves.
 import { Router } from "../../src/dataplane/router.ts";
 import type { Route } from "../../src/model/route.ts";
 
-/** The table with the changes made, removals first; `before` goes on answering as it did. */
+/** The table after the changes, removals first; `before` stays unchanged. */
 export function withRoutes(
   before: Router<Route>,
   { upserts = [], removals = [] }: { upserts?: readonly Route[]; removals?: readonly string[] },

@@ -1,4 +1,4 @@
-// A scripted CA: accepts orders without a challenge, suggests renewal times, refuses on demand.
+// A scripted CA: accepts orders without a challenge, suggests renewal times, rejects on demand.
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import { Authority } from "./authority.ts";
@@ -25,9 +25,9 @@ export class ScriptedAuthority {
   readonly orders: Record<string, unknown>[] = [];
   /** Payloads of new accounts. */
   readonly accounts: Record<string, unknown>[] = [];
-  /** Certificates that were to be revoked. */
+  /** Certificates of revocation requests. */
   readonly revoked: string[] = [];
-  /** Certificate ids that renewal information was asked for. */
+  /** Certificate ids of requests for renewal information. */
   readonly asked: string[] = [];
   /** Responses to the next new orders, before any is accepted. */
   readonly refusals: Refusal[] = [];
@@ -35,16 +35,16 @@ export class ScriptedAuthority {
   lifeDays = 90;
   /** How far its clock is behind. */
   behindMs = 0;
-  /** A name that it forgets. */
+  /** A name that it omits from certificates. */
   forgotten = "";
-  /** What it says about renewal; null: it does not know the question. */
+  /** Renewal information; null: not supported. */
   renewal: { start: string; end: string } | null = null;
   renewalRetryAfter = "21600";
   /** Awaited before an account is registered. */
   accountGate: Promise<void> = Promise.resolve();
   /** Awaited before an order is accepted. */
   gate: Promise<void> = Promise.resolve();
-  /** Awaited between the head and the end of the answer to a new order; null: such answers go out as a whole. */
+  /** Awaited between the head and the end of the response to a new order; null: the response is sent at once. */
   bodyGate: Promise<void> | null = null;
   /** PEM of the CA of its own certificate. */
   readonly trusted: string;
@@ -71,7 +71,7 @@ export class ScriptedAuthority {
     });
   }
 
-  /** `now`: the time that certificates begin at. */
+  /** `now`: the start of validity of certificates. */
   static async start(now: () => number, name = "scripted"): Promise<ScriptedAuthority> {
     const own = await Authority.create(`${name} authority`);
     const tls = await own.sign({ addresses: ["127.0.0.1"] });
@@ -194,7 +194,7 @@ export class ScriptedAuthority {
   }
 }
 
-/** The same answer, whose end waits. */
+/** The same response with a delayed end. */
 function slowly(whole: Response, gate: Promise<void>): Response {
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {

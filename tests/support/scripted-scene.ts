@@ -3,9 +3,9 @@ import { type DataPlaneSketch, type RunningDataPlane, startDataPlane } from "./d
 import { type Answer as Script, type Answerer, type Origin, startOrigin } from "./origin.ts";
 import { type Conversation, exchange, type ExchangeOptions } from "./raw-exchange.ts";
 
-/** What came of one request. */
+/** The outcome of one request. */
 export interface Served extends Conversation {
-  /** Connections that the gateway opened besides a kept one, for it and for a plain request behind it. */
+  /** Connections that the gateway opened besides a pooled one, for it and for a plain request after it. */
   readonly connections: number;
 }
 
@@ -13,7 +13,7 @@ export interface ScriptedScene {
   readonly origin: Origin;
   readonly gateway: RunningDataPlane;
   readonly port: number;
-  /** Sends a request (default: GET /) that the origin answers with `script`. */
+  /** Sends a request (default: GET /) to which the origin responds with `script`. */
   ask(
     script: Script | Answerer,
     request?: string,
@@ -35,7 +35,7 @@ export async function startScriptedScene(
   options: Omit<Parameters<typeof startDataPlane>[0], "services" | "routes"> & {
     readonly service?: Omit<NonNullable<DataPlaneSketch["services"]>[number], "name" | "targets">;
     readonly route?: Omit<NonNullable<DataPlaneSketch["routes"]>[number], "name">;
-    /** Answer as soon as the request's head is there. */
+    /** Respond as soon as the request's head is there. */
     readonly early?: boolean;
   } = {},
 ): Promise<ScriptedScene> {

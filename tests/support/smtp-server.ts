@@ -1,4 +1,4 @@
-// An SMTP server on a real socket that accepts mails, refuses on demand, and can be silent or encrypt.
+// An SMTP server on a real socket that accepts mails, rejects on demand, and can be silent or encrypt.
 import net from "node:net";
 import tls from "node:tls";
 
@@ -7,7 +7,7 @@ export interface SmtpOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** The only user and password; absent: no authentication. */
   readonly login?: { readonly username: string; readonly password: string };
-  /** Takes connections and says nothing. */
+  /** Accepts connections and sends nothing. */
   readonly isSilent?: boolean;
   /** Waits for as long before each reply. Default 0. */
   readonly pauseMs?: number;
@@ -27,7 +27,7 @@ export interface SmtpServer {
   readonly port: number;
   readonly mails: Mail[];
   readonly connections: number;
-  /** The answer to each mail; default: it is taken. */
+  /** The reply to each mail; default: accepted. */
   answer: string;
   stop(): void;
 }

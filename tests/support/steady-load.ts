@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 export interface LoadOptions {
   readonly port: number;
   readonly path: string;
-  /** What every answer has to end with. */
+  /** What every response must end with. */
   readonly expected: string;
   /** Clients of each kind. */
   readonly fresh: number;
@@ -14,14 +14,14 @@ export interface LoadOptions {
 export interface LoadReport {
   readonly fresh: number;
   readonly kept: number;
-  /** Kept connections that were closed before a byte of the next request was answered: any client asks again (RFC 9112 section 9.3.1). */
+  /** Persistent connections that closed before a byte of the next response: any client retries (RFC 9112 section 9.3.1). */
   readonly askedAgain: number;
-  /** Answers after which the connection was to be given up. */
+  /** Responses with `Connection: close`. */
   readonly sentElsewhere: number;
   readonly failures: readonly string[];
 }
 
-/** Runs until `stop`, which waits for the last answers. */
+/** Runs until `stop`, which waits for the last responses. */
 export class SteadyLoad {
   readonly #options: LoadOptions;
   readonly #clients: Promise<void>[] = [];
@@ -35,7 +35,7 @@ export class SteadyLoad {
     for (let i = 0; i < options.kept; i++) this.#clients.push(this.#kept());
   }
 
-  /** Requests that were answered so far. */
+  /** Completed requests so far. */
   get answered(): number {
     return this.#count.fresh + this.#count.kept;
   }
@@ -80,7 +80,7 @@ export class SteadyLoad {
 
 interface Problem {
   readonly text: string;
-  /** Not a byte of an answer has come. */
+  /** Not a byte of a response has arrived. */
   readonly isUntouched: boolean;
 }
 

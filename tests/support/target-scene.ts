@@ -10,11 +10,11 @@ export interface TargetScene {
   readonly origins: readonly Origin[];
   readonly gateway: RunningDataPlane;
   readonly service: ServiceSketch;
-  /** Sends the bytes of one request and reads the answer. */
+  /** Sends the bytes of one request and reads the response. */
   send(request: string, options?: Partial<ExchangeOptions>): Promise<Conversation>;
   /** Requests that each origin has received. */
   counts(): number[];
-  /** What the gateway thinks of a target. */
+  /** The health of a target according to the gateway. */
   health(index: number): Health;
   /** Requests in flight on a target. */
   active(index: number): number;
@@ -31,7 +31,7 @@ export interface TargetSceneOptions {
   readonly targets?: number;
   readonly service?: Omit<ServiceSketch, "name" | "targets">;
   readonly route?: Omit<RouteSketch, "name">;
-  /** Answer as soon as the head of a request is there. */
+  /** Respond as soon as the head of a request is there. */
   readonly early?: boolean;
 }
 

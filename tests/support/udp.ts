@@ -1,4 +1,4 @@
-// UDP peers of a test: a target that answers, and a client that waits for answers.
+// UDP peers of a test: a target that replies, and a client that waits for replies.
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 
@@ -10,7 +10,7 @@ export interface UdpTarget {
   close(): void;
 }
 
-/** Answers each datagram with what `answer` makes of it; with itself by default, and not at all for null. */
+/** Replies to each datagram with the result of `answer`; null sends no reply, and the default echoes. */
 export async function udpTarget(
   answer: (datagram: Buffer) => string | Buffer | null = (datagram) => datagram,
   port = 0,
@@ -60,7 +60,7 @@ export class UdpClient {
     this.#socket.send(datagram, port, "127.0.0.1");
   }
 
-  /** Sends once and resolves with the next answer; null when there is none in time. */
+  /** Sends once and resolves with the next reply; null when there is none in time. */
   async ask(port: number, datagram: string | Buffer, deadlineMs = 2000): Promise<Buffer | null> {
     const before = this.answers.length;
     this.send(port, datagram);

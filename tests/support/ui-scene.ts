@@ -1,4 +1,4 @@
-// The web UI of a real gateway in a real browser: people of each role, accessibility, pictures; knows no page.
+// The web UI of a real gateway in a real browser: users of each role, accessibility, screenshots; for any page.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -13,7 +13,7 @@ export type UiRole = "viewer" | "editor" | "admin";
 export const UI_PASSWORD = "correct horse battery";
 export const emailOf = (role: UiRole): string => `${role}@ui.example`;
 
-/** A page, and what it did that no page should. */
+/** A page, and its unexpected errors and requests. */
 export interface UiPage {
   readonly page: Page;
   /** Errors and warnings of the console, exceptions, requests to other origins. Expected refusals are left to the caller. */
@@ -34,7 +34,7 @@ export interface UiScene {
   readonly gateway: Gateway;
   /** Opens a page in a profile of its own. */
   open(options?: OpenOptions): Promise<UiPage>;
-  /** Makes the first admin and a person of each other role, by the API. */
+  /** Creates the first admin and a user of each other role, by the API. */
   createPeople(): Promise<void>;
   /** Opens a page as a user of this role; requires `createPeople`. */
   openAs(role: UiRole, options?: OpenOptions): Promise<UiPage>;
@@ -49,7 +49,7 @@ export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
     await gateway.stop();
     throw error;
   });
-  // One that has closed by itself must not take the tests after it along.
+  // A browser that has crashed must not fail the tests after it.
   const living = async () => {
     if (!browser.isConnected()) browser = await openBrowser();
     return browser;
@@ -153,9 +153,9 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** What axe-core calls serious or critical on the page as it is, one line each; none is what is wanted. */
+/** Serious and critical findings of axe-core on the current page, one line each; expected to be empty. */
 export async function checkAccessible(page: Page): Promise<string[]> {
-  // The policy of the page forbids scripts that are written into it; what is evaluated is not subject to it.
+  // The page's policy forbids inline scripts, but does not apply to evaluated ones.
   await page.evaluate(await Bun.file(axe).text());
   const findings = (await page.evaluate(
     `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
@@ -169,7 +169,7 @@ export async function checkAccessible(page: Page): Promise<string[]> {
 
 export const SCREENSHOTS = resolve(import.meta.dir, "../../dist/screenshots");
 
-/** Keeps pictures of the page as NAME-WIDTH-SCHEME.png in dist/screenshots, at three widths, light and dark. */
+/** Saves screenshots of the page as NAME-WIDTH-SCHEME.png in dist/screenshots, at three widths, light and dark. */
 export async function screenshots(page: Page, name: string): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
   const before = page.viewportSize();
@@ -187,7 +187,7 @@ export async function screenshots(page: Page, name: string): Promise<void> {
   await hasScheme(page, "light");
 }
 
-/** The page follows a little later, and would be seen half in the colours of before. */
+/** The page changes with a delay; a screenshot before that would show a mix of colors. */
 export async function hasScheme(page: Page, scheme: "light" | "dark"): Promise<void> {
   await eventually(
     async () =>

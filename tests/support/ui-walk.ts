@@ -1,8 +1,8 @@
-// Presses whatever can be pressed on a page and notes what that sends and what is refused; knows no page.
+// Presses every button of a page and records sent and rejected requests; works on any page.
 import type { Locator, Page } from "playwright-core";
 import { isQuiet } from "./ui-scene.ts";
 
-/** Everything that was sent and could change something, and every response with these status codes. */
+/** Every request that could change something, and every response with these status codes. */
 export function listen(page: Page, statuses: readonly number[] = [403]) {
   const writes: string[] = [];
   const refused: string[] = [];
@@ -17,7 +17,7 @@ export function listen(page: Page, statuses: readonly number[] = [403]) {
   return { writes, refused };
 }
 
-/** Presses every button of the page that is not in a form which asks for something, one after the other, and what opens. */
+/** Presses every button of the page outside forms with input, one after the other, and the buttons of what opens. */
 export async function pressAll(page: Page): Promise<void> {
   const buttons = page.locator("main").getByRole("button");
   const address = page.url();
@@ -34,13 +34,13 @@ export async function pressAll(page: Page): Promise<void> {
   }
 }
 
-/** Something that opened may lie over it. */
+/** An open dialog or menu may cover it. */
 const press = (button: Locator) => button.click({ timeout: 1000 }).catch(() => undefined);
 
 /** These end the walk. */
 const LEAVES = /sign out|session/i;
 
-/** Everything in the menu or the dialog that a button has opened, which is opened again for each. */
+/** Every item of the menu or dialog that a button opens; the button opens it again for each. */
 async function pressInside(page: Page, opener: Locator): Promise<void> {
   const inside = page.locator('[role="menu"] [role^="menuitem"], [role="dialog"] button');
   const address = page.url();

@@ -1,4 +1,4 @@
-// The benchmark reads figures from other programs and judges by them: both are held to examples here.
+// How the benchmark parses the reports of wrk and h2load, and which verdict it derives from them.
 import { describe, expect, test } from "bun:test";
 
 import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
@@ -40,7 +40,7 @@ Requests/sec:  32180.55
     expect(parseWrk(printed).errors).toBe(15);
   });
 
-  test("that is none is an error", () => {
+  test("that cannot be parsed is an error", () => {
     expect(() => parseWrk("unable to connect to 127.0.0.1:1")).toThrow("no result");
   });
 });
@@ -69,7 +69,7 @@ status codes: 299 2xx, 0 3xx, 0 4xx, 1 5xx
     expect(parseH2load(summary("http/1.1"), log, "tls").requests).toBe(299);
   });
 
-  test("that is none is an error", () => {
+  test("that cannot be parsed is an error", () => {
     expect(() => parseH2load("", "", "http")).toThrow("no result");
   });
 });
@@ -103,7 +103,7 @@ describe("a target", () => {
     { why: "at the limit", sluice: measurement("sluice", 15), verdict: "reached" },
     { why: "over the limit", sluice: measurement("sluice", 15.2), verdict: "missed" },
     { why: "fast but wrong", sluice: measurement("sluice", 1, 1), verdict: "not measured" },
-  ])("is judged: $why", ({ sluice, verdict }) => {
+  ])("gets a verdict: $why", ({ sluice, verdict }) => {
     expect(judge([measurement("nginx", 10), sluice])[0]?.verdict).toBe(verdict as "reached");
   });
 
@@ -115,7 +115,7 @@ describe("a target", () => {
     expect(judgeManyTargets({ ratio, errors }).verdict).toBe(verdict as "reached");
   });
 
-  test("is judged by the median of what both did in the same round", () => {
+  test("is compared by the median of the rounds in which both ran", () => {
     const rounds = (...costs: readonly number[]) =>
       costs.map((cpuUsPerRequest) => ({ cpuUsPerRequest, p99Ms: 1 }));
     const ours = { ...measurement("sluice", 0), rounds: rounds(12, 24, 90) };
@@ -123,7 +123,7 @@ describe("a target", () => {
     expect(medianRatio(ours, theirs)).toBe(1.2);
   });
 
-  test("without a figure is not called reached", () => {
+  test("without a figure is not reported as reached", () => {
     expect(judgeManyTargets(null).verdict).toBe("not measured");
     expect(judge([measurement("nginx", 10)])[0]?.verdict).toBe("not measured");
   });
@@ -148,13 +148,13 @@ describe("the command line", () => {
     expect(outs).toEqual(["docs/benchmarks.md", undefined, undefined, "x.md"]);
   });
 
-  test("names the words that it knows", () => {
+  test("lists its arguments", () => {
     expect(() => parseOptions(["--proxies", "apache"])).toThrow(
       '"apache" is not one of nginx, nginx-64k, haproxy, caddy, bare, before, sluice',
     );
   });
 });
 
-test("what the gateway without counting leaves out is there in the source", async () => {
+test("the code that the benchmark removes to turn off counting exists in the source", async () => {
   for (const { file, text } of CUTS) expect(await Bun.file(file).text()).toContain(text);
 });

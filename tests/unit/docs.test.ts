@@ -1,4 +1,4 @@
-// What the pages for people say, held against the program: links, commands, flags, paths, the tests that are named, badges.
+// The docs against the program: links, commands, flags, paths, the tests that they name, badges.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, resolve } from "node:path";
@@ -14,7 +14,7 @@ const pages = [
 
 const prose = (text: string) => text.replaceAll(/^```.*?^```/gms, "");
 
-/** As the sites that show Markdown make them from headings. */
+/** Anchors of headings, as sites that render Markdown derive them. */
 const anchorsOf = (text: string): ReadonlySet<string> =>
   new Set(
     [...prose(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
@@ -70,7 +70,7 @@ describe("links", () => {
 });
 
 describe("commands", () => {
-  test("all have their help in the reference", () => {
+  test("all have their help text in the reference", () => {
     const sources = [...new Bun.Glob("src/cli/*.ts").scanSync(root)]
       .map((path) => readFileSync(join(root, path), "utf8"))
       .filter((text) => /\bCommand\b/.test(text));
@@ -106,7 +106,7 @@ describe("commands", () => {
   });
 });
 
-test("requests that a page names are answered", () => {
+test("API requests that a page names exist", () => {
   const rows = accessTable.map(({ path, methods }) => ({
     pattern: new RegExp(`^${path.replaceAll(/:\w+/g, "[^/]+")}$`),
     methods: Object.keys(methods),
@@ -126,7 +126,7 @@ test("requests that a page names are answered", () => {
   expect(found).toBeGreaterThan(50);
 });
 
-test("every test that the security model names is there", () => {
+test("every test that the security model names exists", () => {
   const { text = "" } = pages.find(({ path }) => path === "docs/security.md") ?? {};
   const named = [
     ...text.matchAll(
@@ -149,7 +149,7 @@ test("badges say what package.json says, and the README shows them all", () => {
   }
 });
 
-test("the first steps that `make run` prints go to the ports that it was given", async () => {
+test("the first steps that `make run` prints use the ports of its flags", async () => {
   const steps = async (...words: string[]) =>
     await Bun.$`scripts/first-steps.sh ${words}`.cwd(root).text();
   expect(await steps()).toContain("curl -i http://127.0.0.1:8080/");

@@ -1,11 +1,11 @@
-// Garbage is collected when much of it is there, not more often than the time it takes allows, and really goes away.
+// Garbage is collected when there is much of it, with pauses that bound its CPU time, and its memory is freed.
 import { edenGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { GarbageWatch } from "../../src/garbage.ts";
 
 const MB = 1_000_000;
 
-/** A heap of which `live` is in use, and a collection of which takes `tookMs`. */
+/** A heap with `live` in use, whose collection takes `tookMs`. */
 function fakeHeap(live: number, tookMs: number) {
   const heap = { bytes: live, buffers: 0, collections: 0, now: 0 };
   const collect = () => {
@@ -18,7 +18,7 @@ function fakeHeap(live: number, tookMs: number) {
   return { heap, watch };
 }
 
-test("much garbage is collected, a little is left", () => {
+test("much garbage triggers a collection, a little does not", () => {
   const { heap, watch } = fakeHeap(20 * MB, 5);
   heap.now += 60_000;
   heap.bytes += 8 * MB;
@@ -57,7 +57,7 @@ test.each([
   [2, 10_000],
   [15, 15_000],
   [500, 60_000],
-])("after a collection of %p ms there is none for %p ms", (tookMs, pauseMs) => {
+])("after a collection of %p ms the next one waits %p ms", (tookMs, pauseMs) => {
   const { heap, watch } = fakeHeap(20 * MB, tookMs);
   heap.now += 60_000;
   heap.bytes += 50 * MB;
@@ -72,7 +72,7 @@ test.each([
   expect(heap.collections).toBe(2);
 });
 
-test("where the engine has collected on its own, growth counts from there", () => {
+test("after a collection by the engine, growth counts from there", () => {
   const { heap, watch } = fakeHeap(60 * MB, 5);
   heap.now += 60_000;
   heap.bytes = 20 * MB;
@@ -82,8 +82,8 @@ test("where the engine has collected on its own, growth counts from there", () =
   expect(heap.collections).toBe(1);
 });
 
-test("objects that have been there for a while and are let go go away, which a check at what is new does not see to", () => {
-  // No other test makes them.
+test("released old objects are freed, which a collection of new objects does not do", () => {
+  // No other test creates them.
   const count = () => heapStats().objectTypeCounts["WeakSet"] ?? 0;
   const kept = Array.from({ length: 50_000 }, () => new WeakSet());
   Bun.gc(true);

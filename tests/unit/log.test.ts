@@ -1,4 +1,4 @@
-// One event is one line, whatever is in it, and secrets are never in it.
+// One event is one line, whatever it contains, and never contains secrets.
 import { describe, expect, test } from "bun:test";
 import { createLog, type LogOptions } from "../../src/log.ts";
 
@@ -18,7 +18,7 @@ test("json is one object a line, with time, level and message first", () => {
   ]);
 });
 
-test("text is for people", () => {
+test("text is readable", () => {
   const lines = linesOf((log) => log.warn("it is late", { at: "noon", why: "no idea" }), {
     format: "text",
   });
@@ -73,7 +73,7 @@ describe("a secret is not written", () => {
     expect(line).toContain("[redacted]");
   });
 
-  test("but ordinary fields are", () => {
+  test("while ordinary fields are", () => {
     const [line = ""] = linesOf((log) => log.info("x", { tokens_left: 3, url: "/?page=2&a=b" }));
     expect(JSON.parse(line)).toMatchObject({ tokens_left: 3, url: "/?page=2&a=b" });
   });
@@ -90,7 +90,7 @@ describe("a line cannot be forged", () => {
   });
 });
 
-test("what JSON cannot hold does not stop the log", () => {
+test("a value that JSON cannot represent does not stop the log", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   const [line = ""] = linesOf((log) =>

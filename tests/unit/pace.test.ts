@@ -1,4 +1,4 @@
-// Slices of long work: how long they are, what rests between them, and what never rests.
+// Slices of long work: how long they are, and when work pauses between them.
 import { expect, test } from "bun:test";
 import { finish, Pace, type Steps } from "../../src/pace.ts";
 
@@ -10,7 +10,7 @@ function* steps(count: number, done: number[]): Steps<string> {
   return "done";
 }
 
-test("no slice is of more objects than it may be", async () => {
+test("no slice exceeds its number of objects", async () => {
   const slices: number[] = [];
   const pace = new Pace({ objects: 10, ms: 1e6, rested: (objects) => slices.push(objects) });
   const done: number[] = [];

@@ -1,4 +1,4 @@
-// The list of phases against what follows it: the page for people, the plugin kit, the chain of plugins, the files it names.
+// The list of phases against the docs, the plugin kit, the chain of plugins and the files that it names.
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

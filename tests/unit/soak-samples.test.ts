@@ -1,4 +1,4 @@
-// What a soak takes for a leak, and what it does not: held to curves of known shape.
+// Which samples of a soak test count as a leak, on curves of known shape.
 import { expect, test } from "bun:test";
 import { growthOf, type Sample } from "../soak/samples.ts";
 
@@ -27,7 +27,7 @@ test.each([
   expect(others.map((each) => each.isTooMuch)).toEqual([false, false, false, false]);
 });
 
-test("a figure on a line is told as it is at both ends", () => {
+test("the start and end of a linear curve are reported exactly", () => {
   const [memory] = growthOf(run((at) => (100 + at) * MB));
   expect(memory!.from / MB).toBeCloseTo(220, -1);
   expect(memory!.to / MB).toBeCloseTo(339, -1);

@@ -1,4 +1,4 @@
-// How tests are run: plain `bun test`, how long one may take, and that whatever cannot run somewhere says why.
+// How tests run: plain `bun test`, their timeout, and that every skipped test gives its reason.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ async function bunTest(
 const passing = 'import { test } from "bun:test";\ntest("passes", () => {});\n';
 
 describe("plain bun test", () => {
-  needs("linux").test("tests several files at the same time, and fails when one does", async () => {
+  needs("linux").test("runs several files in parallel, and fails when one does", async () => {
     const failing = 'import { test } from "bun:test";\ntest("fails", () => { throw "no"; });\n';
     const good = await bunTest({ a: passing, b: passing, c: passing });
     expect([good.code, good.text]).toEqual([0, expect.stringMatching(/\dx PARALLEL/)]);
@@ -54,19 +54,19 @@ describe("plain bun test", () => {
     expect([bad.code, bad.text]).toEqual([1, expect.stringContaining("1 fail")]);
   });
 
-  test("with other words does what they say", async () => {
+  test("with other arguments passes them to Bun", async () => {
     const { code, text } = await bunTest({ a: passing, b: passing }, { words: ["./a.test.ts"] });
     expect([code, text]).toEqual([0, expect.stringContaining("1 pass")]);
     expect(text).not.toContain("PARALLEL");
   });
 
-  test("gives every file longer than Bun's five seconds, not only the first", async () => {
+  test("gives every file a longer timeout than Bun's five seconds, not only the first", async () => {
     const slow = `import { test } from "bun:test";\ntest("takes long", () => Bun.sleep(5200));\n`;
     const { code, text } = await bunTest({ a: passing, b: slow }, { words: ["a", "b"] });
     expect([code, text]).toEqual([0, expect.stringContaining("2 pass")]);
   });
 
-  test("looks into the folder of the tests only", () => {
+  test("searches the folder of the tests only", () => {
     const { test: section } = Bun.TOML.parse(read("bunfig.toml")) as { test: { root: string } };
     expect(section.root).toBe("tests");
     const others = [...new Bun.Glob("{src,scripts}/**/*{.,_}{test,spec}.*").scanSync(root)];
@@ -106,7 +106,7 @@ describe("a test with needs", () => {
     expect(text).not.toContain("ran");
   });
 
-  test("fails where nothing may be skipped, but for what the machine does not allow", async () => {
+  test("fails where skips are forbidden, except for what the machine does not allow", async () => {
     const env = { SLUICE_SKIP_NOTHING: "1" };
     const { code, text } = await bunTest({ a: needy }, { words: ["a"], env });
     expect(code).toBe(1);
@@ -119,7 +119,7 @@ describe("a test with needs", () => {
     expect((await bunTest({ a: moon }, { words: ["a"], env })).code).toBe(0);
   });
 
-  test("runs where all is there", async () => {
+  test("runs where nothing is missing", async () => {
     const met = `
       import { needs } from "ROOT/tests/support/needs.ts";
       const { test, beforeAll } = needs("curl");
@@ -144,7 +144,7 @@ describe("the tests of this project", () => {
     expect(found).toEqual([]);
   });
 
-  test("say in tests/e2e what they need", () => {
+  test("declare in tests/e2e what they need", () => {
     const found = files
       .filter(({ path }) => path.startsWith("tests/e2e/") && path.endsWith(".test.ts"))
       .filter(({ text }) => !/\bneeds\(/.test(text))

@@ -1,4 +1,4 @@
-// Refuses private words where the field has a term: in texts of the web UI, in the docs, and in names of the sources.
+// Rejects private words where the field has a term: in texts of the web UI, in the docs, and in names of the sources.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 /** A regular expression that is matched as whole words, and the standard term. */
 type Word = readonly [refused: string, standard: string];
 
-/** Refused in texts of the web UI and in the docs. */
+/** Rejected in texts of the web UI and in the docs. */
 const PHRASES: readonly Word[] = [
   ["whoever|whomever", "name the actor: the client, the user, the admin"],
   ["nobody|no one", "say who does what, positively"],
@@ -55,7 +55,7 @@ const PHRASES: readonly Word[] = [
   ],
 ];
 
-/** Refused in texts of the web UI alone: docs may need them for RFCs, or as ordinary English. */
+/** Rejected in texts of the web UI alone: docs may need them for RFCs, or as ordinary English. */
 const UI_PHRASES: readonly Word[] = [
   ["header fields?", "headers"],
   ["(runs?|ran|running) out", "expires"],
@@ -70,7 +70,7 @@ const UI_PHRASES: readonly Word[] = [
   ["said", "set, reported"],
 ];
 
-/** Refused as a name, in comments and as the name of a file. */
+/** Rejected as a name, in comments and as the name of a file. */
 const NAMES: readonly Word[] = [
   ["StreamVisit|StreamScene|streamScene|visitOf", "StreamPluginContext, StreamPluginHost"],
   ["WorkerScope", "WorkerServices, WorkerPort"],
@@ -147,7 +147,7 @@ const docTexts = (): readonly Text[] =>
       .replaceAll(/`[^`\n]*`/g, ""),
   }));
 
-/** Reads files of older versions, with the names of then. */
+/** Reads files of older versions, with their names. */
 const RENAMED = "src/control/transfer/renamed-fields.ts";
 
 const nameTexts = (): readonly Text[] =>
@@ -155,7 +155,7 @@ const nameTexts = (): readonly Text[] =>
     .filter((path) => path !== RENAMED)
     .map((path) => ({ path, text: `${path}\n${read(path)}` }));
 
-/** One line for each place: file, what was found, and what to say instead. */
+/** One line for each place: file, the word, and its replacement. */
 function breaches(words: readonly Word[], texts: readonly Text[], flags: string): string[] {
   const patterns = words.map(([refused, standard]) => ({
     pattern: new RegExp(`(?<![\\w$])(?:${refused})(?![\\w$])`, flags),
@@ -196,7 +196,7 @@ describe("the check", () => {
     expect(breaches(PHRASES, [{ path: "page.tsx", text: texts }], "gi")).toEqual([]);
   });
 
-  test("finds a refused word with the term for it", () => {
+  test("finds a rejected word with the term for it", () => {
     const text = "Requests are\nshared out, and a target is left out.";
     expect(breaches(PHRASES, [{ path: "a.md", text }], "gi")).toEqual([
       'a.md: "left out" → ejected (a target), omitted (a field)',

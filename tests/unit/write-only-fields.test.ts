@@ -1,4 +1,4 @@
-// Every write-only field of every schema says in its description what becomes of it when a write leaves it out; runs nothing.
+// The description of every write-only field in every schema says what happens when a write omits it.
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { schemas } from "../../src/api/schemas.ts";
@@ -38,7 +38,7 @@ const sent = [
 const fields = [...written, ...sent].flatMap(([name, schema]) => fieldsOf(name, schema));
 const writeOnly = fields.filter(({ schema }) => schema["writeOnly"] === true);
 
-/** Named like a secret and none. */
+/** Named like a secret, but not secret. */
 const harmless = [
   ...["CertificateInput.reuse_key"],
   ...["ConsumerCredentialInput.public_key", "CredentialInput.public_key", "SsoInput.token_auth"],
@@ -47,7 +47,7 @@ const harmless = [
 ];
 
 describe("write-only fields", () => {
-  test("are marked as such, all that are named like a secret", () => {
+  test("include every field that is named like a secret", () => {
     const marked = new Set(writeOnly.map(({ path }) => path));
     const unmarked = fields
       .filter(({ schema }) => !["object", "array"].includes(schema["type"]))
@@ -67,7 +67,7 @@ describe("write-only fields", () => {
   });
 
   test.each(writeOnly.map(({ path, schema }) => [path, String(schema["description"])]))(
-    "%s says that it stays when it is left out",
+    "%s says that it stays when it is omitted",
     (_, description) => {
       expect(description).toContain("Write-only: a later write without it leaves it unchanged");
     },
@@ -78,7 +78,7 @@ describe("write-only fields", () => {
       .filter(({ path }) => sent.some(([name]) => path.startsWith(`${name}.`)))
       .concat(writeOnly.filter(({ path }) => /^(Sso|AcmeAccount)Input\./.test(path)))
       .map(({ path, schema }) => [path, String(schema["description"])]),
-  )("%s says that it does not follow to another destination", (_, description) => {
+  )("%s says that it is not sent to another destination", (_, description) => {
     expect(description).toContain("unless its destination changes");
   });
 

@@ -1,4 +1,4 @@
-// Sites as people write them in a Caddyfile, each of which keeps somebody out, and the requests that try to get around it.
+// Typical sites of a Caddyfile, each of which denies some requests, and the requests that try to bypass it.
 import type { Asked } from "./judge.ts";
 
 /** Ports of origins, a port to listen on and the hash of a password. */
@@ -301,12 +301,12 @@ const FIELDS = [
 
 const LOGIN = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
 
-/** Of a name in all the ways in which it is the same, or only looks like it. */
+/** Spellings of a name that are equivalent, or only look so. */
 const spellings = (name: string) => [
   ...[name, name.toUpperCase(), `${name}:81`, `${name}.`, `${name}.:81`, `x.${name}`],
 ];
 
-/** All that is tried on each site: every path, and beside it what else may differ, one at a time. */
+/** All requests for each site: every path, and the other variations one at a time. */
 export function requests(): readonly Asked[] {
   const hosts = sites.map((site, at) => namesOf(site, at)[0] ?? "");
   const found: Asked[] = [];

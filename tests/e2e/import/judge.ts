@@ -1,4 +1,4 @@
-// Sends one request to the program that was migrated from and to the gateway, and says who of them lets it in; knows no program.
+// Sends one request to the source program and to the gateway, and reports which of them allows it; for any program.
 import { connect } from "node:net";
 
 export interface Asked {
@@ -10,17 +10,17 @@ export interface Asked {
   readonly from?: string;
 }
 
-/** What a request has got to, `one` or `static`; null: nothing but a refusal. */
+/** What a request reached, `one` or `static`; null: denied. */
 export interface Verdict {
-  /** 0: the connection was ended without an answer. */
+  /** 0: the connection closed without a response. */
   readonly status: number;
   readonly open: string | null;
 }
 
-/** Answers of origins and pages that are open to clients hold it, with a name behind it. */
+/** Responses of origins and accessible pages contain it, followed by a name. */
 const OPEN_FIELD = "x-open";
 
-/** Sends it as it is written, without anything that a client library would mend. */
+/** Sends it byte for byte, without the corrections of a client library. */
 export async function ask(
   { method = "GET", path, host, fields = "", from = "127.0.0.1" }: Asked,
   port: number,
@@ -47,7 +47,7 @@ function exchanged(head: string, { port, from }: { port: number; from: string })
   });
 }
 
-/** An origin that says that it was reached. */
+/** An origin that reports that a request reached it. */
 export const startOpenOrigin = (name: string) =>
   Bun.serve({
     hostname: "127.0.0.1",
@@ -55,7 +55,7 @@ export const startOpenOrigin = (name: string) =>
     fetch: () => new Response("ok", { headers: { [OPEN_FIELD]: name } }),
   });
 
-/** As Bun and browsers read a path before anything looks at it: the gateway judges and sends this. */
+/** A path as Bun and browsers normalize it first: the gateway matches and sends this. */
 function normalized(path: string): string {
   const [target = "", query] = path.split(/\?(.*)/s);
   const url = URL.parse(`http://h${target}`);
@@ -65,18 +65,18 @@ function normalized(path: string): string {
 export interface Judgement {
   readonly source: Verdict;
   readonly here: Verdict;
-  /** Whether the gateway lets in what the other program does not. */
+  /** Whether the gateway allows what the other program denies. */
   readonly isMoreOpen: boolean;
 }
 
-/** Where the gateway reads a path anew, what the other program says of the path that is read counts as well. */
+/** Where the gateway normalizes a path, the other program's decision for the normalized path counts as well. */
 export async function judge(
   asked: Asked,
   { source: sourcePort, gateway }: { readonly source: number; readonly gateway: number },
 ): Promise<Judgement> {
   const [source, here] = await Promise.all([ask(asked, sourcePort), ask(asked, gateway)]);
   if (here.open === null || here.open === source.open) return { source, here, isMoreOpen: false };
-  // Caddy has cut a prefix and left no slash in front of the rest: its origin does not know what it is asked for.
+  // Caddy strips a prefix and leaves no slash before the rest: the request target is invalid for its origin.
   if (source.status === 400 && !/%(?![0-9a-f]{2})|%00/i.test(asked.path))
     return { source, here, isMoreOpen: false };
   const path = normalized(asked.path);

@@ -1,4 +1,4 @@
-// A model of Kong's router (traditional_compatible, 3.x) and configurations for it made at random; knows nothing of the gateway.
+// A model of Kong's router (traditional_compatible, 3.x) with random configurations; independent of the gateway.
 import type { Random } from "../../support/random.ts";
 
 export interface KongRoute {
@@ -127,7 +127,7 @@ function orderOf(route: KongRoute, path: string | null): number[] {
   ];
 }
 
-/** The routes that a request may get to: several where Kong has no order between them. */
+/** The routes that a request may match: several where Kong defines no order between them. */
 export function routed(routes: readonly KongRoute[], request: KongRequest): readonly KongRoute[] {
   const path = normalized(request.path);
   const found = routes.flatMap((route) => {

@@ -1,4 +1,4 @@
-// Hosts of Nginx Proxy Manager as rows of its database and as what it writes for nginx; knows neither nginx nor the gateway.
+// Hosts of Nginx Proxy Manager, as rows of its database and as the configuration that it writes for nginx.
 
 interface Location {
   readonly path: string;
@@ -69,7 +69,7 @@ export interface NpmOrigins {
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
 const STAMP = "'2024-01-01 10:00:00', '2024-01-01 10:00:00'";
 
-/** Statements that fill a database in which nothing of this kind is. */
+/** Statements that fill a database without any hosts. */
 export function rowsOf({ one, two }: NpmOrigins): string[] {
   return sites.flatMap((site, at) => {
     const id = at + 100;
@@ -107,7 +107,7 @@ function listRows(of: List | undefined, id: number): string[] {
   return rows;
 }
 
-/** What its templates make of an access list, in each location. */
+/** The output of its templates for an access list, in each location. */
 function access(of: List | undefined): string {
   if (of === undefined) return "";
   const users = of.users

@@ -1,4 +1,4 @@
-// Configurations of Caddy made at random, each of whose sites keeps somebody out, and requests that look for a way around.
+// Random configurations of Caddy, each of whose sites denies some requests, and requests that try to bypass it.
 import { Random } from "../../support/random.ts";
 import type { Asked } from "./judge.ts";
 

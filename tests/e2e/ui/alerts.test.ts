@@ -48,7 +48,7 @@ test("a webhook is created from a preset, tested, and receives events", async ()
   await page.getByRole("option", { name: /^Slack/ }).click();
   await page.getByLabel("URL").fill("chat.example.com");
   await page.getByText("Must start with http:// or https://").waitFor();
-  // Only the gateway knows that nothing may be sent there.
+  // Only the gateway knows that this destination is forbidden.
   await page.getByLabel("URL").fill(scene.gateway.admin);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText(/management API itself/).waitFor();

@@ -54,7 +54,7 @@ const upstream = () => `http://127.0.0.1:${origin.port}`;
 const next = (page: Page) => page.getByRole("button", { name: "Next" }).click();
 const field = (page: Page, name: string) => page.getByRole("textbox", { name, exact: true });
 
-/** Asks the gateway as a browser that knows the authority would; without one anything is trusted. */
+/** Requests as a browser that trusts the CA; without a CA every certificate is accepted. */
 async function visit(host: string, ca: string | null = null) {
   const port = scene.gateway.httpsPort;
   const trust = join(scratch, `${crypto.randomUUID()}.pem`);
@@ -122,7 +122,7 @@ test("from an empty data directory to a private name with a self-signed certific
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test("with an account made in the browser, a public name gets a certificate that holds", async () => {
+test("with an account created in the browser, a public name gets a valid certificate", async () => {
   const { page, complaints } = root;
   await page.getByRole("link", { name: "ACME accounts", exact: true }).click();
   await page.getByRole("link", { name: "Create the first ACME account" }).click();
@@ -158,7 +158,7 @@ test("with an account made in the browser, a public name gets a certificate that
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test("existing objects are named, and adopted on request", async () => {
+test("existing objects are listed, and adopted on request", async () => {
   const { page, complaints } = await openAsAdmin({ expects: [409] });
   const body = { name: "old", targets: [{ host: "127.0.0.1", port: origin.port }] };
   await call(page, "POST", "services", body);
@@ -203,7 +203,7 @@ test("drift is shown, accepted or reverted", async () => {
   await page.context().close();
 }, 60_000);
 
-test("maintenance is switched in the list, and viewers see no button that the API rejects", async () => {
+test("the list switches maintenance, and viewers see no button that the API rejects", async () => {
   const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
   await page.getByRole("switch", { name: "Maintenance of nas" }).click({ force: true });
   await page.getByText("nas is under maintenance").waitFor();
@@ -225,7 +225,7 @@ test("maintenance is switched in the list, and viewers see no button that the AP
   await page.context().close();
 }, 60_000);
 
-/** A page of its own for the administrator that the first test has made. */
+/** A separate page for the administrator that the first test created. */
 const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>
   scene.openAs("admin", options);
 

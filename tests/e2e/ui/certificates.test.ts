@@ -1,4 +1,4 @@
-// Certificates, ACME accounts and DNS providers in a browser: uploaded with mistakes at their field, ordered, renewed, revoked, deleted.
+// Certificates, ACME accounts and DNS providers in a browser: upload with errors at their fields, issuance, renewal, revocation.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { startDnsHook } from "../../support/acme-scene.ts";
@@ -69,7 +69,7 @@ async function open(path: string): Promise<Page> {
   return page;
 }
 
-test("an uploaded certificate is read while it is pasted, and mistakes stand at their field", async () => {
+test("a pasted certificate is parsed at once, and errors appear at their fields", async () => {
   const authority = await Authority.create("Test CA");
   const leaf = await authority.sign({ names: ["pasted.example.com"], until: 20 });
   const other = await authority.sign({ names: ["other.example.com"] });
@@ -104,7 +104,7 @@ test("an uploaded certificate is read while it is pasted, and mistakes stand at 
 const storedDrafts = (page: Page): Promise<string> =>
   page.evaluate(() => JSON.stringify({ ...sessionStorage }));
 
-test("an ordered one is followed live, renewed and revoked", async () => {
+test("a requested one shows its progress live, and is renewed and revoked", async () => {
   const page = await open("certificates/new");
   await names(page, "Domains").fill("ordered.example.com");
   await names(page, "Domains").press("Enter");
@@ -152,7 +152,7 @@ test("a failed issuance is shown with advice", async () => {
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("a DNS provider is made from its schema, tested, and proves a wildcard", async () => {
+test("a DNS provider is configured from its schema, tested, and validates a wildcard", async () => {
   const page = await open("dns-providers/new");
   await page.getByRole("combobox", { name: "Provider" }).click();
   await page.getByRole("option", { name: "Webhook" }).click();

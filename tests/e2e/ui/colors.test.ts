@@ -1,4 +1,4 @@
-// Light and dark: the whole page follows at once, the system's choice and the person's; knows no page but one.
+// Light and dark: the whole page follows the system's choice and the user's at once; checked on one page.
 import { expect } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.stop());
 
-/** Elements that still have the color that text had in the other scheme, and changes that are under way. */
+/** Elements that still have the text color of the other scheme, and running transitions. */
 const left = async (page: Page, old: string) =>
   (await page.evaluate(`({
     stale: [...document.querySelectorAll("body *")]
@@ -38,7 +38,7 @@ const left = async (page: Page, old: string) =>
 const textColor = async (page: Page) =>
   (await page.evaluate("getComputedStyle(document.body).color")) as string;
 
-test("when the system changes, every text has changed with it, not one level of the page at a time", async () => {
+test("when the system changes, all text changes at once, not one level of the page at a time", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/services" });
   for (const scheme of ["dark", "light", "dark", "light"] as const) {
     const old = await textColor(page);

@@ -1,4 +1,4 @@
-// Two people edit one route at the same time in two browsers: the second one is asked, and nothing is lost.
+// Two users edit one route at the same time in two browsers: the second resolves the conflict, and nothing is lost.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { needs } from "../../support/needs.ts";
@@ -45,7 +45,7 @@ async function save(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Save", exact: true }).click();
 }
 
-test("changes of different fields are merged, and the same field is chosen", async () => {
+test("changes of different fields are merged, and the user chooses for the same field", async () => {
   const path = `/ui/routes/${id}`;
   const first = await scene.openAs("admin", { path });
   const second = await scene.openAs("editor", { path, expects: [412] });
@@ -88,7 +88,7 @@ test("changes of different fields are merged, and the same field is chosen", asy
   await second.close();
 });
 
-test("a change that both have made is no conflict", async () => {
+test("the same change by both users is no conflict", async () => {
   const path = `/ui/routes/${id}`;
   const first = await scene.openAs("admin", { path });
   const second = await scene.openAs("editor", { path, expects: [412] });

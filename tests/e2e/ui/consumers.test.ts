@@ -95,7 +95,7 @@ test("a consumer gets a key that is shown once and authenticates requests", asyn
   expect(complaints).toEqual([]);
 });
 
-test("after a rotation the old key is accepted for as long as was said, and none after it is deleted", async () => {
+test("after a rotation the old key is accepted for the grace period, and no key after its deletion", async () => {
   const { page, complaints } = admin;
   await page.getByRole("button", { name: "Actions of phone" }).click();
   await page.getByRole("menuitem", { name: "Rotate" }).click();
@@ -130,7 +130,7 @@ test("an entered password is never stored in the tab, and no plugin verifies it 
   expect(complaints).toEqual([]);
 });
 
-test("the gateway searches where there are more consumers than a page shows", async () => {
+test("the gateway searches when a page cannot show all consumers", async () => {
   const { page, complaints } = admin;
   const make = async (index: number) => {
     const username = `client-${String(index).padStart(4, "0")}`;
@@ -149,7 +149,7 @@ test("the gateway searches where there are more consumers than a page shows", as
   await page.getByRole("link", { name: "client-0219" }).waitFor();
   await search.fill("client-0219 nothing like this");
   await page.getByText("No matches").waitFor();
-  // The field stays, and what is typed in it.
+  // The field and its text stay.
   expect(await search.inputValue()).toBe("client-0219 nothing like this");
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByText("These are the first 200").waitFor();

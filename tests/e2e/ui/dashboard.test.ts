@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const get = (path = "/") => quickGet(scene.gateway.httpPort, { host: "shop.test", path });
 
-test("an empty gateway says what to do first", async () => {
+test("an empty gateway shows the first steps", async () => {
   const { page, complaints, close } = await scene.open({ path: "/" });
   // Without users, the first page creates the first administrator.
   await page.getByRole("heading", { name: "Create the first administrator" }).waitFor();

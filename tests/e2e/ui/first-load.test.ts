@@ -1,4 +1,4 @@
-// What a browser loads before it shows the first page, as the build of the executable measured it.
+// Size of everything that a browser loads before it shows the first page, as measured by the build of the executable.
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -6,7 +6,7 @@ import { needs } from "../../support/needs.ts";
 
 const { test } = needs("executable");
 
-// The build itself refuses more; here is said what was built last.
+// The build itself fails above the limit; this test checks the last build.
 test("stays under 350 KB compressed", () => {
   const sizes = resolve(import.meta.dir, "../../../dist/ui/sizes.json");
   const { first_load: firstLoad } = JSON.parse(readFileSync(sizes, "utf8")) as {

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-test("the document forbids scripts from elsewhere and inline ones", async () => {
+test("the document forbids inline scripts and scripts of other origins", async () => {
   const { headers } = await scene.gateway.api("GET", "/");
   expect(headers.get("content-security-policy")).toBe(
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'",
@@ -43,7 +43,7 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
   await page.locator('input[type="password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Create administrator" }).click();
 
-  // Straight to what most people came for.
+  // Straight to the most common task.
   await page.waitForURL("**/ui/applications/new");
   await isQuiet(page);
   expect(complaints).toEqual([]);
@@ -66,7 +66,7 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
   await close();
 });
 
-test("every page opens without complaint", async () => {
+test("every page opens without errors", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
   const links = await page.getByRole("navigation", { name: "Pages" }).getByRole("link").all();
   const paths = await Promise.all(links.map((link) => link.getAttribute("href")));

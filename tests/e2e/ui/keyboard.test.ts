@@ -1,4 +1,4 @@
-// The whole way by keyboard alone: signing in, a service, a route, searching, help, closing, skipping to the content.
+// By keyboard alone: sign-in, a service, a route, search, help, closing, skipping to the content.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { needs } from "../../support/needs.ts";
@@ -35,14 +35,14 @@ async function tabTo(page: Page, name: string | RegExp, max = 120): Promise<void
   throw new Error(`nothing is called ${String(name)}; there are: ${seen.join(", ")}`);
 }
 
-/** Whether the focus can be seen: an outline, or the border of a field. */
+/** Whether the focus is visible: an outline, or the border of a field. */
 const hasRing = (page: Page) =>
   page.evaluate(`(() => {
     const style = getComputedStyle(document.activeElement);
     return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
   })()`);
 
-test("from signing in to a route that serves, without a mouse", async () => {
+test("from sign-in to a working route, without a mouse", async () => {
   const { page, complaints, close } = await scene.open();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
   // The first field has the focus already.
@@ -90,7 +90,7 @@ test("from signing in to a route that serves, without a mouse", async () => {
   await close();
 });
 
-test("/ searches, ? helps, Escape closes, and none of them disturbs who types", async () => {
+test("/ searches, ? helps, Escape closes, and none of them acts while the user types", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/services" });
   await page.keyboard.press("/");
   expect(await focused(page)).toBe("Search services");
@@ -112,7 +112,7 @@ test("/ searches, ? helps, Escape closes, and none of them disturbs who types", 
   await close();
 });
 
-test("the first press of Tab offers to skip to the content, and a menu gives the focus back", async () => {
+test("the first Tab offers to skip to the content, and a closed menu returns the focus", async () => {
   const { page, close } = await scene.openAs("viewer", { path: "/ui/services" });
   await page.keyboard.press("Tab");
   expect(await focused(page)).toBe("Skip to the content");

@@ -45,14 +45,14 @@ afterAll(async () => {
 
 const url = () => `http://127.0.0.1:${scene.gateway.httpPort}/`;
 
-test("the application is sent no cookie that opens the management API", async () => {
+test("the browser sends the application no cookie for the management API", async () => {
   const { page, close } = await scene.openAs("admin");
   const before = app.requests.length;
   await page.goto(url());
   await page.evaluate("document.cookie = 'own=1; path=/'");
   await page.reload();
   const cookies = app.requests.slice(before).map((request) => request.header("cookie"));
-  // Beside the page the browser asks for an icon.
+  // The browser requests an icon besides the page.
   expect(new Set(cookies)).toEqual(new Set([null, "own=1"]));
   await page.goto(`${scene.gateway.admin}/`);
   await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
@@ -68,7 +68,7 @@ test("the application cannot replace the admin's session for long", async () => 
   expect(planted).toStartWith(`sluice_session_${id}=`);
   await page.evaluate(`document.cookie = "${planted}; path=/api"`);
   await page.goto(`${scene.gateway.admin}/`);
-  // Which of the two counts is not for the application to say: the admin is asked once, and what was planted is dead.
+  // The application cannot choose between the two: the admin signs in once more, and the planted cookie is invalid.
   await signIn(page, "admin");
   const me = await page.evaluate("fetch('/api/v1/auth/me').then((answer) => answer.json())");
   expect(me).toMatchObject({ user: { email: emailOf("admin") } });
@@ -78,7 +78,7 @@ test("the application cannot replace the admin's session for long", async () => 
   await close();
 }, 60_000);
 
-test("over HTTPS a browser stores the cookie with the prefix, and signs out of it", async () => {
+test("over HTTPS a browser stores the cookie with the prefix, and sign-out removes it", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-cookies-"));
   const { cert, key } = await selfSigned();
   writeFileSync(join(directory, "cert.pem"), cert);

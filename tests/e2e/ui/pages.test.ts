@@ -41,7 +41,7 @@ afterAll(async () => {
   await origin?.stop(true);
 });
 
-/** Adds up every shift of what is drawn already, which is stricter than the usual measure. */
+/** Sums every shift of visible content, which is stricter than the usual layout-shift score. */
 const OBSERVE = `
   window.measured = { shift: 0, firstPaint: 0, moved: [] };
   new PerformanceObserver((list) => {
@@ -64,13 +64,13 @@ interface Measured {
 }
 
 type Scheme = "light" | "dark";
-/** The first is the one that the page is opened in: what is out of sight may keep the colors that it was drawn in. */
+/** The page opens in the first one: content out of sight may keep the colors that it was drawn in. */
 const ORDER: Readonly<Record<number, readonly Scheme[]>> = {
   380: ["dark", "light"],
   768: ["light", "dark"],
   1440: ["light", "dark"],
 };
-/** Colors and layout are looked at once each. */
+/** Colors and layout are checked once each. */
 const CHECKED: Readonly<Record<number, Scheme>> = { 380: "dark", 1440: "light" };
 
 /** Beside the lists: forms, and pages within pages. */
@@ -82,7 +82,7 @@ const paths = [
 
 const firstPaints: number[] = [];
 
-/** What is wrong with a page at these widths; nothing is what is wanted. */
+/** Problems of a page at these widths; expected to be empty. */
 async function look(lane: UiPage, path: string, widths: readonly number[]): Promise<string[]> {
   const { page, complaints } = lane;
   const known = complaints.length;
@@ -129,7 +129,7 @@ const overflowOf = async (page: Page): Promise<number> =>
   )) as number;
 
 test.each(paths)(
-  "%s is whole at every width, in light and in dark",
+  "%s has no errors at any width, in light and in dark",
   async (path) => {
     const [narrow, wide] = lanes;
     if (narrow === undefined || wide === undefined) throw new Error("no browser");

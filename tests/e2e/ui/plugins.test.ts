@@ -99,7 +99,7 @@ test("the gallery groups plugins by purpose and finds them by words", async () =
   expect(complaints).toEqual([]);
 });
 
-describe("the form of a plugin opens, shows a mistake at its field, and saves what is right", () => {
+describe("the form of a plugin opens, shows errors at their fields, and saves valid input", () => {
   test.each(plugins.map(({ name }) => name))("%s", async (name) => {
     const { page, complaints } = admin;
     const { example, schema } = await api(page, "GET", `plugins/schemas/${name}`);
@@ -130,7 +130,7 @@ describe("the form of a plugin opens, shows a mistake at its field, and saves wh
     const stored = await api(page, "GET", `plugins/${id}`);
     expect(stored.config).toEqual(expected.config);
 
-    // Opening it again changes nothing.
+    // Opening the form again changes nothing.
     await follow(page, "plugins");
     await page.getByRole("heading", { name: "Plugins", exact: true }).waitFor();
     await follow(page, `plugins/${id}`);
@@ -143,7 +143,7 @@ describe("the form of a plugin opens, shows a mistake at its field, and saves wh
   });
 });
 
-test("a limit is filled in field by field, put on a route, and runs only when a condition holds", async () => {
+test("a rate limit is configured on a route and runs only when its condition matches", async () => {
   const { page, complaints } = admin;
   await open(page, "plugins/new?plugin=rate-limit");
   await page.getByRole("radio", { name: "Route", exact: true }).click();
@@ -154,7 +154,7 @@ test("a limit is filled in field by field, put on a route, and runs only when a 
   await page.getByRole("menuitem", { name: /^Method/ }).click();
   await inputOf(page, "method").fill("POST");
   await page.keyboard.press("Enter");
-  // Nothing is sent before a route is chosen.
+  // The page sends nothing before the user chooses a route.
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Choose a scope.").waitFor();
   await page.getByRole("combobox", { name: "Route" }).click();
@@ -173,7 +173,7 @@ test("a limit is filled in field by field, put on a route, and runs only when a 
   expect(complaints).toEqual([]);
 });
 
-test("the list says where each applies, and in which order they run", async () => {
+test("the list shows the scope and execution order of each", async () => {
   const { page, complaints } = admin;
   for (const service_id of ["shop", "shop-next"])
     await api(page, "POST", "plugins", { name: "request-id", service_id, config: {} });
@@ -181,7 +181,7 @@ test("the list says where each applies, and in which order they run", async () =
   page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await open(page, "plugins");
   await page.getByRole("link", { name: "shop-next", exact: true }).waitFor();
-  // Names of all of a kind come with one request, however many rows there are.
+  // One request loads the names of all objects of a kind, however many rows there are.
   expect(asked.filter((path) => /\/(services|routes)\b/.test(path)).toSorted()).toEqual([
     ...["/api/v1/routes", "/api/v1/services"],
   ]);

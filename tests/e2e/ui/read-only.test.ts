@@ -24,7 +24,7 @@ const PASSPHRASE = "a passphrase for the walk";
 const directory = mkdtempSync(join(tmpdir(), "sluice-read-only-"));
 let scene: UiScene;
 
-/** Everything that a filled gateway has, people included, as the file that another one is started with. */
+/** The configuration of a filled gateway, users included, as the file that another gateway starts with. */
 async function writeDocument(file: string): Promise<void> {
   const source = await startUi({ workers: 1 });
   try {
@@ -93,7 +93,7 @@ test.each([0, 1, 2, 3])(
   async (part) => {
     const opened = await scene.openAs("admin");
     await opened.page.getByText("Read-only configuration").waitFor();
-    // Sessions and passwords are no part of the file: what ends the own session is for another test.
+    // Sessions and passwords are no part of the file: another test covers what ends the user's own session.
     const walked = pages.filter(({ path }) => path !== "account");
     expect(
       await walk(

@@ -54,7 +54,7 @@ const rowsOf = (page: Page) => page.locator("tr.request-row");
 const numberIn = (text: string | null, words: string): number =>
   Number(new RegExp(`([\\d,]+) ${words}`).exec(text ?? "")?.[1]?.replaceAll(",", "") ?? 0);
 
-test("requests appear as they end, filters are in the address and survive a reload", async () => {
+test("requests appear as they end; filters are in the URL and survive a reload", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", {
     path: "/ui/requests",
     expects: [400],
@@ -213,7 +213,7 @@ test("while a thousand requests a second flow, the page samples, counts all and 
   await close();
 }, 60_000);
 
-/** Sends about a thousand requests a second, each connection one after the other, until it is stopped; then says how many. */
+/** Sends about a thousand requests a second, one at a time per connection, until it is stopped; returns how many. */
 async function startLoad(connections: number) {
   const open = await Promise.all(
     Array.from({ length: connections }, () => QuickConnection.open(scene.gateway.httpPort)),

@@ -56,14 +56,14 @@ afterAll(async () => {
   await origin?.stop(true);
 });
 
-test("going back brings the state of then, and traffic follows", async () => {
+test("a restore reverts the configuration, and traffic follows", async () => {
   expect((await visit())[0]).toBe(404);
   const { page, complaints, close } = await scene.open({ path: "/ui/revisions" });
   await page.getByRole("button", { name: "Continue without users" }).click();
   await page.getByRole("table", { name: "Revisions" }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
 
-  // What the mistake changed, field by field.
+  // The changes of the mistake, field by field.
   await page.getByRole("link", { name: String(good.revision + 1), exact: true }).click();
   await page.getByText("elsewhere.example").waitFor();
   await page.getByText("shop.example").waitFor();
@@ -89,7 +89,7 @@ test("going back brings the state of then, and traffic follows", async () => {
   await close();
 });
 
-test("the list is searched and filtered by its address, and what is gone is said to be", async () => {
+test("the list is searched and filtered by its URL, and a missing revision is reported", async () => {
   await scene.createPeople();
   const { page, complaints, close } = await scene.openAs("viewer", {
     path: "/ui/revisions?q=restore",

@@ -43,7 +43,7 @@ beforeAll(async () => {
   for (const [resource, object] of Object.entries(objects)) {
     const body = resource === "routes" ? { ...object, service_id: ids["services"] } : object;
     const made = await scene.gateway.api("POST", `/api/v1/${resource}`, body, admin);
-    // What this gateway does not know is looked at empty.
+    // Pages of kinds that this gateway lacks are opened empty.
     if (made.status === 200) ids[resource] = ((await made.json()) as { id: string }).id;
   }
   const read = async (path: string) =>
@@ -92,7 +92,7 @@ test.each(ROLES)(
 );
 
 test.each(ROLES)(
-  "a %s is offered to create, select and switch exactly what they may",
+  "a %s sees exactly the create, select and switch controls of the role",
   async (role) => {
     const { page, complaints, close } = await scene.openAs(role);
     const { refused } = listen(page);
@@ -114,7 +114,7 @@ test.each(ROLES)(
   60_000,
 );
 
-test("no button that a viewer can press anywhere is refused or changes anything", async () => {
+test("no button that a viewer can press is rejected or changes anything", async () => {
   const { page, close } = await scene.openAs("viewer");
   const { writes, refused } = listen(page);
   for (const entry of pages.filter(({ role, path }) => role === "viewer" && path !== "account"))
@@ -127,12 +127,12 @@ test("no button that a viewer can press anywhere is refused or changes anything"
         expect([address, await fields.count()]).toEqual([address, 0]);
     }
   expect(refused).toEqual([]);
-  // Which route wins may be asked by everybody.
+  // Every role may use the route test.
   expect(writes.filter((line) => line !== "POST /api/v1/routes/explain")).toEqual([]);
   await close();
 }, 90_000);
 
-test("an editor finds no way to save what only admins may change", async () => {
+test("an editor cannot save what only admins may change", async () => {
   const { page, close } = await scene.openAs("editor");
   const { writes, refused } = listen(page);
   const theirs = pages.filter((entry) => {

@@ -1,4 +1,4 @@
-// Routes in the browser: made with the match editor, proxied for real, explained, and seen by those who may only look.
+// Routes in the browser: creation with the match editor, real requests, the route test, and viewers.
 import { eventually } from "../../support/poll.ts";
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
@@ -48,7 +48,7 @@ const ask = (path: string, headers: Record<string, string> = {}) =>
     headers: { host: "shop.test", ...headers },
   });
 
-test("an editor makes a route with conditions, and requests that fit reach the target", async () => {
+test("an editor creates a route with conditions, and matching requests reach the target", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes/new" });
   await page.getByText("Catch-all route").waitFor();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
@@ -187,16 +187,19 @@ test.each([
   ["routes/00000000-0000-4000-8000-000000000000", "The route does not exist", "Routes"],
   ["acme-accounts/gone", "The ACME account does not exist", "ACME accounts"],
   ["routes/new?from=gone", "The route does not exist", "Routes"],
-])("/ui/%s says that there is none, and leads back to the list", async (path, title, list) => {
-  const { page, complaints, close } = await scene.openAs("admin", {
-    path: `/ui/${path}`,
-    expects: [404],
-  });
-  await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-  expect(await checkAccessible(page)).toEqual([]);
-  expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
-  await page.locator("main").getByRole("link", { name: list, exact: true }).click();
-  await page.getByRole("heading", { name: list, level: 1, exact: true }).waitFor();
-  expect(complaints).toEqual([]);
-  await close();
-});
+])(
+  "/ui/%s reports that it does not exist, and links back to the list",
+  async (path, title, list) => {
+    const { page, complaints, close } = await scene.openAs("admin", {
+      path: `/ui/${path}`,
+      expects: [404],
+    });
+    await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+    expect(await checkAccessible(page)).toEqual([]);
+    expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await page.locator("main").getByRole("link", { name: list, exact: true }).click();
+    await page.getByRole("heading", { name: list, level: 1, exact: true }).waitFor();
+    expect(complaints).toEqual([]);
+    await close();
+  },
+);

@@ -54,7 +54,7 @@ const showsError = (field: Locator) =>
   editor.page.locator(".mantine-PasswordInput-root", { has: field }).getByText(AGAIN).waitFor();
 const save = () => editor.page.getByRole("button", { name: "Save", exact: true }).click();
 
-test("of a plugin: at the field of its secret, and no stored one is offered", async () => {
+test("of a plugin: at the field of its secret, without a stored one to choose", async () => {
   const page = await open(`plugins/${ids["oidc"]}`);
   expect(await page.getByRole("button", { name: "Use a stored secret" }).count()).toBe(0);
   await page.getByLabel("Issuer").fill("https://elsewhere.example.com");
@@ -67,7 +67,7 @@ test("of a plugin: at the field of its secret, and no stored one is offered", as
   await page.getByText("Plugin oidc saved").waitFor();
 });
 
-test("of a plugin whose stored header fields are not shown: with the name of the one", async () => {
+test("of a plugin whose stored headers are hidden: with the name of the header", async () => {
   const page = await open(`plugins/${ids["tracing"]}`);
   await page.getByLabel("Endpoint").fill("http://127.0.0.1:10");
   await save();

@@ -1,4 +1,4 @@
-// The pages of secrets in a browser: written and never read, who uses them, chosen by name, replaced in one place.
+// Secrets in a browser: write-only, chosen by name, replaced in one place, with their users.
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
@@ -33,7 +33,7 @@ const isKept = async (text: string) => {
 const remains = async (text: string) =>
   (await isKept(text)) || (await admin.page.content()).includes(text);
 
-test("a secret is written, and can be read nowhere", async () => {
+test("a secret is write-only", async () => {
   const { page, complaints } = admin;
   await page.getByText("No secrets yet").waitFor();
   await page.getByRole("link", { name: "Create the first secret" }).click();
@@ -50,7 +50,7 @@ test("a secret is written, and can be read nowhere", async () => {
   expect(complaints).toEqual([]);
 });
 
-test("it is chosen by its name in the form of a plugin, and then says who uses it", async () => {
+test("the form of a plugin selects a secret by name, and its page lists its users", async () => {
   const { page, complaints } = admin;
   await page.goto(`${scene.gateway.admin}/ui/plugins/new?plugin=oidc`);
   await page.getByLabel("Issuer").fill("https://id.example.com");
@@ -76,7 +76,7 @@ test("it is chosen by its name in the form of a plugin, and then says who uses i
   expect(complaints).toEqual([]);
 });
 
-test("another value is written in one place, and what is used is not deleted", async () => {
+test("its value is replaced in one place, and a secret in use is not deleted", async () => {
   const { page, complaints } = admin;
   await page.locator('input[type="password"]').fill("another one entirely");
   await page.getByRole("button", { name: "Save" }).click();

@@ -1,4 +1,4 @@
-// What the web UI may load and whom it asks, and that its files are found by their names only.
+// What the web UI loads and from where, and that its files are found by their exact names only.
 import { expect } from "bun:test";
 import { pages } from "../../../src/ui/pages.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
@@ -22,7 +22,7 @@ const fetchText = async (path: string) => {
 };
 
 test.each(["/", "/ui/services", "/ui/services/new", "/ui/a/b/c", "/ui/%3Cscript%3E"])(
-  "the document at %s runs own files only, and no text of the address is in it",
+  "the document at %s runs only its own files and contains no text of the URL",
   async (path) => {
     const { response, text } = await fetchText(path);
     expect(response.status).toBe(200);
@@ -35,7 +35,7 @@ test.each(["/", "/ui/services", "/ui/services/new", "/ui/a/b/c", "/ui/%3Cscript%
     expect(directives.get("connect-src")).toEqual(["'self'"]);
     expect(directives.get("frame-ancestors")).toEqual(["'none'"]);
     expect(policy).not.toContain("unsafe-eval");
-    // Every script is a file, and nothing is run by an attribute.
+    // Every script is a file, and no attribute runs code.
     for (const [, attributes = "", content = ""] of text.matchAll(
       /<script([^>]*)>(.*?)<\/script>/gs,
     ))
@@ -46,7 +46,7 @@ test.each(["/", "/ui/services", "/ui/services/new", "/ui/a/b/c", "/ui/%3Cscript%
   },
 );
 
-test("the policy holds in the browser: a script that is written into the page does not run", async () => {
+test("the browser enforces the policy: an injected inline script does not run", async () => {
   const { page, complaints, close } = await scene.open();
   await page.locator("h1").first().waitFor();
   await page.evaluate(`
@@ -60,7 +60,7 @@ test("the policy holds in the browser: a script that is written into the page do
   await close();
 });
 
-test("no page asks another origin, stores anything but its own, or complains", async () => {
+test("no page requests another origin, sets other cookies or logs errors", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
   const asked = new Set<string>();
   page.on("request", (request) => asked.add(new URL(request.url()).origin));
@@ -117,7 +117,7 @@ test.each(sequences)("over a raw socket %s finds nothing: %s", async (path) => {
   expect(answer).not.toMatch(/cache-control: public/i);
 });
 
-test("an asset is served with its type, for ever, and nothing may be guessed about it", async () => {
+test("an asset is immutable, has its content type and forbids sniffing", async () => {
   const { text } = await fetchText("/");
   const [, name = ""] = /src="(\/assets\/[^"]+\.js)"/.exec(text) ?? [];
   const { response } = await fetchText(name);

@@ -1,4 +1,4 @@
-// Services in the browser: made with targets, health as it happens, weights, draining, overrides, every option saved.
+// Services in the browser: creation with targets, live health, weights, draining, overrides, every option saved.
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
@@ -38,9 +38,9 @@ async function api(method: string, path: string, body?: unknown): Promise<any> {
   return await answer.json();
 }
 
-test("a service with two targets is made, and what is done to its targets holds at once", async () => {
+test("a service with two targets is created, and changes of its targets apply at once", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
-    // The version that the form was opened with is not the last one, as it finds out by itself.
+    // The form was opened with an older version and detects that by itself.
     path: "/ui/services/new",
     expects: [412],
   });
@@ -82,7 +82,7 @@ test("a service with two targets is made, and what is done to its targets holds 
   await page.getByRole("menuitem", { name: "Clear the override" }).click();
   await other.getByText("unknown", { exact: true }).waitFor();
 
-  // Its own changes of targets are no reason to ask about the rest of the form.
+  // The page's own changes of targets are no conflict for the rest of the form.
   await page.getByRole("button", { name: /^Retries/ }).click();
   await page.getByRole("textbox", { name: "Retries" }).fill("4");
   await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -113,7 +113,7 @@ test("health is shown as it changes, in the list and on the page", async () => {
   await one.close();
 });
 
-test("every option of a service has a field, and mistakes are told there", async () => {
+test("every option of a service has a field, which shows its errors", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     path: "/ui/services/new",
     expects: [400],

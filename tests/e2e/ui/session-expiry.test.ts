@@ -67,7 +67,7 @@ test("the dialog opens automatically, and unsaved input is saved after sign-in",
     async () => (await page.evaluate("document.activeElement.autocomplete")) === "current-password",
   );
   expect(await checkAccessible(page)).toEqual([]);
-  // It cannot be put aside.
+  // The dialog cannot be dismissed.
   await page.keyboard.press("Escape");
   await signInAt(page, emailOf("editor"), "wrong");
   await page.getByText("Wrong e-mail address or password.").waitFor();

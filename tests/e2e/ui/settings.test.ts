@@ -1,4 +1,4 @@
-// The settings of the gateway in a browser: every group, mistakes at their fields, two people at once, and not shutting oneself out.
+// Settings in a browser: every group, errors at their fields, two users at once, and no accidental lockout.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { runCommand } from "../../support/gateway.ts";
@@ -23,13 +23,13 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-/** What the API says, asked from the page with its session. */
+/** The API's response to a request from the page with its session. */
 const stored = (page: Page): Promise<Record<string, unknown>> =>
   page.evaluate(async () => await (await fetch("/api/v1/settings")).json());
 const save = (page: Page) => page.getByRole("button", { name: "Save", exact: true }).click();
 const isSaved = (page: Page) => page.getByText("Settings saved").first().waitFor();
 
-test("each group can be changed, and errors are shown at their fields", async () => {
+test("each group is editable, and errors appear at their fields", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [400] });
   await page.getByLabel("Public address").fill("gateway");
   await page.getByText("Must be http:// or https:// and a host, without a path").waitFor();
@@ -96,7 +96,7 @@ test("unsaved input survives a reload, and can be discarded", async () => {
   await close();
 }, 60_000);
 
-test("two people who change the settings at once are asked which values to keep", async () => {
+test("two users who change the settings at once choose which values to keep", async () => {
   const [ann, bob] = await Promise.all([
     scene.openAs("admin", { path, expects: [412] }),
     scene.openAs("admin", { path, expects: [412] }),
@@ -132,7 +132,7 @@ test("a change that locks out its sender requires confirmation", async () => {
     await field.fill(network);
     await field.press("Enter");
   };
-  // The own network among them, nothing is asked.
+  // With the admin's own network in the list, no confirmation is required.
   await add("127.0.0.0/8");
   await save(page);
   await isSaved(page);
@@ -156,7 +156,7 @@ test("a change that locks out its sender requires confirmation", async () => {
   await close();
 }, 60_000);
 
-test("every page says when any address, or this machine alone, reaches it", async () => {
+test("every page shows whether any address or only this machine can reach it", async () => {
   const words = ["--admin", "0.0.0.0:0"];
   const restart = async (...more: string[]) => {
     await scene.gateway.restart([...words, ...more]);
@@ -186,7 +186,7 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   await fine.close();
 }, 120_000);
 
-test("viewers and editors read the settings and have nothing to press", async () => {
+test("viewers and editors read the settings and see no buttons", async () => {
   for (const role of ["viewer", "editor"] as const) {
     const { page, complaints, close } = await scene.openAs(role, { path });
     expect(await page.getByLabel("Public address").isDisabled()).toBe(true);

@@ -1,4 +1,4 @@
-// Signing in through the page: what is wrong is said, a second factor is set up and asked for, too many attempts wait.
+// Sign-in page: errors, setup and prompt of a second factor, rate limit of attempts.
 import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
 import type { Page } from "playwright-core";
@@ -64,7 +64,7 @@ test("a wrong password shows an error, a right one opens the requested page", as
   await opened.close();
 });
 
-test("single sign-on that failed says why", async () => {
+test("a failed single sign-on shows the reason", async () => {
   const { page, close } = await scene.open({ path: "/?sso_error=email_unverified" });
   const alert = page.getByRole("alert");
   await alert.getByText("has not verified your e-mail address").waitFor();
@@ -73,7 +73,7 @@ test("single sign-on that failed says why", async () => {
   await close();
 });
 
-test("a second factor is set up with a picture, asked for, and turned off", async () => {
+test("a second factor is set up with a QR code, required, and turned off", async () => {
   const opened = await scene.openAs("viewer", { path: "/ui/account", expects: [401, 403] });
   const { page, complaints } = opened;
   await page.getByRole("button", { name: "Set up" }).click();
@@ -110,7 +110,7 @@ test("a second factor is set up with a picture, asked for, and turned off", asyn
   await page.getByText(`Signing in as ${emailOf("viewer")}`).waitFor();
   await giveCode(page, "000000");
   await page.getByText("Wrong or already used code").waitFor();
-  // One that was not used, and not so old that it is over.
+  // An unused code that is not expired.
   await giveCode(page, await hotp(key, Math.max(step + 1, stepAt(Date.now()))));
   await isIn(page);
   await signOut(page);
@@ -129,7 +129,7 @@ test("a second factor is set up with a picture, asked for, and turned off", asyn
   await opened.close();
 }, 60_000);
 
-test("a new password ends the other sessions, and the list of sessions says so", async () => {
+test("a new password ends the other sessions, and the list of sessions shows it", async () => {
   const elsewhere = await scene.openAs("editor");
   const opened = await scene.openAs("editor", { path: "/ui/account", expects: [400, 403] });
   const { page, complaints } = opened;
@@ -154,7 +154,7 @@ test("a new password ends the other sessions, and the list of sessions says so",
   await Promise.all([opened.close(), elsewhere.close()]);
 }, 60_000);
 
-test("too many attempts: how long to wait is counted down, and the button waits", async () => {
+test("after too many attempts the page counts down and disables the button", async () => {
   const { page, close, complaints } = await scene.open({ expects: [401, 429] });
   const login = { email: emailOf("admin"), password: "wrong" };
   for (let attempt = 0; attempt < 10; attempt++)

@@ -1,4 +1,4 @@
-// Single sign-on set up and used through the pages, with a certified provider: the form, its test, people, failures.
+// Single sign-on set up and used in a browser, with a certified provider: the form, its test, users, failures.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { type RealProvider, startProvider } from "../../integration/sso/real-provider.ts";
@@ -45,7 +45,7 @@ afterAll(async () => {
   await scene?.stop();
 });
 
-/** What the gateway's own pages did wrong; the provider's are its own matter. */
+/** Problems of the gateway's own pages; the provider's are ignored. */
 const ownComplaints = ({ complaints }: UiPage) =>
   complaints.filter((line) => !/https:\/\/fonts\.googleapis\.com/.test(line) && !isProviders(line));
 const isProviders = (line: string) => line.includes(provider.issuer);
@@ -60,7 +60,7 @@ async function signInAtProvider(page: Page, email: string): Promise<void> {
 
 async function openWithProvider(path: string): Promise<UiPage> {
   const opened = await scene.open({ path, expects: [401] });
-  // The provider's pages ask for a typeface.
+  // The provider's pages request a font.
   await opened.page.context().route("https://fonts.googleapis.com/**", (route) => route.abort());
   return opened;
 }
@@ -149,7 +149,7 @@ test("after a session ends in a form, sign-in uses a new tab, and the form stays
   const tab = page.context().waitForEvent("page");
   await page.getByRole("dialog").getByRole("link", { name: "Sign in with Example ID" }).click();
   const second = await tab;
-  // The provider still knows her, so that the tab is done at once.
+  // Her session at the provider is still valid, so the tab finishes at once.
   await eventually(() => second.isClosed(), { deadlineMs: 10_000 });
   await page.getByText("Service kept created").waitFor();
   expect(ownComplaints(opened)).toEqual([]);

@@ -1,4 +1,4 @@
-// Stream routes in the browser: made, connections seen as they are, one closed, and a port in use.
+// Stream routes in the browser: creation, live connections, closing one, and a port in use.
 import { expect } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { needs } from "../../support/needs.ts";
@@ -73,7 +73,7 @@ test("a port in use is shown at its field, a free one is accepted", async () => 
   await close();
 });
 
-test("connections are there with their bytes, and one of them is closed", async () => {
+test("the page lists connections with their bytes, and closes one of them", async () => {
   const first = await talk(2000);
   const second = await talk(1500);
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/stream-routes" });

@@ -1,4 +1,4 @@
-// Export and import in a browser: what would change, bringing it in, mistakes with their lines, and another program's file.
+// Export and import in a browser: preview, apply, errors with their lines, and files of other programs.
 import { expect } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -84,7 +84,7 @@ test("pasted text is previewed, and applied only after confirmation", async () =
   await close();
 });
 
-test("replacing shows what is removed, and what is the same is no change", async () => {
+test("replacing shows what it removes, and equal objects are no change", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
@@ -179,7 +179,7 @@ async function dropFiles(page: Page, files: readonly string[], { x, y }: { x: nu
   await session.detach();
 }
 
-test("a file may be dropped anywhere on the page, also over what was pasted", async () => {
+test("a file may be dropped anywhere on the page, also over pasted text", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
@@ -249,7 +249,7 @@ test.each([
   await close();
 });
 
-test("an encrypted export has everything, and comes back under its passphrase alone", async () => {
+test("an encrypted export has everything, and imports only with its passphrase", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer",
     expects: [400],
@@ -281,7 +281,7 @@ test("an encrypted export has everything, and comes back under its passphrase al
   await close();
 });
 
-test("a viewer downloads the plain document, and is offered nothing else", async () => {
+test("a viewer can only download the plain configuration file", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/transfer" });
   const [download] = await Promise.all([
     page.waitForEvent("download"),

@@ -1,4 +1,4 @@
-// Cache-Control as origins write it: read as a reader of single characters does, and never cached for longer than it says.
+// Cache-Control as origins write it: parsed as a character-by-character parser does, and never cached for longer than it says.
 import fc from "fast-check";
 import CachePolicy from "http-cache-semantics";
 import { parseDirectives, seconds } from "../../../src/plugins/response-cache/directives.ts";

@@ -1,4 +1,4 @@
-// Chunked bodies in any pieces: the content and the end are those that a reader of the whole finds, or both refuse it.
+// Chunked bodies in any pieces: content and end are those of a parser of the whole body, or both reject it.
 import fc from "fast-check";
 import { ChunkedDecoder } from "../../../src/dataplane/upstream/chunked-decoder.ts";
 import { ResponseSyntaxError } from "../../../src/dataplane/upstream/response-parser.ts";
@@ -47,7 +47,7 @@ export const target = defineTarget<Input>({
 
 interface Decoded {
   readonly content: string;
-  /** Bytes up to the end of the body; -1 when it was refused. */
+  /** Bytes up to the end of the body; -1 when it was rejected. */
   readonly used: number;
   readonly end: "done" | "more" | "refused";
 }

@@ -1,4 +1,4 @@
-// First messages of TLS clients, whole, in records and changed: what is read is what was written, at whatever joint.
+// ClientHello messages, whole, in records and changed: they round-trip with any split.
 import fc from "fast-check";
 import { readClientHello } from "../../../src/net/client-hello.ts";
 import { edited, edits, type Edit, mustSettle } from "../bytes.ts";
@@ -60,7 +60,7 @@ export const target = defineTarget<Input>({
   },
 });
 
-/** An extension stands there once, and so does a name: what comes twice is read differently by different servers. */
+/** Each extension and each name occurs once: servers read duplicates differently. */
 function wantedOf({ serverNames, protocols, versions, twice }: Input) {
   // RFC 6066 section 3: no two names of one kind. RFC 8446 section 4.2: no two extensions of one type.
   if (serverNames.length > 1) return "invalid";

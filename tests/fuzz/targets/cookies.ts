@@ -43,7 +43,7 @@ export const target = defineTarget<Input>({
   },
 });
 
-/** What is left holds nothing of ours, and every other pair as it was. */
+/** The result has none of the gateway's cookies, and every other pair unchanged. */
 function checkWithout(header: string): void {
   const left = cookies.without(header);
   for (const own of OWN) mustEqual(cookieValues(left, own), [], `values of ${own}`);

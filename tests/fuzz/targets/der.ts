@@ -1,9 +1,9 @@
-// Values in the encoding of certificates, written by the gateway and read back by a reader that knows nothing of it.
+// DER values, written by the gateway and read back by an independent parser.
 import fc from "fast-check";
 import * as der from "../../../src/crypto/der.ts";
 import { defineTarget, mustEqual } from "../target.ts";
 
-/** Tag and either bytes or what is inside. */
+/** Tag and either bytes or nested values. */
 type Value = readonly [number, string | readonly Value[]];
 
 interface Input {

@@ -1,4 +1,4 @@
-// DNS messages with names that point back, whole and changed: what was written is read, all else is refused in one way.
+// DNS messages with compressed names, whole and changed: valid ones round-trip, all others fail with the same error.
 import fc from "fast-check";
 import { nameBytes, readMessage, recordBytes } from "../../../src/control/acme/dns/dns-message.ts";
 import { DnsError } from "../../../src/control/acme/dns/failure.ts";
@@ -7,7 +7,7 @@ import { defineTarget, must, mustEqual } from "../target.ts";
 
 interface Answer {
   readonly name: string;
-  /** Whether the name is written as a pointer to the one that was asked for. */
+  /** Whether the name is a pointer to the name of the question. */
   readonly points: boolean;
   readonly data: Uint8Array;
 }

@@ -1,4 +1,4 @@
-// The front's look at request heads: whatever comes in whatever pieces goes on unchanged, and a whole head is never held back.
+// The acceptor's inspection of request heads: it forwards any bytes in any pieces unchanged, and never delays a whole head.
 import fc from "fast-check";
 import { HeadWatch } from "../../../src/dataplane/listener/head-watch.ts";
 import { cuts, edited, edits, type Edit, inPieces } from "../bytes.ts";

@@ -1,4 +1,4 @@
-// Documents to import, right ones and broken ones: all of it is brought in or nothing, and what came in goes out and in again.
+// Configuration files, valid and broken: an import applies all or nothing, and its export imports again.
 import fc from "fast-check";
 import { opened } from "../../../src/control/transfer/document-reader.ts";
 import { readSource } from "../../../src/control/transfer/source.ts";
@@ -17,7 +17,7 @@ import {
 } from "../../unit/control/fixture.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
 
-/** What is put in the place of some value; `null` as a step takes it out. */
+/** The replacement of some value; `null` as a step removes it. */
 interface Change {
   /** Thousandths of the number of places. */
   readonly at: number;
@@ -87,7 +87,7 @@ export const target = defineTarget<Input>({
   },
 });
 
-/** Into an empty gateway and out again it is the same to the byte. */
+/** Imported into an empty gateway and exported, it is the same to the byte. */
 async function checkRoundTrip(
   config: GatewayConfig,
   transfer: ReturnType<typeof controlPlane>["control"]["transfer"],

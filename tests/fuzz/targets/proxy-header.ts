@@ -1,4 +1,4 @@
-// PROXY headers of both versions: what is written is read back, at whatever joint, and no bytes make anything but a header or a refusal.
+// PROXY headers of both versions: they round-trip with any split, and any other bytes are a valid header or an error.
 import { isIP } from "node:net";
 import fc from "fast-check";
 import { readProxyHeader, writeProxyHeader } from "../../../src/net/proxy-protocol.ts";
@@ -14,7 +14,7 @@ interface Input {
   readonly version: "v1" | "v2";
   readonly ends: { readonly source: End; readonly destination: End } | null;
   readonly changes: readonly Edit[];
-  /** What the client sends behind it. */
+  /** Bytes of the client after it. */
   readonly rest: Uint8Array;
 }
 

@@ -1,4 +1,4 @@
-// Paths and targets of requests: one canonical form, and no server that reads it sees more than the rules have seen.
+// Paths and targets of requests: one canonical form, which no server reads as a path that the rules have not checked.
 import fc from "fast-check";
 import { canonicalPath, comparablePath, stripPrefix } from "../../../src/http/request-target.ts";
 import { splitTarget } from "../../support/request-target.ts";

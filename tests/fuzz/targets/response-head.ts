@@ -1,4 +1,4 @@
-// Heads of answers as targets send them, sane and insane: read as a slow and strict reader does, or refused as it does.
+// Valid and invalid response heads of targets: parsed as a slow and strict parser does, or rejected as it does.
 import fc from "fast-check";
 import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
 import {
@@ -132,7 +132,7 @@ export const target = defineTarget<Input>({
   name: "response-head",
   share: 180,
   inputs: fc.record({
-    // A whole head as the connection hands it over: the empty line is at its end and nowhere else.
+    // A whole head as the connection passes it: the empty line is at its end and nowhere else.
     text: fc
       .tuple(status, lines)
       .map(
@@ -163,7 +163,7 @@ const comparable = ({ status, headers, framing, length, keepAlive, upgrade }: Re
   upgrade,
 });
 
-/** Null: refused, in one of the two ways that a caller knows. */
+/** Null: rejected with one of the two expected errors. */
 function outcome<T>(read: () => T): T | null {
   try {
     return read();
@@ -177,7 +177,7 @@ const refuse = (): never => {
   throw new ResponseSyntaxError("no");
 };
 
-/** RFC 9112 by the letter, with what the gateway is stricter in: nothing that a lenient reader takes for the end of a line, no two lengths. */
+/** RFC 9112 by the letter, and stricter as the gateway: nothing that a lenient parser reads as a line end, no two lengths. */
 function plainly(text: string, isHead: boolean) {
   const [first = "", ...rest] = text.slice(0, -4).split("\r\n");
   const line = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?$/.exec(first) ?? refuse();

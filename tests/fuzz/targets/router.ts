@@ -1,4 +1,4 @@
-// Tables of routes of every kind, built at once and by changes: each request gets the route that a scan over all of them finds.
+// Route tables of every kind, built at once and by changes: each request matches the route that a linear scan finds.
 import fc from "fast-check";
 import type { Router } from "../../../src/dataplane/router.ts";
 import { routerOf, withRoutes } from "../../support/router.ts";
@@ -10,7 +10,7 @@ import { defineTarget, mustEqual } from "../target.ts";
 
 interface Input {
   readonly routes: readonly Partial<Route>[];
-  /** Written in the place of the routes with these numbers, by changes. */
+  /** Replace the routes with these indexes, by changes. */
   readonly changed: readonly { readonly at: number; readonly to: Partial<Route> | null }[];
   readonly requests: readonly SubjectFields[];
 }

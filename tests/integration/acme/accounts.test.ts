@@ -1,4 +1,4 @@
-// Accounts at certificate authorities: trials, time-outs, and how orders are counted; with an authority that does what a test says.
+// Accounts at CAs: staging, timeouts and order metrics, with a scripted CA.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { newAccountKey } from "../../../src/control/acme/accounts.ts";
 import { CaClient } from "../../../src/control/acme/ca-client.ts";
@@ -15,8 +15,8 @@ beforeEach(async () => {
 });
 afterEach(() => world.stop());
 
-describe("an account for trials", () => {
-  test("orders at the other directory, and when it is one no more what it had is ordered anew", async () => {
+describe("a staging account", () => {
+  test("uses the staging directory, and orders anew when it leaves staging", async () => {
     const trial = await ScriptedAuthority.start(() => world.now, "trial");
     try {
       const fields = {
@@ -35,7 +35,7 @@ describe("an account for trials", () => {
       const second = await world.becomes("shop", "valid");
       expect([trial.orders.length, world.authority.orders.length]).toEqual([1, 1]);
       expect(second.fingerprint).not.toBe(first.fingerprint);
-      // What an authority for trials has issued, no other one can replace.
+      // Another CA cannot replace (RFC 9773) what a staging CA has issued.
       expect(world.authority.orders[0]).not.toHaveProperty("replaces");
       await world.control.acmeAccounts.patch("scripted", { staging: true }, options);
       world.pass(DAY_MS);
@@ -49,7 +49,7 @@ describe("an account for trials", () => {
     }
   });
 
-  test("needs a directory that somebody knows", async () => {
+  test("needs a known directory", async () => {
     await expect(world.addAccount("own", { staging: true })).rejects.toThrow(
       "staging_directory_url: is required: no staging directory of this CA is known",
     );
@@ -63,7 +63,7 @@ describe("an account for trials", () => {
   });
 });
 
-test("the authority is told of another e-mail address before the next order", async () => {
+test("a changed e-mail address reaches the CA before the next order", async () => {
   await world.order("one");
   await world.becomes("one", "valid");
   expect(world.authority.accounts.some((sent) => "contact" in sent)).toBe(false);
@@ -74,7 +74,7 @@ test("the authority is told of another e-mail address before the next order", as
   expect(told).toEqual([{ contact: ["mailto:new@example.com"] }]);
 });
 
-test("only the authority that has issued a certificate is asked to take it back", async () => {
+test("only the CA that issued a certificate receives its revocation", async () => {
   const other = await ScriptedAuthority.start(() => world.now, "other");
   try {
     const fields = { directory_url: other.directoryUrl, ca_certificates: other.trusted };
@@ -97,7 +97,7 @@ test("only the authority that has issued a certificate is asked to take it back"
   }
 });
 
-test("nothing is taken back at an authority while nothing can be changed here", async () => {
+test("no certificate is revoked while changes are paused", async () => {
   await world.order("shop");
   await world.becomes("shop", "valid");
   const { control, authority } = world;
@@ -110,7 +110,7 @@ test("nothing is taken back at an authority while nothing can be changed here", 
   expect(authority.revoked).toHaveLength(1);
 });
 
-test("orders are counted by account and by how they ended", async () => {
+test("orders are counted by account and outcome", async () => {
   const lines = () =>
     world.control.observation.metrics
       .write("prometheus")
@@ -128,11 +128,11 @@ test("orders are counted by account and by how they ended", async () => {
   expect(lines()).toContain('sluice_acme_failed_attempts{certificate="shop"} 0');
 });
 
-describe("an authority that does not answer", () => {
+describe("an unresponsive CA", () => {
   test.each([
     { why: "from the beginning", holdsAt: "new-order" as const },
     { why: "to its end", holdsAt: "body" as const },
-  ])("$why is given up after a time, and is one that is out of order", async ({ holdsAt }) => {
+  ])("$why times out and counts as unavailable", async ({ holdsAt }) => {
     const { authority } = world;
     const held = Promise.withResolvers<void>();
     const known = new Map();

@@ -1,13 +1,13 @@
-// What the management API takes of accounts and of certificates that are to be ordered, and what it shows of them.
+// ACME accounts and certificates in the management API: accepted fields, rejected fields, status.
 import { expect, test } from "bun:test";
 import { useGateway } from "../api/client.ts";
 
 const client = useGateway();
 
-/** Nobody listens there, so nothing is issued. */
+/** No server listens there, so no certificate is issued. */
 const directory_url = "https://127.0.0.1:1/dir";
 
-test("an account shows none of its keys, and they stay when it is changed", async () => {
+test("an account hides its keys and keeps them when it changes", async () => {
   const account = await client.create("/acme/accounts", {
     name: "bound",
     directory_url,
@@ -50,7 +50,7 @@ test.each([
     body: { name: "bound", directory_url, terms_agreed: true },
     error: 'name: ACME account "bound" exists already',
   },
-])("an account with $why is refused", async ({ body, error }) => {
+])("an account with $why is rejected", async ({ body, error }) => {
   const answer = await client.call("POST /acme/accounts", { body });
   expect(answer.status).toBeOneOf([400, 409]);
   expect(answer.body.error).toStartWith(error);
@@ -93,14 +93,14 @@ test.each([
     fields: { domains: ["a.test"], attempts: 0 },
     error: "attempts: is set by the gateway and cannot be chosen",
   },
-])("a certificate to order with $why is refused", async ({ fields, error }) => {
+])("an ACME certificate with $why is rejected", async ({ fields, error }) => {
   const body = { name: "no", source: "acme", ...fields };
   const answer = await client.call("POST /certificates", { body });
   expect(answer.status).toBe(400);
   expect(answer.body.error).toStartWith(error);
 });
 
-test("a certificate that has not been issued is shown as such, can be sent back, and has no chain", async () => {
+test("a pending certificate shows its status, can be sent back, and has no chain", async () => {
   const body = {
     name: "open",
     source: "acme",
@@ -130,7 +130,7 @@ test("a certificate that has not been issued is shown as such, can be sent back,
   expect(revoked.status).toBe(409);
 });
 
-test("an account that certificates are ordered with cannot be deleted alone", async () => {
+test("an account that certificates use cannot be deleted alone", async () => {
   const answer = await client.call("DELETE /acme/accounts/bound");
   expect(answer).toMatchObject({
     status: 409,
@@ -138,7 +138,7 @@ test("an account that certificates are ordered with cannot be deleted alone", as
   });
 });
 
-test("a certificate that was made here is neither renewed nor revoked by an authority", async () => {
+test("a self-signed certificate cannot be renewed or revoked at a CA", async () => {
   await client.create("/certificates", {
     name: "self",
     source: "self_signed",
@@ -154,7 +154,7 @@ test("a certificate that was made here is neither renewed nor revoked by an auth
   expect(wrong.status).toBe(400);
 });
 
-test("a stream route and a service may name one that has not been issued", async () => {
+test("a stream route and a service may refer to a pending one", async () => {
   const service = { name: "tls", protocol: "tcp", targets: [{ host: "127.0.0.1", port: 9 }] };
   await client.create("/services", service);
   const tls = { client_certificate_id: "open" };

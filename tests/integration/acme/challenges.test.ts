@@ -1,4 +1,4 @@
-// What a real pool of workers shows certificate authorities: before routes, in every worker, also in one that was replaced.
+// ACME challenges served by a real worker pool: before routes, in every worker, also in a replaced one.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createSelfSigned } from "../../../src/crypto/x509.ts";
 import { createLog } from "../../../src/log.ts";
@@ -57,7 +57,7 @@ afterEach(async () => {
   await pool?.drain(100);
 });
 
-/** Answers of connections of their own, so that every worker has its share. */
+/** Responses on separate connections, so that every worker gets some. */
 async function fetched(path: string, method = "GET", times = 20): Promise<string[]> {
   const url = `http://127.0.0.1:${httpPort}${path}`;
   const answers = await Promise.all(
@@ -71,7 +71,7 @@ async function fetched(path: string, method = "GET", times = 20): Promise<string
 
 const PATH = "/.well-known/acme-challenge/";
 
-test("a token is answered by every worker before maintenance, and nothing else is", async () => {
+test("every worker serves the token before maintenance, and nothing else", async () => {
   expect(await fetched(`${PATH}token`)).toEqual(["503 closed"]);
   await pool.showChallenges({ http: [{ token: "token", answer: "token.print" }], tls: [] });
   expect(await fetched(`${PATH}token`)).toEqual(["200 token.print"]);
@@ -83,7 +83,7 @@ test("a token is answered by every worker before maintenance, and nothing else i
   expect(await fetched(`${PATH}token`)).toEqual(["503 closed"]);
 });
 
-test("a worker that is replaced answers too", async () => {
+test("a replacement worker serves it too", async () => {
   await pool.showChallenges({ http: [{ token: "token", answer: "token.print" }], tls: [] });
   for (const slot of pool.slots) {
     slot.replace("test");
@@ -92,7 +92,7 @@ test("a worker that is replaced answers too", async () => {
   }
 }, 30_000);
 
-test("an authority is shown its certificate in its own protocol, all others what they were shown before", async () => {
+test("acme-tls/1 gets the challenge certificate, other protocols the usual one", async () => {
   const pair = await createSelfSigned({
     names: ["proved.test"],
     addresses: [],
@@ -116,7 +116,7 @@ test("an authority is shown its certificate in its own protocol, all others what
   expect(after).toMatchObject({ certificate: "default.test" });
 }, 30_000);
 
-test("requests that are under way when a listener is fronted and back are answered", async () => {
+test("in-flight requests complete when an acceptor is added and removed", async () => {
   const pair = await createSelfSigned({
     names: ["proved.test"],
     addresses: [],
@@ -134,13 +134,13 @@ test("requests that are under way when a listener is fronted and back are answer
   }
   isOver = true;
   await Promise.all(clients);
-  // Whoever waits in the queue of a socket that is closed may be reset where the system does not hand it on.
+  // Connections in the accept queue of a closing socket may be reset where the system does not migrate them.
   const failed = texts.filter((text) => text !== "HTTP/1.1 503");
   expect(failed.length).toBeLessThanOrEqual(10 * WORKERS);
   expect(texts.length).toBeGreaterThan(failed.length);
 }, 30_000);
 
-test("handshakes for names that somebody wants are reported once, and no others", async () => {
+test("handshakes for requested names are reported once, and no others", async () => {
   await pool.showChallenges({ ...nothing, wanted: ["*.wanted.test", "exact.test"] });
   for (const servername of ["a.wanted.test", "exact.test", "a.b.wanted.test", "wanted.test"])
     for (let time = 0; time < 8; time++) await ask(httpsPort, { servername });

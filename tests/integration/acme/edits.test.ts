@@ -1,4 +1,4 @@
-// What happens to an order when people change the certificate, the account or a DNS provider while it runs.
+// Orders whose certificate, account or DNS provider changes while they run.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { AcmeWorld, options } from "./scene.ts";
@@ -12,7 +12,7 @@ afterEach(() => world.stop());
 
 const refused = { status: 403, type: "rejectedIdentifier", detail: "no" };
 
-/** Orders a certificate, and stops in the middle: what comes back lets the authority answer. */
+/** Orders a certificate and stops midway: the returned function lets the CA respond. */
 async function orderHalf(name: string, fields: object = {}): Promise<() => void> {
   const gate = Promise.withResolvers<void>();
   world.authority.gate = gate.promise;
@@ -27,7 +27,7 @@ async function orderHalf(name: string, fields: object = {}): Promise<() => void>
 const change = (name: string, patch: object) =>
   world.control.certificates.patch(name, patch, options);
 
-test("the failure of an order for other names is none of the certificate, which is ordered at once", async () => {
+test("the failure of an order for former names does not delay the new order", async () => {
   const release = await orderHalf("shop");
   world.authority.refusals.push(refused);
   await change("shop", { domains: ["other.test"] });
@@ -36,7 +36,7 @@ test("the failure of an order for other names is none of the certificate, which 
   expect(view).toMatchObject({ attempts: 0, last_error: null, domains: ["other.test"] });
 });
 
-test("a certificate that is not ordered any more is not said to be renewed", async () => {
+test("a certificate that left ACME is not reported as renewed", async () => {
   const release = await orderHalf("shop");
   world.authority.refusals.push(refused);
   await change("shop", { source: "self_signed" });
@@ -46,7 +46,7 @@ test("a certificate that is not ordered any more is not said to be renewed", asy
   expect(world.find("shop")).toMatchObject({ status: "valid", attempts: 0, last_error: null });
 });
 
-test("one that is switched off is not ordered to the end, and is when it is switched on again", async () => {
+test("a disabled one stops its order, and enabling it orders again", async () => {
   const release = await orderHalf("shop");
   await change("shop", { enabled: false });
   release();
@@ -56,7 +56,7 @@ test("one that is switched off is not ordered to the end, and is when it is swit
   await world.becomes("shop", "valid");
 });
 
-test("an order that was begun is not gone on with for another kind of key", async () => {
+test("a changed key type does not continue the order", async () => {
   const gate = Promise.withResolvers<void>();
   world.authority.bodyGate = gate.promise;
   await world.order("shop");
@@ -70,7 +70,7 @@ test("an order that was begun is not gone on with for another kind of key", asyn
   expect(new X509Certificate(certificate ?? "").publicKey.asymmetricKeyType).toBe("rsa");
 });
 
-test("what else is written about it leaves an order alone", async () => {
+test("other changes leave an order alone", async () => {
   const release = await orderHalf("shop");
   await change("shop", { description: "the shop", tags: ["a"] });
   release();
@@ -78,7 +78,7 @@ test("what else is written about it leaves an order alone", async () => {
   expect(world.authority.orders).toHaveLength(1);
 });
 
-test("an order that failed with what the account was before is tried again at once", async () => {
+test("a changed account retries a failed order at once", async () => {
   const release = await orderHalf("shop");
   world.authority.refusals.push(refused);
   await world.control.acmeAccounts.patch("scripted", { email: "me@example.com" }, options);
@@ -87,7 +87,7 @@ test("an order that failed with what the account was before is tried again at on
   expect(world.authority.orders).toHaveLength(2);
 });
 
-test("the others are not held up by one that is deleted while it registers the account", async () => {
+test("one deleted during account registration does not delay the others", async () => {
   const gate = Promise.withResolvers<void>();
   world.authority.accountGate = gate.promise;
   for (const name of ["one", "two", "three"]) await world.order(name);

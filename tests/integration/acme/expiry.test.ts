@@ -1,4 +1,4 @@
-// What people are told when certificates run out, by a clock that the test moves.
+// Expiry warnings, with a clock that the test moves.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Authority } from "../../support/authority.ts";
 import { AcmeWorld, DAY_MS, options } from "./scene.ts";
@@ -22,14 +22,14 @@ async function upload(name: string, until: number) {
   return await world.control.certificates.create(body, options);
 }
 
-test("an uploaded certificate is told of 30, 14, 7, 3 and 1 days before its end, and when it has run out", async () => {
-  // Half a day beside the thresholds: an end has no fractions of a second, and the clock of the test has.
+test("an uploaded certificate is reported 30, 14, 7, 3 and 1 days before expiry, and at it", async () => {
+  // Half a day beside the thresholds: expiry times have no fractions of a second, the test clock has.
   await upload("own", 39.5);
   const passed: [number, unknown][] = [];
   for (let day = 0; day <= 41; day++) {
     const before = told().length;
     world.pass(day === 0 ? 0 : DAY_MS);
-    // Twice in a day it is told once.
+    // Two checks in a day report once.
     world.pass(0);
     for (const what of told().slice(before)) passed.push([40 - day, what]);
   }
@@ -46,7 +46,7 @@ test("an uploaded certificate is told of 30, 14, 7, 3 and 1 days before its end,
   expect(world.find("own").status).toBe("expired");
 });
 
-test("a restart does not say it again", async () => {
+test("a restart does not repeat it", async () => {
   await upload("own", 20);
   world.pass(0);
   expect(told()).toEqual(["expiring"]);
@@ -58,7 +58,7 @@ test("a restart does not say it again", async () => {
   ]);
 });
 
-test("one that renews itself is told of only when that does not work", async () => {
+test("one that renews automatically is reported only when that fails", async () => {
   await world.order("shop");
   await world.becomes("shop", "valid");
   expect(told()).toEqual(["issued"]);
@@ -70,7 +70,7 @@ test("one that renews itself is told of only when that does not work", async () 
   expect(told()).toEqual(["issued", "expiring"]);
 });
 
-test("one that is switched off is not told of", async () => {
+test("a disabled one is not reported", async () => {
   await upload("own", 20);
   await world.control.certificates.patch("own", { enabled: false }, options);
   const before = told().length;

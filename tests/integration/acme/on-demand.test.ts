@@ -1,4 +1,4 @@
-// Whom the gateway asks about a name that clients want a certificate for, and how often.
+// On-demand certificates: which permission checks the gateway makes for a name, and how often.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { AcmeWorld } from "./scene.ts";
@@ -24,7 +24,7 @@ afterEach(async () => {
   await judge.stop(true);
 });
 
-test("nobody is asked about a name that has its certificate: workers may tell late of handshakes from before", async () => {
+test("a name with a certificate is not checked: workers may report handshakes late", async () => {
   const ask_url = `http://127.0.0.1:${judge.port}/`;
   await world.order("template", {
     domains: [],

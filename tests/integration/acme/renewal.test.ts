@@ -1,4 +1,4 @@
-// When certificates are renewed and tried again, by a clock that the test moves.
+// When certificates are renewed and retried, with a clock that the test moves.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { eventually } from "../../support/poll.ts";
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const timeAt = (ms: number) => new Date(world.now + ms).toISOString();
 
-describe("without a word of the authority", () => {
+describe("without renewal information (ARI)", () => {
   test("a certificate is renewed when a third of its life is left, and not before", async () => {
     await world.order("shop");
     const first = await world.becomes("shop", "valid");
@@ -30,7 +30,7 @@ describe("without a word of the authority", () => {
     expect(world.authority.orders).toHaveLength(2);
   });
 
-  test("one that lives for days only is renewed at half of its life", async () => {
+  test("a short-lived one is renewed at half of its life", async () => {
     world.authority.lifeDays = 6;
     await world.order("short");
     await world.becomes("short", "valid");
@@ -40,7 +40,7 @@ describe("without a word of the authority", () => {
     await eventually(() => world.authority.orders.length === 2);
   });
 
-  test("a renewal that is due while the gateway does not run is made up for at its start", async () => {
+  test("a renewal that came due while the gateway was down runs at its start", async () => {
     await world.order("shop");
     await world.becomes("shop", "valid");
     world.now += 70 * DAY_MS;
@@ -50,8 +50,8 @@ describe("without a word of the authority", () => {
   });
 });
 
-describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
-  test("is asked for what it has issued, and obeyed", async () => {
+describe("a CA with renewal information (RFC 9773)", () => {
+  test("is polled for what it has issued, and obeyed", async () => {
     world.authority.renewal = { start: timeAt(10 * DAY_MS), end: timeAt(12 * DAY_MS) };
     await world.order("shop");
     await eventually(() => world.find("shop").renewal_window !== null);
@@ -69,7 +69,7 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
     expect(world.authority.orders[1]?.["replaces"]).toBe(world.authority.asked[0]);
   });
 
-  test("is asked again when it says, and a window that has moved to the past means now", async () => {
+  test("is polled after Retry-After, and a window in the past means now", async () => {
     world.authority.renewal = { start: timeAt(50 * DAY_MS), end: timeAt(51 * DAY_MS) };
     world.authority.renewalRetryAfter = "7200";
     await world.order("shop");
@@ -84,7 +84,7 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
     await eventually(() => world.authority.orders.length === 2);
   });
 
-  test("is not asked for one certificate after the other when it always wants a new one", async () => {
+  test("causes no endless renewals when it always suggests now", async () => {
     world.authority.renewal = { start: timeAt(-2 * DAY_MS), end: timeAt(-1 * DAY_MS) };
     await world.order("shop");
     await eventually(() => world.find("shop").renewal_window !== null);
@@ -94,7 +94,7 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
     await eventually(() => world.authority.orders.length === 2);
   });
 
-  test("may have an answer that makes no sense", async () => {
+  test("may send an invalid response", async () => {
     world.authority.renewal = { start: "soon", end: "later" };
     await world.order("shop");
     await eventually(() => world.authority.asked.length === 1);
@@ -104,7 +104,7 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
   });
 });
 
-test("an authority whose clock is far behind is not asked for one after the other", async () => {
+test("a CA whose clock is far behind causes no endless renewals", async () => {
   world.authority.behindMs = 80 * DAY_MS;
   await world.order("shop");
   await world.becomes("shop", "valid");
@@ -115,7 +115,7 @@ test("an authority whose clock is far behind is not asked for one after the othe
   await eventually(() => world.authority.orders.length === 2);
 });
 
-test("a certificate that lacks one of the names is none, and the next attempt waits", async () => {
+test("a certificate without one of the names is rejected, and the retry waits", async () => {
   world.authority.forgotten = "b.test";
   await world.order("shop", { domains: ["a.test", "b.test"] });
   const failed = await world.becomes("shop", "failed");
@@ -124,7 +124,7 @@ test("a certificate that lacks one of the names is none, and the next attempt wa
   expect(world.authority.orders).toHaveLength(1);
 });
 
-test("status tells of a name that was added and could not be had", async () => {
+test("status reports an added name that failed", async () => {
   await world.order("shop", { domains: ["a.test"] });
   await world.becomes("shop", "valid");
   world.authority.refusals.push({ status: 403, type: "rejectedIdentifier", detail: "no" });
@@ -135,7 +135,7 @@ test("status tells of a name that was added and could not be had", async () => {
   ]);
 });
 
-test("a window that ends after the certificate does is no answer", async () => {
+test("a window that ends after the certificate is ignored", async () => {
   const at = (days: number) => new Date(world.now + days * DAY_MS).toISOString();
   world.authority.renewal = { start: at(80), end: at(120) };
   await world.order("shop");
@@ -145,8 +145,8 @@ test("a window that ends after the certificate does is no answer", async () => {
   expect(Date.parse(view.next_attempt_at ?? "") - world.now).toBeCloseTo(60 * DAY_MS, -4);
 });
 
-describe("an order that fails", () => {
-  test("is tried again when the authority allows it, and not before", async () => {
+describe("a failed order", () => {
+  test("is retried when the CA allows it, not earlier", async () => {
     const headers = { "retry-after": String(5 * 3600) };
     world.authority.refusals.push({ status: 429, type: "rateLimited", detail: "slow", headers });
     await world.order("shop");
@@ -159,7 +159,7 @@ describe("an order that fails", () => {
     await world.becomes("shop", "valid");
   });
 
-  test("waits for a limit whatever else is written about it, and not for that of other names", async () => {
+  test("waits for its rate limit despite other changes, not for that of other names", async () => {
     const headers = { "retry-after": String(5 * 3600) };
     world.authority.refusals.push({ status: 429, type: "rateLimited", detail: "slow", headers });
     await world.order("shop");
@@ -201,7 +201,7 @@ describe("an order that fails", () => {
     }
   });
 
-  test("leaves the certificate that is there in use, and says so", async () => {
+  test("leaves the current certificate in use, and reports it", async () => {
     await world.order("shop");
     const first = await world.becomes("shop", "valid");
     world.authority.refusals.push({ status: 500, type: "serverInternal" });
@@ -214,7 +214,7 @@ describe("an order that fails", () => {
   });
 });
 
-test("one certificate is never ordered twice at a time", async () => {
+test("one certificate never has two orders at a time", async () => {
   const gate = Promise.withResolvers<void>();
   world.authority.gate = gate.promise;
   await world.order("shop");
@@ -227,7 +227,7 @@ test("one certificate is never ordered twice at a time", async () => {
   expect(world.authority.orders).toHaveLength(1);
 });
 
-test("a certificate that is deleted in the middle of its order leaves nothing behind", async () => {
+test("a certificate deleted during its order leaves nothing behind", async () => {
   const gate = Promise.withResolvers<void>();
   world.authority.gate = gate.promise;
   await world.order("shop");
@@ -239,7 +239,7 @@ test("a certificate that is deleted in the middle of its order leaves nothing be
   expect(world.control.changes.config.certificates.size).toBe(1);
 });
 
-test("the profile of the certificate goes before that of the account", async () => {
+test("the profile of the certificate overrides that of the account", async () => {
   await world.control.acmeAccounts.patch("scripted", { profile: "classic" }, options);
   await world.order("one");
   await world.becomes("one", "valid");

@@ -1,4 +1,4 @@
-// The control plane on a real database with a clock of the test's, beside an authority that does what the test says; without workers.
+// The control plane on a real database with a test clock and a scripted CA; without workers.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export class AcmeWorld {
   /** The present, which only tests move. */
   now = Date.now();
   readonly authority: ScriptedAuthority;
-  /** What workers would have been told to show. */
+  /** The challenges that workers would serve. */
   readonly shown: Challenges[] = [];
   readonly events: { kind: string; data: Record<string, unknown> }[] = [];
   control: ControlPlane;
@@ -87,7 +87,7 @@ export class AcmeWorld {
     });
   }
 
-  /** Lets time pass, and the engine see it. */
+  /** Advances the clock and runs the engine. */
   pass(ms: number): void {
     this.now += ms;
     this.control.acme.engine.tick();

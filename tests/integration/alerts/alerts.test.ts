@@ -1,4 +1,4 @@
-// Alerts of the running product, sent to receivers on real sockets: what is told, how often, to whom, and what never is.
+// Alerts of the running product, sent to receivers on real sockets: events, frequency, receivers, secrets.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { selfSigned } from "../../support/certificate.ts";
@@ -31,7 +31,7 @@ let mail: SmtpServer;
 
 const at = (path: string) => received.filter((each) => each.path === path);
 const url = (path: string) => `http://127.0.0.1:${hook.port}${path}`;
-/** What came to a path: `target_down firing`. */
+/** What a path received: `target_down firing`. */
 const told = (path: string) => at(path).map(({ json }) => `${json.event} ${json.status}`);
 
 async function alert(name: string, fields: object, config: object = { url: url(`/${name}`) }) {
@@ -71,7 +71,7 @@ afterAll(async () => {
 });
 
 describe("a target that dies and comes back", () => {
-  test("is told to be down once and to be up once, to those whom it concerns", async () => {
+  test("sends one down and one up alert to the matching receivers", async () => {
     origin = startOrigin();
     const { port } = origin;
     const active = {
@@ -119,7 +119,7 @@ describe("a target that dies and comes back", () => {
     expect(told("/of-route")).toEqual(["target_up resolved"]);
     expect(told("/down-only")).toEqual(["target_down firing"]);
     expect([...told("/elsewhere"), ...told("/off")]).toEqual([]);
-    // What was told can be read, the newest first, with what became of it.
+    // The notifications can be read, newest first, with their outcome.
     const messages = () => api.call("GET /alerts/everything/messages");
     await eventually(async () => (await messages()).body[0].delivery === "delivered");
     expect((await messages()).body).toEqual([
@@ -129,7 +129,7 @@ describe("a target that dies and comes back", () => {
     expect((await api.call("GET /alerts/off/messages")).body).toEqual([]);
   }, 60_000);
 
-  test("fires also for the only target of a service, which stays in use, once for all its failures", async () => {
+  test("fires once also as the only target of a service, which stays in use", async () => {
     const only = startOrigin({ answer: "close" });
     const targets = [{ host: "127.0.0.1", port: only.port }];
     await api.create("/services", { name: "only", targets, retries: { count: 0 } });
@@ -148,7 +148,7 @@ describe("a target that dies and comes back", () => {
     only.stop();
   }, 60_000);
 
-  test("again and again is not told each time, and other alerts are not disturbed", async () => {
+  test("repeatedly does not alert each time, nor disturb other alerts", async () => {
     await alert("patient", { events: ["target_down"], quiet_seconds: 300 });
     await alert("curious", { events: ["target_down"], quiet_seconds: 0 });
     const [target] = (await api.call("GET /targets?service_id=other")).body;
@@ -163,7 +163,7 @@ describe("a target that dies and comes back", () => {
     expect(told("/patient")).toEqual(["target_down firing", "target_up resolved"]);
   }, 60_000);
 
-  test("that is deleted while it is down is told to be watched no more", async () => {
+  test("and is deleted while down resolves as no longer watched", async () => {
     const events = ["target_down"];
     await alert("deleted", { events });
     const service = await api.create("/services", {
@@ -180,7 +180,7 @@ describe("a target that dies and comes back", () => {
 });
 
 describe("a share of errors over the threshold", () => {
-  test("is told once, and once more when it is over", async () => {
+  test("alerts once, and once when it resolves", async () => {
     const threshold = { percent: 50, window_seconds: 10, min_requests: 10 };
     await alert("errors", { events: ["error_share"], threshold, route_ids: ["shop"] });
     await eventually(async () => (await send("shop.test")).status === 200, SLOW);
@@ -213,7 +213,7 @@ describe("a sink", () => {
     await api.call(`PUT /targets/${target}/health`, { body: { state } });
   };
 
-  test("that never answers delays nobody, and the gateway stops without it", async () => {
+  test("that never responds delays nothing, not even the stop", async () => {
     answers.set("/hanging", () => new Promise(() => undefined));
     const events = ["target_down"];
     await alert("hanging", { events });
@@ -228,7 +228,7 @@ describe("a sink", () => {
     answers.delete("/hanging");
   }, 30_000);
 
-  test("that fails is tried again until it works, and the message is one", async () => {
+  test("that fails is retried until it works, with one message", async () => {
     let failures = 1;
     answers.set("/flaky", () => new Response("", { status: failures-- > 0 ? 503 : 200 }));
     await alert("flaky", { events: ["target_down"] });
@@ -245,7 +245,7 @@ describe("a sink", () => {
 });
 
 describe("the test of an alert", () => {
-  test("by web hook is marked, signed and has the headers and the body that were asked for", async () => {
+  test("by webhook is marked, signed and has the configured headers and body", async () => {
     const config = {
       url: url("/signed/canary-path"),
       secret: KEY,
@@ -269,7 +269,7 @@ describe("the test of an alert", () => {
     expect(last?.headers.get("x-sluice-signature")).toBe(`sha256=${wanted}`);
   });
 
-  test("by web hook says why it went wrong, and follows nobody elsewhere", async () => {
+  test("by webhook reports the failure, and follows no redirect", async () => {
     answers.set("/moved", () => Response.redirect(url("/target-of-redirect"), 307));
     answers.set("/refused", () => new Response("no", { status: 404 }));
     for (const [name, message] of [
@@ -299,13 +299,13 @@ describe("the test of an alert", () => {
         events: ["worker_died"],
         config: { ...base, to, ...config },
       });
-    // Nobody has signed the certificate: it is not trusted.
+    // The certificate is self-signed, so it is not trusted.
     await smtp("untrusted", { ...login, ca_certificates: cert });
     const untrusted = await testOf("untrusted");
     expect(untrusted.ok).toBe(false);
     expect(untrusted.message).toContain("certificate that is not trusted");
     expect(mail.mails).toEqual([]);
-    // To this machine a password may go in the clear.
+    // A password may go in the clear to this machine.
     await smtp("plain", { ...login, tls: "none" });
     expect(await testOf("plain")).toMatchObject({
       ok: true,
@@ -320,7 +320,7 @@ describe("the test of an alert", () => {
     expect(wrong.message).not.toContain(PASSWORD);
   }, 30_000);
 
-  test("with STARTTLS goes to a server whose authority is named", async () => {
+  test("with STARTTLS goes to a server whose CA is configured", async () => {
     const own = await selfSigned("localhost");
     const server = await startSmtpServer({ tls: own });
     try {
@@ -343,7 +343,7 @@ describe("the test of an alert", () => {
     }
   });
 
-  test("by a mail server that says nothing ends after timeout, in words", async () => {
+  test("to a silent mail server times out with a message", async () => {
     const server = await startSmtpServer({ isSilent: true });
     try {
       const base = { host: "127.0.0.1", from: "a@b.example", to: ["c@d.example"] };
@@ -372,7 +372,7 @@ describe("the test of an alert", () => {
     }
   });
 
-  test("by a mail server that takes its time at each step ends as a whole", async () => {
+  test("to a slow mail server has one timeout for all steps", async () => {
     const server = await startSmtpServer({ pauseMs: 250 });
     try {
       const config = {
@@ -438,7 +438,7 @@ describe("an alert", () => {
       'service_ids[0]: service "none"',
     ],
     ["with a secret that is not there", {}, { url: { $secret: "none" } }, "config.url: "],
-  ])("%s is refused", async (_, fields, config, message) => {
+  ])("%s is rejected", async (_, fields, config, message) => {
     const body = {
       name: "refused-one",
       type: "webhook",
@@ -452,7 +452,7 @@ describe("an alert", () => {
   });
 
   test.each(["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "2130706433"])(
-    "does not lead to the management API, called %s",
+    "cannot reach the management API as %s",
     async (host) => {
       const config = { url: `http://${host}:${api.port}/api/v1/services` };
       const body = { name: "loop", type: "webhook", events: ["target_down"], config };
@@ -478,13 +478,13 @@ describe("an alert", () => {
     expect(answer.body.error).toBe("config.tls: must not be none when there is a password");
   });
 
-  test("keeps what it refers to from being deleted", async () => {
+  test("prevents the deletion of what it refers to", async () => {
     const answer = await api.call("DELETE /routes/shop");
     expect(answer.status).toBe(409);
     expect(answer.body.error).toContain('alert "of-route"');
   });
 
-  test("keeps its secrets when they are left out, loses them with null, and tells nobody", async () => {
+  test("keeps omitted secrets, removes them with null, and never shows them", async () => {
     const path = "PATCH /alerts/signed";
     await api.call(path, { body: { config: { template: null } } });
     received = [];
@@ -517,7 +517,7 @@ describe("an alert", () => {
     ).toBe(true);
   });
 
-  test("comes back from an export, and the masks of its secrets keep them", async () => {
+  test("survives export and import, and masked secrets are kept", async () => {
     const document = (await api.call("GET /export")).body;
     const changed = JSON.parse(
       JSON.stringify(document).replaceAll('"events":["worker_died"]', '"events":["target_up"]'),

@@ -1,11 +1,11 @@
-// Alerts that tell when a gateway runs out of memory and when that is over: the running product and a receiver on a real socket.
+// Memory alerts: the running product and a receiver on a real socket.
 import { expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { useGateway } from "../api/client.ts";
 
 const api = useGateway();
 
-test("a gateway that is short of memory tells it once, and once that it is over", async () => {
+test("a gateway short of memory alerts once, and once when it recovers", async () => {
   // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
   const received: any[] = [];
   const hook = Bun.serve({
@@ -21,7 +21,7 @@ test("a gateway that is short of memory tells it once, and once that it is over"
       name: "ops",
       type: "webhook",
       events: ["overload"],
-      // Limits to services and routes are not for what concerns the whole gateway.
+      // Filters by service and route do not apply to alerts of the whole gateway.
       service_ids: [(await api.create("/services", { name: "shop" })).id],
       config: { url: `http://127.0.0.1:${hook.port}/` },
     });

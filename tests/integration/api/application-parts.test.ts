@@ -1,4 +1,4 @@
-// Parts of applications in other hands: changed, deleted or there before; told as drift, refused, taken over or brought back.
+// Parts of applications changed or deleted by hand, or already present: drift, conflicts, adopt and force.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { useGateway } from "./client.ts";
 import { usePeople } from "./people.ts";
@@ -29,8 +29,8 @@ async function ok(line: string, body?: unknown) {
   return answer.body;
 }
 
-describe("what was changed by hand", () => {
-  test("is told, object by object and field by field", async () => {
+describe("a change by hand", () => {
+  test("is reported per object and field", async () => {
     const { targets, routes } = await make("drifting");
     await ok("PATCH /services/drifting", { connect_timeout: 777, tls: { verify: false } });
     await ok("PATCH /routes/drifting", { hosts: ["drifting.test", "more.test"] });
@@ -54,7 +54,7 @@ describe("what was changed by hand", () => {
     ]);
   });
 
-  test("stays when the application changes something else", async () => {
+  test("persists when the application changes something else", async () => {
     const patched = await ok("PATCH /applications/drifting", { maintenance: true });
     expect(patched.drift).toHaveLength(5);
     expect(patched.routes[0]).toMatchObject({ maintenance: { retry_after: 300 } });
@@ -62,7 +62,7 @@ describe("what was changed by hand", () => {
     await ok("PATCH /applications/drifting", { maintenance: false });
   });
 
-  test("is brought back by force, after a trial that tells so", async () => {
+  test("is reverted by force, after a dry run that reports it", async () => {
     const trial = await ok("PATCH /applications/drifting?force=1&dry_run=1", {});
     const touched = trial.changes.map((one: { action: string; kind: string }) => [
       one.action,
@@ -84,7 +84,7 @@ describe("what was changed by hand", () => {
     expect(forced.targets).toHaveLength(1);
   });
 
-  test("is accepted by adopt, as far as the application says nothing about it", async () => {
+  test("is accepted by adopt, unless the application sets the field", async () => {
     await ok("PATCH /services/drifting", { connect_timeout: 777, path: "/hand" });
     const accepted = await ok("PATCH /applications/drifting?adopt=1", {});
     expect(accepted.drift).toMatchObject([{ field: "path", expected: "", found: "/hand" }]);
@@ -115,7 +115,7 @@ describe("what was changed by hand", () => {
 });
 
 describe("a part that was deleted by hand", () => {
-  test("leaves the application with an entry, and force makes it again", async () => {
+  test("is reported as drift, and force creates it again", async () => {
     await make("holed");
     await ok("DELETE /services/holed?cascade=1");
     const left = await read("holed");
@@ -143,7 +143,7 @@ describe("a part that was deleted by hand", () => {
     expect(await visit("holed2.test")).toBe(200);
   });
 
-  test("does not keep the application from being deleted", async () => {
+  test("does not prevent the application's deletion", async () => {
     await make("gone");
     await ok("DELETE /routes/gone");
     await ok("DELETE /certificates/gone%20self-signed");
@@ -153,7 +153,7 @@ describe("a part that was deleted by hand", () => {
 });
 
 describe("deleting an application", () => {
-  test("removes what it made and nothing else, and says what went", async () => {
+  test("removes only what it created, and lists it", async () => {
     await api.create("/services", { name: "bystander" });
     await make("whole", { access: "private" });
     const answer = await api.call("DELETE /applications/whole");
@@ -172,7 +172,7 @@ describe("deleting an application", () => {
     expect((await api.call("GET /services/bystander")).status).toBe(200);
   });
 
-  test("is refused while somebody else refers to a part, unless that goes too", async () => {
+  test("is refused while another object refers to a part, unless cascaded", async () => {
     await make("shared");
     await api.create("/routes", { name: "extra", service_id: "shared", hosts: ["extra.test"] });
     expect(await api.call("DELETE /applications/shared")).toMatchObject({
@@ -185,7 +185,7 @@ describe("deleting an application", () => {
   });
 });
 
-describe("what is there already", () => {
+describe("an existing object", () => {
   const body = (name: string, fields: object = {}) => ({
     name,
     domains: [`${name}.test`],
@@ -193,7 +193,7 @@ describe("what is there already", () => {
     ...fields,
   });
 
-  test("is refused by its name: service, route, host, certificate", async () => {
+  test("is a conflict by name: service, route, host, certificate", async () => {
     await api.create("/services", { name: "old" });
     await api.create("/routes", { name: "old-route", hosts: ["Old2.test"] });
     await api.create("/certificates", {
@@ -210,7 +210,7 @@ describe("what is there already", () => {
     expect(await refusal("old-route")).toBe(`route "old-route" exists already; ${tail}`);
   });
 
-  test("is taken over after a trial that tells what would change, and keeps its ids and its own settings", async () => {
+  test("is adopted after a dry run with the changes, and keeps its ids and settings", async () => {
     const service = await api.create("/services", {
       name: "legacy-backend",
       connect_timeout: 1234,
@@ -269,7 +269,7 @@ describe("what is there already", () => {
     });
   });
 
-  test("what belongs to another application is never taken", async () => {
+  test("of another application is never adopted", async () => {
     await make("first");
     const same = body("second", { domains: ["first.test"] });
     expect(await api.call("POST /applications?adopt=1", { body: same })).toMatchObject({
@@ -287,7 +287,7 @@ describe("what is there already", () => {
     });
   });
 
-  test("a name of the application that somebody else serves is refused when it is added", async () => {
+  test("adding a domain that another route serves is refused", async () => {
     await make("growing");
     await api.create("/routes", { name: "taken", hosts: ["taken.test"] });
     const patch = { body: { domains: ["growing.test", "taken.test"] } };

@@ -1,4 +1,4 @@
-// Applications: one request makes a name lead somewhere, over HTTP and HTTPS, and everything that one says has an effect.
+// Applications: one request publishes a domain over HTTP and HTTPS, and every field has an effect.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:tls";
 import { useGateway } from "./client.ts";
@@ -34,7 +34,7 @@ async function visit(host: string, path = "/", scheme: "http" | "https" = "http"
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** Names in the certificate that a client is shown. */
+/** Names in the certificate that the gateway presents. */
 function presented(servername: string) {
   return new Promise<string>((resolve, reject) => {
     const socket = connect(
@@ -49,7 +49,7 @@ function presented(servername: string) {
 }
 
 describe("one request", () => {
-  test("makes a name lead to where it runs, over HTTP and HTTPS", async () => {
+  test("routes a domain to its upstream, over HTTP and HTTPS", async () => {
     const made = await api.create("/applications", {
       name: "shop",
       domains: ["shop.test"],
@@ -114,7 +114,7 @@ describe("one request", () => {
     expect((await api.callRoot("GET /api/v1/admin/status")).body.revision).toBe(before);
   });
 
-  test("with dry_run tells what it would do and does nothing", async () => {
+  test("with dry_run reports its changes and makes none", async () => {
     const answer = await api.call("POST /applications?dry_run=1", {
       body: { name: "trial", domains: ["trial.test"], upstream: upstream() },
     });
@@ -126,7 +126,7 @@ describe("one request", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("rejected", () => {
   const good = { name: "refused", domains: ["refused.test"], upstream: "http://127.0.0.1:1" };
   test.each([
     [{ upstream: undefined }, "upstream: is required, or targets"],
@@ -322,7 +322,7 @@ describe("every field has an effect", () => {
 
 describe("conditions and repetition", () => {
   const body = () => ({ name: "tagged", domains: ["tagged.test"], upstream: upstream() });
-  test("what was read can be sent back, and changes nothing", async () => {
+  test("sending back what was read changes nothing", async () => {
     await api.create("/applications", body());
     const read = await api.call("GET /applications/tagged");
     const before = (await api.callRoot("GET /api/v1/admin/status")).body.revision;
@@ -334,7 +334,7 @@ describe("conditions and repetition", () => {
     }
   });
 
-  test("a version that is not the last one is refused, also after a part was changed by hand", async () => {
+  test("a stale version is refused, also after a change of a part by hand", async () => {
     const { headers } = await api.call("GET /applications/tagged");
     const etag = headers.get("etag") ?? "";
     await api.call("PATCH /routes/tagged", { body: { priority: 3 } });
@@ -342,7 +342,7 @@ describe("conditions and repetition", () => {
     expect((await api.call("PATCH /applications/tagged", options)).status).toBe(412);
   });
 
-  test("PUT creates under an id that is not taken, and brings defaults back", async () => {
+  test("PUT creates under a free id, and restores defaults", async () => {
     const id = Bun.randomUUIDv7();
     const fields = { name: "put", domains: ["put.test"], upstream: upstream() };
     const made = await api.call(`PUT /applications/${id}`, {

@@ -1,4 +1,4 @@
-// Certificates through the API and in handshakes: chosen by name, replaced while traffic flows, their keys never shown.
+// Certificates in the API and in handshakes: selected by name, replaced under traffic, keys never shown.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
@@ -23,7 +23,7 @@ const bodyOf = (name: string, leaf: Leaf, fields: object = {}) => ({
   ...fields,
 });
 
-/** What a client is shown that asks for a name. */
+/** The certificate that a client gets for a server name. */
 function presented(servername: string | null, port = api.gateway.httpsPort) {
   return new Promise<{ name: string; fingerprint: string }>((resolve, reject) => {
     const name = servername === null ? {} : { servername };
@@ -57,7 +57,7 @@ describe("an uploaded certificate", () => {
     for (let ask = 0; ask < 10; ask++) expect((await presented(asked)).name).toBe(name);
   });
 
-  test("tells names, dates, issuer, fingerprint and status, and no key anywhere", async () => {
+  test("shows names, dates, issuer, fingerprint and status, but never the key", async () => {
     const { body } = await api.call("GET /certificates/exact");
     expect(body).toMatchObject({
       domains: ["www.shop.test", "shop.test"],
@@ -85,7 +85,7 @@ describe("an uploaded certificate", () => {
     expect((await response.text()).startsWith(exact.cert.trim())).toBe(true);
   });
 
-  test("is replaced at once, for connections that are new; a request on an old one goes on", async () => {
+  test("is replaced at once for new connections; requests on old ones continue", async () => {
     const kept = connect({
       host: "127.0.0.1",
       port: api.gateway.httpsPort,
@@ -109,7 +109,7 @@ describe("an uploaded certificate", () => {
     kept.destroy();
   });
 
-  test("what is sent back as it was read changes nothing", async () => {
+  test("sent back as read changes nothing", async () => {
     const { body, headers } = await api.call("GET /certificates/wild");
     const again = await api.call("PUT /certificates/wild", { body });
     expect(again.status).toBe(200);
@@ -131,13 +131,13 @@ describe("an uploaded certificate", () => {
     expect((await presented("b.test")).name).toBe("a.test");
   });
 
-  test("that is deleted is presented no more", async () => {
+  test("that is deleted is no longer presented", async () => {
     expect((await api.call("DELETE /certificates/wild")).body).toEqual({ deleted: true });
     expect((await presented("other.shop.test")).name).toBe("localhost");
   });
 });
 
-describe("is refused, and nothing is stored:", () => {
+describe("is rejected, and nothing is stored:", () => {
   const send = async (body: unknown) => {
     const before = (await api.call("GET /certificates")).body;
     const answer = await api.call("POST /certificates", { body });
@@ -163,14 +163,14 @@ describe("is refused, and nothing is stored:", () => {
     expect(body.error).toBe("domains[1]: is not a name of the certificate");
   });
 
-  test("a name that is taken", async () => {
+  test("a name in use", async () => {
     const { status } = await send(bodyOf("exact", exact));
     expect(status).toBe(409);
   });
 });
 
 describe("a self-signed certificate", () => {
-  test("is made for the names that are asked for and presented for them", async () => {
+  test("is created and presented for the requested names", async () => {
     const made = await api.create("/certificates", {
       name: "lan",
       source: "self_signed",
@@ -190,7 +190,7 @@ describe("a self-signed certificate", () => {
     expect((await presented("tv.lan")).fingerprint).toBe(other.body.fingerprint);
   });
 
-  test("needs names, and takes no certificate of yours", async () => {
+  test("needs names, and rejects an uploaded certificate", async () => {
     const nameless = await api.call("POST /certificates", {
       body: { name: "x", source: "self_signed" },
     });
@@ -202,7 +202,7 @@ describe("a self-signed certificate", () => {
   });
 });
 
-test("certificates are there again after a restart", async () => {
+test("certificates survive a restart", async () => {
   const before = (await presented("tv.lan")).fingerprint;
   await api.gateway.restart();
   expect((await presented("tv.lan")).fingerprint).toBe(before);

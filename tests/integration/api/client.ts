@@ -5,13 +5,13 @@ import { type Gateway, startGateway } from "../../support/gateway.ts";
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape
   readonly body: any;
 }
 
 export interface CallOptions {
   readonly body?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   readonly raw?: BodyInit;
   readonly headers?: Record<string, string>;
 }
@@ -24,7 +24,7 @@ export interface Client {
   call(line: string, options?: CallOptions): Promise<Answer>;
   /** The same with the whole path. */
   callRoot(line: string, options?: CallOptions): Promise<Answer>;
-  /** Creates an object and returns it; throws when it was refused. */
+  /** Creates an object and returns it; throws when it is rejected. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   create(path: string, body: unknown): Promise<any>;
 }

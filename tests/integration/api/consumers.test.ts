@@ -1,10 +1,10 @@
-// Consumers over the API: named by username, unique, searched, and gone with what belongs to them.
+// Consumers over the API: usernames, uniqueness, search, and deletion with their credentials.
 import { describe, expect, test } from "bun:test";
 import { useGateway } from "./client.ts";
 
 const api = useGateway();
 
-test("a consumer is found by id and username, changed, and its groups are kept once", async () => {
+test("a consumer is found by id and username, changed, and its groups are deduplicated", async () => {
   const body = { username: "alice", custom_id: "42", groups: ["gold", "gold", "beta"] };
   const created = await api.call("POST /consumers", { body });
   const { id, created_at, updated_at } = created.body;
@@ -44,7 +44,7 @@ test.each([
   [{ username: crypto.randomUUID() }, "username: must not look like an id"],
   [{ username: "x", groups: ["a,b"] }, "groups[0]: must be printable ASCII"],
   [{ username: "x", name: "x" }, "name: is not a known field"],
-])("%j is refused", async (body, message) => {
+])("%j is rejected", async (body, message) => {
   const answer = await api.call("POST /consumers", { body });
   expect(answer.status).toBe(400);
   expect(answer.body.error).toStartWith(message);
@@ -62,8 +62,8 @@ test("lists are filtered by username, text and tag", async () => {
   expect(await names("q=blue")).toEqual(["list-a"]);
 });
 
-describe("a consumer that is deleted", () => {
-  test("takes its credentials and plugins with it, and says so", async () => {
+describe("a deleted consumer", () => {
+  test("loses its credentials and plugins, and the response counts them", async () => {
     await api.create("/consumers", { username: "gone" });
     const credential = await api.create("/consumers/gone/credentials", {
       type: "key",
@@ -80,7 +80,7 @@ describe("a consumer that is deleted", () => {
     expect((await api.call(`GET /credentials/${credential.id}`)).status).toBe(404);
   });
 
-  test("is kept by a plugin that names it in its configuration, unless that is to go too", async () => {
+  test("is protected by a plugin whose configuration names it, unless cascaded", async () => {
     await api.create("/consumers", { username: "anonymous" });
     const body = {
       name: "key-auth",
@@ -99,11 +99,11 @@ describe("a consumer that is deleted", () => {
   });
 });
 
-test("a list of consumers may be asked for its beginning, with filters and without", async () => {
+test("limit returns the first consumers, with filters and without", async () => {
   for (const username of ["few-1", "few-2", "few-3"]) await api.create("/consumers", { username });
   const names = async (query: string) => {
     const { body } = await api.call(`GET /consumers?${query}`);
-    // biome-ignore lint/suspicious/noExplicitAny: an answer
+    // biome-ignore lint/suspicious/noExplicitAny: a response
     return body.map((consumer: any) => consumer.username);
   };
   expect(await names("q=few-&limit=2")).toEqual(["few-1", "few-2"]);

@@ -1,11 +1,11 @@
-// What all resources have in common: conditions, dry runs, filters, revisions, settings, warnings, and changes at the same time.
+// Conventions of all resources: conditions, dry runs, filters, revisions, settings, warnings, concurrent changes.
 import { describe, expect, test } from "bun:test";
 import { useGateway } from "./client.ts";
 
 const api = useGateway();
 
 describe("conditions", () => {
-  test("a change goes ahead only for the version that was read", async () => {
+  test("a change applies only to the version that was read", async () => {
     await api.create("/services", { name: "etag" });
     const read = await api.call("GET /services/etag");
     const etag = read.headers.get("etag") ?? "";
@@ -50,7 +50,7 @@ describe("conditions", () => {
     expect(again.body.error).toBe("exists already");
   });
 
-  test("If-Match on an id that is not taken is 412: there is nothing to match", async () => {
+  test("If-Match on a free id is 412: there is nothing to match", async () => {
     const answer = await api.call("PUT /services/0198c0de-0000-7000-8000-000000000002", {
       body: { name: "x" },
       headers: { "if-match": "*" },
@@ -72,16 +72,19 @@ describe("dry_run", () => {
     expect((await api.call("GET /services/dry")).status).toBe(404);
   });
 
-  test("finds what is wrong", async () => {
+  test("finds errors", async () => {
     const { status } = await api.call("POST /routes?dry_run=true", { body: { paths: ["x"] } });
     expect(status).toBe(400);
   });
 
-  test.each(["dry_run=2", "dryrun=1"])("misspelt as ?%s is refused, not ignored", async (query) => {
-    const { status } = await api.call(`POST /services?${query}`, { body: { name: "typo" } });
-    expect(status).toBe(400);
-    expect((await api.call("GET /services/typo")).status).toBe(404);
-  });
+  test.each(["dry_run=2", "dryrun=1"])(
+    "misspelt as ?%s is rejected, not ignored",
+    async (query) => {
+      const { status } = await api.call(`POST /services?${query}`, { body: { name: "typo" } });
+      expect(status).toBe(400);
+      expect((await api.call("GET /services/typo")).status).toBe(404);
+    },
+  );
 });
 
 describe("lists", () => {
@@ -94,7 +97,7 @@ describe("lists", () => {
       await api.create("/services", { name, ...fields });
     const names = async (query: string) => {
       const { body } = await api.call(`GET /services?${query}`);
-      // biome-ignore lint/suspicious/noExplicitAny: an answer
+      // biome-ignore lint/suspicious/noExplicitAny: a response
       return body.map((service: any) => service.name);
     };
     expect(await names("q=LIST-")).toEqual(["list-b", "list-a", "list-c"]);
@@ -118,7 +121,7 @@ describe("lists", () => {
   });
 
   test.each(["limit=1", "service_id=x", "__proto__=x", "constructor=x"])(
-    "refuse the unknown filter %s",
+    "reject the unknown filter %s",
     async (query) => {
       const { status, body } = await api.call(`GET /services?${query}`);
       expect(status).toBe(400);
@@ -128,7 +131,7 @@ describe("lists", () => {
 });
 
 describe("revisions", () => {
-  test("every mutation tells the revision that all workers serve", async () => {
+  test("every mutation returns the revision that all workers serve", async () => {
     const first = await api.call("POST /services", { body: { name: "rev" } });
     const revision = Number(first.headers.get("x-config-revision"));
     const second = await api.call("PATCH /services/rev", { body: { tags: ["x"] } });
@@ -143,7 +146,7 @@ describe("revisions", () => {
     expect(status.headers.get("x-config-revision")).toBeNull();
   });
 
-  test("what was answered for is there after a restart", async () => {
+  test("acknowledged changes survive a restart", async () => {
     await api.create("/services", { name: "kept", targets: [{ host: "a.example", port: 80 }] });
     await api.create("/routes", {
       name: "kept",
@@ -165,7 +168,7 @@ describe("revisions", () => {
 });
 
 describe("routes", () => {
-  test("take short paths and answer with long ones; names become ids", async () => {
+  test("accept short paths and return long ones; names become ids", async () => {
     const service = await api.create("/services", { name: "short" });
     const route = await api.create("/routes", {
       service_id: "short",
@@ -209,13 +212,13 @@ describe("routes", () => {
       error: "headers[0].value:",
     },
   ];
-  test.each(refused)("refuse $why", async ({ body, error }) => {
+  test.each(refused)("reject $why", async ({ body, error }) => {
     const answer = await api.call("POST /routes", { body });
     expect(answer.status).toBe(400);
     expect(answer.body.error).toStartWith(error);
   });
 
-  test("that another one always hides are accepted with a warning, also in the status", async () => {
+  test("that another one always shadows are accepted with a warning, also in the status", async () => {
     await api.create("/routes", { name: "wide", hosts: ["hidden.example"] });
     const { status, headers } = await api.call("POST /routes", {
       body: { name: "hidden", hosts: ["hidden.example"] },
@@ -250,7 +253,7 @@ describe("settings", () => {
     expect(replaced.body.updated_at > body.updated_at).toBe(true);
   });
 
-  test("refuse what is wrong and respect conditions", async () => {
+  test("reject errors and respect conditions", async () => {
     const wrong = await api.call("PATCH /settings", { body: { admin_allowed_cidrs: ["x"] } });
     expect(wrong.body.error).toStartWith("admin_allowed_cidrs[0]: must be an IP address");
     const late = await api.call("PUT /settings", { body: {}, headers: { "if-match": '"x"' } });
@@ -261,8 +264,8 @@ describe("settings", () => {
   });
 });
 
-describe("changes at the same time", () => {
-  test("ten creations of one name: exactly one is answered 200, the others 409", async () => {
+describe("concurrent changes", () => {
+  test("ten creations of one name: exactly one gets 200, the others 409", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => api.call("POST /services", { body: { name: "race" } })),
     );
@@ -270,7 +273,7 @@ describe("changes at the same time", () => {
     expect(statuses).toEqual([200, ...Array.from({ length: 9 }, () => 409)]);
   });
 
-  test("ten changes with one If-Match: exactly one is answered 200, the others 412", async () => {
+  test("ten changes with one If-Match: exactly one gets 200, the others 412", async () => {
     await api.create("/services", { name: "race-patch" });
     const etag = (await api.call("GET /services/race-patch")).headers.get("etag") ?? "";
     const answers = await Promise.all(

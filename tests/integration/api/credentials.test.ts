@@ -1,4 +1,4 @@
-// Credentials over the API: below their consumer and by themselves, shown once, rotated, in no file and no log.
+// Credentials over the API: nested and top-level paths, shown once, rotated, in no file and no log.
 import { describe, expect, test } from "bun:test";
 import { openEvents } from "../../support/event-client.ts";
 import { eventually } from "../../support/poll.ts";
@@ -57,7 +57,7 @@ describe("credentials", () => {
     ]);
   });
 
-  test("are put under an id that is not taken, and a secret is made", async () => {
+  test("are created by PUT under a free id, with a generated secret", async () => {
     await api.create("/consumers", { username: "put" });
     const id = "0198c0de-0000-7000-8000-0000000000c1";
     const body = { consumer_id: "put", type: "hmac" };
@@ -68,7 +68,7 @@ describe("credentials", () => {
     expect(again.headers.get("etag")).toBe(first.headers.get("etag"));
   });
 
-  test("are rotated, with conditions and on trial", async () => {
+  test("are rotated, with conditions and as a dry run", async () => {
     await api.create("/consumers", { username: "turns" });
     const made = await api.create("/consumers/turns/credentials", { type: "key" });
     const path = `/credentials/${made.id}`;
@@ -97,7 +97,7 @@ describe("credentials", () => {
   });
 });
 
-test("secrets of credentials are in no file, log line, event or later answer", async () => {
+test("have no secret in any file, log line, event or later response", async () => {
   const canaries = new Canaries();
   const events = await openEvents(`${api.url}/api/v1/events`);
   await api.create("/consumers", { username: "quiet" });
@@ -120,7 +120,7 @@ test("secrets of credentials are in no file, log line, event or later answer", a
     expect((await keep(`PUT ${path}`, { secret: own, type, nope: own })).status).toBe(400);
     expect((await keep(`GET ${path}`)).secret).toBeUndefined();
   }
-  // A prefix is told, so it is no part of what must not be found.
+  // The prefix is public, so the search excludes it.
   answers += JSON.stringify((await api.call("GET /audit")).body);
   expect(canaries.traces("an answer", answers)).toEqual([]);
   expect(canaries.traces("an event", events.text)).toEqual([]);
@@ -131,7 +131,7 @@ test("secrets of credentials are in no file, log line, event or later answer", a
   expect(answers).not.toMatch(/\$argon2id|sealed:1:/);
 });
 
-test("the last use is told, at once and after a restart", async () => {
+test("show their last use, at once and after a restart", async () => {
   using origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") });
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await api.create("/services", { name: "used", targets });

@@ -1,4 +1,4 @@
-// Event streams over real sockets, with callers of every kind: who is cut and when, comments, slow readers, limits.
+// Event streams over real sockets, with every kind of caller: disconnects, comments, slow readers, limits.
 import { afterEach, describe, expect, test } from "bun:test";
 import { EventStreams, type EventStreamsOptions } from "../../../src/api/event-stream.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
@@ -72,7 +72,7 @@ afterEach(async () => {
 const entry = (actor: string) => ({ actor }) as AuditEntry;
 const change = { revision: 2, at: "", actor: "", summary: "create user", changes: [], more: 0 };
 
-test("a viewer never sees what is for admins, an admin sees everything", async () => {
+test("a viewer never sees admin events, an admin sees everything", async () => {
   const { hub, open } = scene({ v: user("v"), e: user("e", "editor"), a: user("a", "admin") });
   const [viewer, editor, admin] = await Promise.all(["v", "e", "a"].map(open));
   for (let count = 0; count < 20; count++) hub.publish("audit", entry("canary"));
@@ -86,8 +86,8 @@ test("a viewer never sees what is for admins, an admin sees everything", async (
   }
 });
 
-describe("a caller who is shut out", () => {
-  test("is cut off at once, and is told nothing of the same turn; others go on", async () => {
+describe("a caller who loses access", () => {
+  test("is disconnected at once, before events of the same turn; others continue", async () => {
     const { hub, streams, shutOut, open } = scene({ a: user("a", "admin"), b: user("b", "admin") });
     const [a, b] = await Promise.all(["a", "b"].map(open));
     hub.publish("audit", entry("before"));
@@ -102,7 +102,7 @@ describe("a caller who is shut out", () => {
     expect(b!.isEnded).toBe(false);
   });
 
-  test("is cut off although nothing is read", async () => {
+  test("is disconnected although it reads nothing", async () => {
     const { hub, streams, shutOut, open, server } = scene({ a: user("a", "admin") });
     const silent = await connectRaw({ port: server.port! });
     silent.write("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -116,14 +116,14 @@ describe("a caller who is shut out", () => {
     silent.close();
   });
 
-  test("without anybody saying so is cut off before the next comment", async () => {
+  test("without a notification is disconnected before the next comment", async () => {
     const { shutOut, open } = scene({ a: user("a") }, { commentMs: 5 });
     const a = await open("a");
     shutOut.add("a");
     await a.ends();
   });
 
-  test("by the clock: when the session or token runs out", async () => {
+  test("is disconnected when the session or token expires", async () => {
     const soon = new Date(Date.now() + 50).toISOString();
     const far = new Date(Date.now() + 3_000_000_000).toISOString();
     const past = new Date(Date.now() - 1).toISOString();
@@ -142,7 +142,7 @@ describe("a caller who is shut out", () => {
 });
 
 describe("comments", () => {
-  test("keep a silent stream open, and stop with it", async () => {
+  test("keep a silent stream open, and end with it", async () => {
     const { hub, open } = scene({ a: user("a") }, { commentMs: 5 });
     const client = await open("a");
     await eventually(() => client.text.split(":\n\n").length > 4);
@@ -156,7 +156,7 @@ describe("comments", () => {
 });
 
 describe("a reader that is too slow", () => {
-  test("is told how many events it lost, once it reads again, and nothing piles up", async () => {
+  test("learns how many events it lost once it reads again, and memory stays bounded", async () => {
     const { hub, server } = scene({ a: user("a", "admin") });
     const response = await fetch(`${server.url}a`);
     const reader = response.body!.getReader();
@@ -183,7 +183,7 @@ describe("a reader that is too slow", () => {
 });
 
 describe("limits", () => {
-  test("hold for each caller and for all together, and a stream that ends makes room", async () => {
+  test("apply per caller and in total, and a stream that ends makes room", async () => {
     const callers = Object.fromEntries(["a", "b", "c"].map((name) => [name, user(name)]));
     const { open, streams } = scene(callers, { limits: { all: 5, each: 2 } });
     const first = await open("a");
@@ -197,7 +197,7 @@ describe("limits", () => {
     expect((await open("a")).status).toBe(429);
   });
 
-  test("a client that is gone leaves nothing behind", async () => {
+  test("a disconnected client leaves nothing behind", async () => {
     const { hub, open } = scene({ a: user("a") }, { limits: { all: 1, each: 1 }, commentMs: 5 });
     for (let round = 0; round < 10; round++) {
       const client = await eventually(async () => {

@@ -1,4 +1,4 @@
-// GET /api/v1/events against the running product: order, completeness, coming back, limits, and the end.
+// GET /api/v1/events against the running product: order, completeness, reconnects, limits, and the end.
 import { afterEach, describe, expect, test } from "bun:test";
 import { type EventClient, openEvents } from "../../support/event-client.ts";
 import { startGateway } from "../../support/gateway.ts";
@@ -23,7 +23,7 @@ const names = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 
 describe("a stream", () => {
-  test("says what it is and when to come back, and is not kept by anybody", async () => {
+  test("has its media type and retry time, and is not cached", async () => {
     const stream = await follow();
     expect(stream.status).toBe(200);
     expect(stream.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -34,7 +34,7 @@ describe("a stream", () => {
     expect(stream.text).toMatch(/^retry: 3000\nid: [0-9a-f]{8}-\d+\n\nid: /);
   });
 
-  test("tells of a change when all workers serve it, and of its entry in the audit log", async () => {
+  test("sends a change when all workers serve it, and its audit entry", async () => {
     const stream = await follow();
     const { id } = await api.create("/services", { name: "told" });
     const [audit, config] = await stream.receives(2);
@@ -55,7 +55,7 @@ describe("a stream", () => {
     expect(config!.data.at).toBe(audit!.data.at);
   });
 
-  test("tells of 200 changes, each once and in order, to every reader", async () => {
+  test("sends 200 changes, each once and in order, to every reader", async () => {
     const streams = await Promise.all([follow("?kinds=config"), follow("?kinds=config,audit")]);
     const wanted = names("all", 200);
     await Promise.all(wanted.map((name) => api.create("/services", { name })));
@@ -73,7 +73,7 @@ describe("a stream", () => {
     );
   });
 
-  test("that asks for some kinds gets no others", async () => {
+  test("with selected types gets no others", async () => {
     const [config, audit] = await Promise.all([follow("?kinds=config"), follow("?kinds=audit")]);
     await api.create("/services", { name: "kinds" });
     await Promise.all([config!.receives(1), audit!.receives(1)]);
@@ -102,8 +102,8 @@ describe("a stream", () => {
   });
 });
 
-describe("a client that comes back", () => {
-  test("is told what it missed, whatever way it says what it has seen", async () => {
+describe("a client that reconnects", () => {
+  test("gets what it missed, by header or query", async () => {
     const before = await follow("?kinds=config");
     await api.create("/services", { name: "seen" });
     await before.receives(1);
@@ -125,7 +125,7 @@ describe("a client that comes back", () => {
     }
   });
 
-  test("loses nothing when it was cut off before the first event", async () => {
+  test("loses nothing when disconnected before the first event", async () => {
     const before = await follow("?kinds=config");
     await eventually(() => before.lastId);
     before.close();
@@ -142,7 +142,7 @@ describe("a client that comes back", () => {
     { why: "an escape", id: "%00" },
     { why: "SQL", id: "1'; DROP TABLE audit" },
   ];
-  test.each(garbage)("with $why for an id is told to start anew", async ({ id }) => {
+  test.each(garbage)("with $why for an id gets a reset", async ({ id }) => {
     const stream = await follow("?kinds=config", { "last-event-id": id });
     const [reset] = await stream.receives(1);
     expect(reset).toMatchObject({ kind: "reset", data: {} });
@@ -157,7 +157,7 @@ describe("a client that comes back", () => {
     expect((await stream.receives(1))[0]!.kind).toBe("config");
   });
 
-  test("after a restart of the gateway is told to start anew", async () => {
+  test("after a restart of the gateway gets a reset", async () => {
     const gateway = await startGateway();
     try {
       const before = await openEvents(`${gateway.admin}/api/v1/events`);
@@ -176,7 +176,7 @@ describe("a client that comes back", () => {
 });
 
 describe("many streams", () => {
-  test("do not hold up the stop of the gateway, even when nobody reads them", async () => {
+  test("do not delay the gateway's stop, even when no client reads them", async () => {
     const gateway = await startGateway();
     const port = Number(new URL(gateway.admin).port);
     const streams = await Promise.all(

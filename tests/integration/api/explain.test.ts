@@ -1,4 +1,4 @@
-// POST /routes/explain: the worker's own decision, in words, for requests that nobody has sent; and that it is what really happens.
+// POST /routes/explain: the worker's routing decision for hypothetical requests, compared with real ones.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
@@ -64,7 +64,7 @@ describe("an explanation", () => {
     });
   });
 
-  test("gives the first condition that keeps each other route from it, in the order of trying", async () => {
+  test("gives the first condition that each other route fails, in matching order", async () => {
     const { candidates } = await explain({ url: "http://shop.test/cart" });
     const lines = candidates.map(
       (one: { position: number; route: { name: string }; matched: boolean; reason: string }) =>
@@ -140,13 +140,13 @@ describe("an explanation", () => {
     [{ url: "http://a.test/", headers: { "a b": "1" } }, "headers.a b: is not a header field"],
     [{ url: "http://a.test/", headers: { a: "1\n2" } }, "headers.a: is not a header field"],
     [{ url: "http://a.test/", extra: 1 }, "extra: is not a known field"],
-  ])("%j is refused", async (body, error) => {
+  ])("%j is rejected", async (body, error) => {
     const response = await gateway.api("POST", "/api/v1/routes/explain", body);
     expect([response.status, await response.json()]).toEqual([400, { error }]);
   });
 });
 
-describe("what is explained is what happens", () => {
+describe("the explanation equals the real decision", () => {
   const seed = seedOfRun();
   const hosts = ["a.test", "b.a.test", "c.b.a.test", "other.test"];
   const paths = ["/", "/x", "/x/y", "/x/y/z", "/X", "/x%20y", "/~u"];

@@ -1,4 +1,4 @@
-// Databases of addresses in the settings: named by administrators, looked at when they are named.
+// GeoIP databases in the settings: configured by admins, checked when configured.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ test.each([
     { country_db: countries, asn_db: countries },
     "geoip.asn_db: is a database of countries (GeoLite2-Country), not of networks",
   ],
-])("a file is refused with 400 when %s, and nothing is stored", async (_, geoip, message) => {
+])("a file is rejected with 400 when %s, and nothing is stored", async (_, geoip, message) => {
   for (const method of ["PATCH", "PUT"]) {
     const answer = await client.call(`${method} /settings`, { body: { geoip } });
     expect([answer.status, answer.body.error]).toEqual([400, message]);
@@ -41,7 +41,7 @@ test.each([
   expect(body.geoip).toEqual({ country_db: null, asn_db: null });
 });
 
-test("databases are taken, and are looked at no more while they are not named anew", async () => {
+test("databases are accepted, and checked again only when they change", async () => {
   const geoip = { country_db: countries, asn_db: networks };
   const written = await client.call("PATCH /settings", { body: { geoip } });
   expect([written.status, written.body.geoip]).toEqual([200, geoip]);
@@ -52,7 +52,7 @@ test("databases are taken, and are looked at no more while they are not named an
   expect(none.body.geoip).toEqual({ country_db: null, asn_db: networks });
 });
 
-test("how many keys are counted is a setting", async () => {
+test("the number of counted keys is a setting", async () => {
   expect((await client.call("GET /settings")).body.limits.counter_keys).toBe(131_072);
   const limits = { counter_keys: 1023 };
   const { status, body } = await client.call("PATCH /settings", { body: { limits } });

@@ -1,4 +1,4 @@
-// What is decided before any handler: paths, methods, bodies, origins and hosts; one shape for every error.
+// Checks before any handler: paths, methods, bodies, origins and hosts; one shape for every error.
 import { describe, expect, test } from "bun:test";
 import { connectRaw, sendRaw } from "../../support/raw-http.ts";
 import { useGateway } from "./client.ts";
@@ -42,7 +42,7 @@ describe("every error has one shape", () => {
     expect(answer.headers.get("allow")).toBe(allow);
   });
 
-  test("a path is compared as it was sent", async () => {
+  test("a path is compared as sent", async () => {
     const head = "Host: localhost\r\nConnection: close\r\n\r\n";
     for (const path of [
       "//api/v1/services",
@@ -65,7 +65,7 @@ describe("every error has one shape", () => {
 
 describe("every reply", () => {
   test.each(["/api/v1/services", "/healthz", "/nope", "/docs"])(
-    "of %s carries what keeps browsers careful",
+    "of %s carries the browser security headers",
     async (path) => {
       const { headers } = await api.callRoot(`GET ${path}`);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
@@ -127,7 +127,7 @@ describe("a body", () => {
     expect(answer.body.error).toContain(error);
   });
 
-  test("that is no UTF-8 is 400", async () => {
+  test("that is not UTF-8 is 400", async () => {
     const answer = await post(new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]));
     expect(answer.status).toBe(400);
     expect(answer.body.error).toBe("the body is not valid UTF-8");
@@ -148,7 +148,7 @@ describe("a body", () => {
     expect(refused.body).toEqual({ error: "the body is larger than 1048576 bytes" });
   });
 
-  test("that declares no length is counted while it arrives", async () => {
+  test("without a declared length is counted while it arrives", async () => {
     const connection = await connectRaw({ port: api.port });
     connection.write(
       "POST /api/v1/services HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -189,11 +189,11 @@ describe("a page of another site", () => {
     expect((await change(headers as Record<string, string>)).status).toBe(status);
   });
 
-  test("our own origin is accepted", async () => {
+  test("the gateway's own origin is accepted", async () => {
     expect((await change({ origin: api.url })).status).toBe(200);
   });
 
-  test("reading is no change", async () => {
+  test("reads are allowed", async () => {
     const answer = await api.call("GET /services", { headers: { origin: "http://evil.example" } });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("access-control-allow-origin")).toBeNull();
@@ -219,7 +219,7 @@ describe("the Host of a request to a listener on loopback", () => {
     expect(await ask(host)).toBe(status);
   });
 
-  test("does not matter to /healthz, and the name in public_url is ours", async () => {
+  test("is ignored for /healthz, and public_url's name is accepted", async () => {
     expect(await ask("evil.example", "/healthz")).toBe("200");
     await api.call("PATCH /settings", { body: { public_url: "https://admin.example" } });
     expect(await ask("admin.example")).toBe("200");
@@ -234,7 +234,7 @@ describe("the Host of a request to a listener on loopback", () => {
 });
 
 describe("admin_allowed_cidrs", () => {
-  test("outside it everything but checks of health is 403, before anything else is looked at", async () => {
+  test("outside it everything but health checks is 403, before any other check", async () => {
     const answer = await api.call("PATCH /settings?force=1", {
       body: { admin_allowed_cidrs: ["192.0.2.0/24"] },
     });
@@ -249,7 +249,7 @@ describe("admin_allowed_cidrs", () => {
     expect(change.status).toBe(403);
     expect(change.headers.get("x-config-revision")).toBeNull();
     expect((await api.callRoot("GET /healthz")).body).toEqual({ status: "ok" });
-    // For `sluice healthcheck`: this machine may ask whether the gateway is ready.
+    // For `sluice healthcheck`: this machine may call /readyz.
     expect((await api.callRoot("GET /readyz")).status).toBe(200);
   });
 });

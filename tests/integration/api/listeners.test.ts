@@ -1,4 +1,4 @@
-// Listeners come, change and go while the gateway runs: a reply means that every worker listens, or that nothing changed.
+// Listeners change while the gateway runs: a response means that every worker listens, or nothing changed.
 import { expect, test } from "bun:test";
 import { freePort } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
@@ -25,7 +25,7 @@ const loopback = (name: string, fields: object = {}) => ({
   ...fields,
 });
 
-test("a listener takes connections on every worker as soon as it is answered", async () => {
+test("a new listener accepts connections on every worker once the API responds", async () => {
   await api.call("PATCH /settings", { body: { debug_headers: true } });
   for (let round = 0; round < 5; round++) {
     const { id, port } = await api.create("/listeners", loopback(`round ${round}`));
@@ -43,7 +43,7 @@ test("a listener takes connections on every worker as soon as it is answered", a
   }
 });
 
-test("a port that another program has is 409, says who has it, and nothing is stored", async () => {
+test("a port of another program is 409 with its name, and nothing is stored", async () => {
   const other = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const before = (await api.call("GET /listeners")).body;
   const answer = await api.call("POST /listeners", {
@@ -68,7 +68,7 @@ test("a port of the gateway itself is 409 with the owner's name", async () => {
   expect(answer.body.error).toContain("belongs to the management API");
 });
 
-test("an address that this machine does not have is 400", async () => {
+test("an address of another machine is 400", async () => {
   const answer = await api.call("POST /listeners", {
     body: { name: "elsewhere", address: "203.0.113.9", port: freePort() },
   });
@@ -76,7 +76,7 @@ test("an address that this machine does not have is 400", async () => {
   expect(answer.body.error).toContain("no such address on this machine");
 });
 
-test("a listener that moves to another port is there at once and gone from the old one", async () => {
+test("a listener that changes its port opens it at once and closes the old one", async () => {
   const { id, port } = await api.create("/listeners", loopback("moving"));
   const next = freePort();
   const moved = await api.call(`PATCH /listeners/${id}`, { body: { port: next } });
@@ -85,7 +85,7 @@ test("a listener that moves to another port is there at once and gone from the o
   expect(await statusOf(port)).toBe("ECONNREFUSED");
 });
 
-test("disabled it takes nothing, enabled again it does", async () => {
+test("a disabled listener accepts nothing until enabled again", async () => {
   const { id, port } = await api.create("/listeners", loopback("switch"));
   await api.call(`PATCH /listeners/${id}`, { body: { enabled: false } });
   expect(await statusOf(port)).toBe("ECONNREFUSED");

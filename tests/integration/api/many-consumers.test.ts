@@ -1,4 +1,4 @@
-// More consumers than are kept as they are: imported, found, refused twice, changed, deleted, brought back, and there after a restart.
+// More consumers than stay uncompressed: import, lookup, conflicts, changes, deletion, restore, restart.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";
@@ -81,7 +81,7 @@ test("names, ids and keys stay unique", async () => {
   ]);
 });
 
-test("one that is deleted goes with its credentials, and comes back in its place", async () => {
+test("a deletion includes the credentials, and a restore keeps the order", async () => {
   const before = await usernames();
   const { number } = (await call("GET /revisions")).at(-1);
   await call("DELETE /consumers/c700");
@@ -94,7 +94,7 @@ test("one that is deleted goes with its credentials, and comes back in its place
   expect(await statusOf(key(700))).toBe(200);
 });
 
-test("a version tag and everything else is the same after a restart", async () => {
+test("the ETag and everything else is the same after a restart", async () => {
   await call("PATCH /consumers/c8", { groups: ["gold"], tags: ["x"], enabled: false });
   await call("POST /consumers", { username: "youngest" });
   const read = async () => {

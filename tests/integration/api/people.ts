@@ -1,4 +1,4 @@
-// People who use the management API: made, signed in and calling, one gateway for a test file.
+// Users of the management API: created, signed in and calling, one gateway per test file.
 import { afterAll, beforeAll } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 
@@ -8,7 +8,7 @@ export const ROOT = { email: "root@a.example", name: "Root", role: "admin", pass
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape
   readonly body: any;
 }
 
@@ -26,9 +26,9 @@ export interface People {
   /** Creates a user with PASSWORD. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   create(name: string, role?: string, fields?: object): Promise<any>;
-  /** Opens a session; throws when that is refused. */
+  /** Opens a session; throws when the API refuses. */
   signIn(email: string, password?: string, totp?: string): Promise<Call>;
-  /** Whether signing in goes well, 200, or the status of the refusal. */
+  /** The status of a sign-in: 200 or the error. */
   signInStatus(email: string, password: string, totp?: string): Promise<number>;
 }
 
@@ -98,7 +98,7 @@ export function usePeople(): People {
   };
 }
 
-/** The body of an answer that has to be 200. */
+/** The body of a response that must be 200. */
 export async function expectOk(answer: Promise<Answer>) {
   const { status, body } = await answer;
   if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);

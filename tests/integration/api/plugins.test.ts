@@ -1,4 +1,4 @@
-// Instances of plugins over the API: attached, configured, named by label, described by schemas, gone with their places.
+// Plugin instances over the API: scopes, configuration, labels, schemas, deletion with their scope.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { hashPassword } from "../../../src/crypto/password.ts";
 import { Canaries, filesIn } from "../security/canaries.ts";
@@ -57,13 +57,13 @@ test.each([
     400,
     'config.anonymous_consumer: consumer "x" does not exist',
   ],
-])("%j is refused", async (body, status, message) => {
+])("%j is rejected", async (body, status, message) => {
   const answer = await api.call("POST /plugins", { body });
   expect(answer.status).toBe(status);
   expect(answer.body.error).toStartWith(message);
 });
 
-test("two of one plugin in one place clash", async () => {
+test("two of one plugin in one scope conflict", async () => {
   const body = { name: "key-auth", service_id: "t" };
   const { id } = await api.create("/plugins", { ...body, label: "first" });
   const clash = await api.call("POST /plugins", { body });
@@ -77,7 +77,7 @@ test("two of one plugin in one place clash", async () => {
   expect((await api.call("GET /plugins?service_id=t&name=first")).body[0].id).toBe(id);
 });
 
-test("what instances are attached to takes them with it", async () => {
+test("deleting a scope deletes its instances", async () => {
   await api.create("/services", { name: "gone" });
   await api.create("/routes", { name: "gone", service_id: "gone" });
   await api.create("/plugins", { name: "key-auth", label: "of-service", service_id: "gone" });
@@ -93,7 +93,7 @@ test("what instances are attached to takes them with it", async () => {
 });
 
 describe("schemas", () => {
-  test("tell what plugins there are and how they are configured", async () => {
+  test("list the plugins and their configuration", async () => {
     const { status, body } = await api.call("GET /plugins/schemas");
     expect(status).toBe(200);
     const names = body.map((plugin: { name: string }) => plugin.name);
@@ -128,13 +128,13 @@ describe("schemas", () => {
     expect((await api.call(`GET /plugins/${id}`)).body.label).toBe("schemas");
   });
 
-  test("have examples that are accepted, on trial", async () => {
+  test("have examples that a dry run accepts", async () => {
     const { body } = await api.call("GET /plugins/schemas");
     for (const { name, example, scopes } of body) {
       if (!scopes.includes("global")) continue;
       const write = { name, config: example, enabled: false };
       const answer = await api.call("POST /plugins?dry_run=1", { body: write });
-      // A service or consumer that an example names is not there.
+      // A service or consumer that an example names does not exist.
       if (!/does not exist|there is no secret/.test(answer.body.error ?? ""))
         expect([name, answer.body.error, answer.status]).toEqual([name, undefined, 200]);
     }
@@ -158,7 +158,7 @@ test("viewers read, editors write, and both are in the audit log", async () => {
   expect(entry.detail.diff).toEqual([{ path: "config.realm", before: "sluice", after: "other" }]);
 });
 
-test("secrets in a configuration are in no answer, file, log line or audit entry, and work when left out", async () => {
+test("configuration secrets are in no response, file, log line or audit entry, and work when omitted", async () => {
   const canaries = new Canaries();
   const [first, second] = await Promise.all(["one", "two"].map(hashPassword));
   for (const hash of [first, second]) canaries.keep(`hash ${canaries.size}`, hash ?? "");

@@ -1,4 +1,4 @@
-// The API reference and its description: served from inside, complete, and in step with what is routed and guarded.
+// The API reference and its OpenAPI description: self-contained, complete, consistent with routes and guard.
 import { describe, expect, test } from "bun:test";
 import { accessTable } from "../../../src/api/access.ts";
 import { createManagementApi } from "../../../src/api/server.ts";
@@ -33,7 +33,7 @@ async function describeApi(): Promise<Description> {
   return Bun.YAML.parse(body) as Description;
 }
 
-/** They only say that something is to be done. */
+/** Actions without a request body. */
 const withoutBody = [
   "POST /api/v1/acme/accounts/{id}/rotate-key",
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
@@ -53,7 +53,7 @@ const operationsOf = ({ paths }: Description) =>
   );
 
 describe("/docs and /openapi.yaml", () => {
-  test("answer the same every time they are asked", async () => {
+  test("respond the same every time", async () => {
     for (const path of ["/docs", "/docs/json", "/openapi.yaml"]) {
       const first = await api.callRoot(`GET ${path}`);
       expect(first.status).toBe(200);
@@ -87,7 +87,7 @@ describe("/docs and /openapi.yaml", () => {
     expect(body).not.toMatch(/content="[^"]*"[^\s/>]/);
   });
 
-  test("the start page is the web UI, or leads there when that was not built", async () => {
+  test("the start page is the web UI, or links to the reference when it was not built", async () => {
     const { status, headers, body } = await api.callRoot("GET /");
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -128,7 +128,7 @@ describe("the description", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("says of every change that it may be refused while another process takes over", async () => {
+  test("lists for every change the refusal while another process takes over", async () => {
     const changes = operationsOf(await describeApi()).filter(
       ({ operation }) => operation.responses["412"] !== undefined,
     );
@@ -168,7 +168,7 @@ describe("the description", () => {
   });
 });
 
-describe("how callers prove who they are", () => {
+describe("authentication", () => {
   test("is named in the description: a bearer token, a header, a cookie, and on streams the query", async () => {
     const { components, security } = await describeApi();
     expect(components.securitySchemes).toMatchObject({
@@ -184,7 +184,7 @@ describe("how callers prove who they are", () => {
     expect(security).toEqual([{ bearer: [] }, { adminToken: [] }, { session: [] }]);
   });
 
-  test("stands at every operation, with the role that it needs", async () => {
+  test("is stated at every operation, with its role", async () => {
     for (const { line, operation } of operationsOf(await describeApi())) {
       const [method = "", path = ""] = line.replaceAll(/\{(\w+)\}/g, ":$1").split(" ");
       const row = accessTable.find((one) => one.path === path);
@@ -215,7 +215,7 @@ describe("the guard's table", () => {
     Object.keys(methods).map((method) => `${method} ${path}`),
   );
 
-  test("has a row for everything that is routed, and nothing else", () => {
+  test("has a row for every route, and nothing else", () => {
     expect([...routed].sort()).toEqual([...guarded].sort());
   });
 
@@ -230,7 +230,7 @@ describe("the guard's table", () => {
     expect([...described, ...hidden].sort()).toEqual([...guarded].sort());
   });
 
-  test("opens these paths to everybody, and no others", () => {
+  test("makes only these paths public", () => {
     const open = accessTable.filter(({ methods }) => Object.values(methods).includes("open"));
     expect(open.map(({ path }) => path).sort()).toEqual([
       "/",
@@ -252,8 +252,8 @@ describe("the guard's table", () => {
     ]);
   });
 
-  test("lets viewers read and change nothing; listeners and settings are changed by admins, who alone see access", () => {
-    // What users may do for themselves: whose it is, is decided behind the guard.
+  test("lets viewers only read; only admins change listeners and settings, and see access", () => {
+    // Self-service of users: the handler checks the owner.
     const self = /^\/api\/v1\/(users\/:id\/(password|totp)|auth\/(me|logout|sessions))\b/;
     const access = /^\/api\/v1\/(secrets|users|tokens|sso|admin|audit)\b/;
     for (const { path, methods } of accessTable)
@@ -261,7 +261,7 @@ describe("the guard's table", () => {
         if (role === "open") expect(method).toBe(path.endsWith("/login") ? "POST" : "GET");
         else if (self.test(path)) expect(role).toBe("viewer");
         else if (access.test(path)) expect(role).toBe("admin");
-        // A question that needs a body.
+        // A query that needs a body.
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
         else expect(role).toBe(/listeners|settings|import|restore/.test(path) ? "admin" : "editor");
       }

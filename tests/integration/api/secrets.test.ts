@@ -1,4 +1,4 @@
-// Secrets over the API: written, never read, referred to by name, and kept while something refers to them.
+// Secrets over the API: write-only, referred to by name, protected while in use.
 import { describe, expect, test } from "bun:test";
 import { useGateway } from "./client.ts";
 
@@ -23,7 +23,7 @@ describe("a secret", () => {
     expect(JSON.stringify([list.body, created.headers.toJSON()])).not.toContain(value);
   });
 
-  test("needs a value when it is created, and keeps it when it is replaced or changed without one", async () => {
+  test("needs a value on creation, and keeps it when replaced or changed without one", async () => {
     const refused = await api.call("POST /secrets", { body: { name: "kept" } });
     expect([refused.status, refused.body.error]).toEqual([400, "value: is required"]);
     const created = await api.call("POST /secrets", { body: { name: "kept", value: "one" } });
@@ -35,7 +35,7 @@ describe("a secret", () => {
     expect(patched.headers.get("etag")).not.toBe(tag);
   });
 
-  test("written once more as it is changes nothing; another value makes a new version", async () => {
+  test("written again changes nothing; another value makes a new version", async () => {
     const created = await api.call("POST /secrets", { body: { name: "same", value: "one" } });
     const revision = created.headers.get("x-config-revision");
     const same = await api.call("PUT /secrets/same", { body: { name: "same", value: "one" } });
@@ -68,19 +68,19 @@ describe("a secret", () => {
       "name: must not look like an id",
     ],
     ["without a name", { value: "y" }, "name: is required"],
-  ])("is refused %s", async (_, body, message) => {
+  ])("is rejected %s", async (_, body, message) => {
     const { status, body: answer } = await api.call("POST /secrets", { body });
     expect(status).toBe(400);
     expect(answer.error).toStartWith(message);
   });
 
-  test("has a name of its own", async () => {
+  test("has a unique name", async () => {
     await api.create("/secrets", { name: "taken", value: "1" });
     const twice = await api.call("POST /secrets", { body: { name: "taken", value: "2" } });
     expect([twice.status, twice.body.error]).toEqual([409, 'name: secret "taken" exists already']);
   });
 
-  test("on trial is checked and not stored", async () => {
+  test("in a dry run is checked and not stored", async () => {
     const body = { name: "trial", value: "1" };
     expect((await api.call("POST /secrets?dry_run=1", { body })).status).toBe(200);
     expect((await api.call("GET /secrets/trial")).status).toBe(404);

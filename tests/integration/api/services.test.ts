@@ -6,7 +6,7 @@ const api = useGateway();
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe("POST /services", () => {
-  test("answers 200 with the whole object, defaults filled in", async () => {
+  test("returns 200 with the whole object, defaults filled in", async () => {
     const { status, body, headers } = await api.call("POST /services", {
       body: { name: "web", protocol: "http" },
     });
@@ -40,7 +40,7 @@ describe("POST /services", () => {
       since: expect.any(String),
       last_error: null,
     });
-    // biome-ignore lint/suspicious/noExplicitAny: an answer
+    // biome-ignore lint/suspicious/noExplicitAny: a response
     const states = body.targets.map((target: any) => target.health.state);
     expect(states).toEqual(["unknown", "draining", "disabled"]);
   });
@@ -115,12 +115,12 @@ describe("POST /services", () => {
     },
     { why: "a list", body: [], status: 400, error: "body must be a JSON object" },
   ];
-  test.each(refused)("refuses $why", async ({ body, status, error }) => {
+  test.each(refused)("rejects $why", async ({ body, status, error }) => {
     const answer = await api.call("POST /services", { body });
     expect({ status: answer.status, body: answer.body }).toEqual({ status, body: { error } });
   });
 
-  test("the management API itself is no target", async () => {
+  test("rejects the management API as a target", async () => {
     const body = { name: "loop", targets: [{ host: "localhost", port: api.port }] };
     const answer = await api.call("POST /services", { body });
     expect(answer.status).toBe(400);
@@ -140,7 +140,7 @@ describe("PUT /services/:id", () => {
     expect((await api.call("GET /services/put")).status).toBe(404);
   });
 
-  test("takes back what was read, and then changes nothing", async () => {
+  test("with what was read changes nothing", async () => {
     const targets = [{ host: "10.1.0.1", port: 80 }];
     const read = await api.create("/services", { name: "echo", targets });
     const before = (await api.call("GET /admin/status")).body.revision;
@@ -149,7 +149,7 @@ describe("PUT /services/:id", () => {
     expect(headers.get("x-config-revision")).toBe(String(before));
   });
 
-  test("creates under an id that is not taken", async () => {
+  test("creates under a free id", async () => {
     const id = "0198c0de-0000-7000-8000-00000000ABCD";
     const { status, body } = await api.call(`PUT /services/${id}`, { body: { name: "chosen" } });
     expect(status).toBe(200);
@@ -163,7 +163,7 @@ describe("PUT /services/:id", () => {
     expect(body).toEqual({ error: 'service "nobody" does not exist' });
   });
 
-  test("refuses the id of another object", async () => {
+  test("rejects the id of another object", async () => {
     const { status, body } = await api.call("PUT /services/echo", {
       body: { name: "echo", id: "0198c0de-0000-7000-8000-00000000ffff" },
     });
@@ -177,7 +177,7 @@ describe("PUT /services/:id", () => {
       targets: [1, 2, 3].map((host) => ({ host: `10.9.0.${host}`, port: 80 })),
     });
 
-  test("without targets resets them as every other field, and says how many it removed", async () => {
+  test("without targets resets them like every other field, and reports how many it removed", async () => {
     const old = await threeOf("reset");
     const trial = await api.call("PUT /services/reset?dry_run=1", { body: { name: "reset" } });
     expect(trial.body.targets).toEqual([]);
@@ -216,7 +216,7 @@ describe("PUT /services/:id", () => {
     async (mode) => {
       const old = await threeOf(`imported-${mode}`);
       const services = (await api.call("GET /services")).body.map(
-        // biome-ignore lint/suspicious/noExplicitAny: an answer
+        // biome-ignore lint/suspicious/noExplicitAny: a response
         ({ targets: _, ...service }: any) => ({ ...service, description: mode }),
       );
       const answer = await api.call(`POST /import?mode=${mode}`, { body: { format: 1, services } });
@@ -226,7 +226,7 @@ describe("PUT /services/:id", () => {
     },
   );
 
-  test("with targets makes them those, keeping ids", async () => {
+  test("with targets replaces them, keeping ids", async () => {
     const old = await api.create("/services", {
       name: "reconcile",
       targets: [
@@ -246,7 +246,7 @@ describe("PUT /services/:id", () => {
       },
     });
     expect({ status, error: body.error }).toEqual({ status: 200, error: undefined });
-    // biome-ignore lint/suspicious/noExplicitAny: an answer
+    // biome-ignore lint/suspicious/noExplicitAny: a response
     const byHost = new Map(body.targets.map((target: any) => [target.host, target]));
     expect([...byHost.keys()].sort()).toEqual(["10.2.0.1", "10.2.0.3", "10.2.0.4"]);
     expect(byHost.get("10.2.0.1")).toMatchObject({ id: one.id, weight: 100 });
@@ -260,7 +260,7 @@ describe("PUT /services/:id", () => {
 });
 
 describe("PATCH /services/:id", () => {
-  test("merges as RFC 7396 says: objects deep, lists whole, null brings the default back", async () => {
+  test("merges as RFC 7396 says: objects deep, lists whole, null restores the default", async () => {
     await api.create("/services", {
       name: "patch",
       tags: ["a", "b"],
@@ -279,7 +279,7 @@ describe("PATCH /services/:id", () => {
     });
   });
 
-  test("leaves targets alone that it does not name, and resets them with null, with a warning", async () => {
+  test("leaves omitted targets alone, and resets them with null, with a warning", async () => {
     const targets = [1, 2].map((host) => ({ host: `10.9.2.${host}`, port: 80, weight: host }));
     const old = await api.create("/services", { name: "partly", targets });
     const patch = (body: object) => api.call("PATCH /services/partly", { body });
@@ -312,7 +312,7 @@ describe("PATCH /services/:id", () => {
     expect(body.error).toBe("name: is required");
   });
 
-  test("of something unknown is 404, under an id too", async () => {
+  test("of an unknown service is 404, under an id too", async () => {
     for (const key of ["nobody", "0198c0de-0000-7000-8000-000000000000"]) {
       const { status } = await api.call(`PATCH /services/${key}`, { body: {} });
       expect(status).toBe(404);
@@ -321,7 +321,7 @@ describe("PATCH /services/:id", () => {
 });
 
 describe("DELETE /services/:id", () => {
-  test("answers deleted, and takes the service's own targets with it", async () => {
+  test("returns deleted, and deletes the service's own targets", async () => {
     const targets = [{ host: "10.3.0.1", port: 80 }];
     const old = await api.create("/services", { name: "gone", targets });
     const { status, body } = await api.call("DELETE /services/gone");
@@ -382,14 +382,14 @@ describe("targets", () => {
     expect(wrong.body.error).toBe("service_id: must be the service in the path, or absent");
   });
 
-  test("of a service that does not exist are refused", async () => {
+  test("of an unknown service are rejected", async () => {
     const body = { service_id: "nobody", host: "a", port: 80 };
     const answer = await api.call("POST /targets", { body });
     expect(answer.status).toBe(400);
     expect(answer.body.error).toBe('service_id: service "nobody" does not exist');
   });
 
-  test("have one address once in a service", async () => {
+  test("have a unique address within a service", async () => {
     await api.create("/services", { name: "once", targets: [{ host: "a.example", port: 80 }] });
     const body = { service_id: "once", host: "a.example", port: 80 };
     const answer = await api.call("POST /targets", { body });

@@ -1,4 +1,4 @@
-// Which of several cookies opens the management API, and what becomes of the others; names over HTTP, HTTPS and restarts.
+// Which of several session cookies is valid, and what happens to the others; names over HTTP, HTTPS and restarts.
 import { afterAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ async function logIn(email: string, cookie?: string): Promise<string[]> {
 const pairOf = (setCookie: string | undefined) => setCookie?.split(";")[0] ?? "";
 const openSession = async (email: string) => pairOf((await logIn(email))[0]);
 
-/** Who somebody with these cookies is, and which cookies are taken back. */
+/** The user of these cookies, and which cookies the response clears. */
 async function whoIs(cookie: string) {
   const response = await people.gateway.api("GET", "/api/v1/auth/me", undefined, { cookie });
   const { user, error } = (await response.json()) as {
@@ -35,7 +35,7 @@ const deadValue = "D".repeat(43);
 const taken = (name: string) => `${name}=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0`;
 
 describe("of several session cookies", () => {
-  test("those that open nothing are ignored, wherever they stand", async () => {
+  test("invalid ones are ignored in any position", async () => {
     const session = await openSession(ROOT.email);
     const name = session.split("=")[0] ?? "";
     const dead = [`${name}=${deadValue}`, `sluice_session=${deadValue}`, `__Host-${name}=x`];
@@ -64,7 +64,7 @@ describe("of several session cookies", () => {
     expect(await whoIs(`${one}; ${two}`)).toMatchObject({ status: 200, who: ROOT.email });
   });
 
-  test("two of different users are refused and taken back, and neither opens anything afterwards", async () => {
+  test("two of different users are rejected, cleared and revoked", async () => {
     await people.create("planter");
     for (const order of [0, 1]) {
       const admin = await openSession(ROOT.email);
@@ -98,7 +98,7 @@ describe("of several session cookies", () => {
     expect(await whoIs(`${gone}; ${root}`)).toMatchObject({ status: 200, who: ROOT.email });
   });
 
-  test("a token in a header counts before all of them", async () => {
+  test("a token in a header overrides all of them", async () => {
     await people.create("both");
     const cookies = [await openSession(ROOT.email), await openSession("both@a.example")];
     const { token } = await expectOk(people.root("POST /tokens", { name: "both", role: "viewer" }));
@@ -108,7 +108,7 @@ describe("of several session cookies", () => {
     expect((await whoIs(cookies[0] ?? "")).status).toBe(200);
   });
 
-  test("in several fields on one connection all are read", async () => {
+  test("those in several header fields are all read", async () => {
     await people.create("fields");
     const cookies = [await openSession(ROOT.email), await openSession("fields@a.example")];
     const lines = cookies.map((cookie) => `Cookie: ${cookie}\r\n`).join("");
@@ -122,7 +122,7 @@ describe("of several session cookies", () => {
 });
 
 describe("signing in", () => {
-  test("takes back what the browser brought under the former name, if it opens something", async () => {
+  test("clears a valid cookie under the former name", async () => {
     const [, value = ""] = (await openSession(ROOT.email)).split("=");
     const [fresh, ...others] = await logIn(ROOT.email, `sluice_session=${value}; a=1`);
     expect(fresh).toMatch(/^sluice_session_[0-9a-f]{8}=[\w-]{43}; HttpOnly/);
@@ -143,7 +143,7 @@ describe("signing in", () => {
       );
       expect(others).toEqual([taken(name)]);
       expect(await whoIs(pairOf(set))).toMatchObject({ status: 200, who: ROOT.email });
-      // The same value under a name that others can set is no session.
+      // The same value under a name without the __Host- prefix is no session.
       const [, value = ""] = pairOf(set).split("=");
       for (const other of [name, "sluice_session"])
         expect((await whoIs(`${other}=${value}`)).status).toBe(401);
@@ -155,7 +155,7 @@ describe("signing in", () => {
         `${taken(`__Host-${name}`)}; Secure`,
         taken(name),
       ]);
-      // Whoever signed in before the address changed is not shut out by the change.
+      // Sessions from before the address change stay valid.
       expect((await whoIs(plain)).status).toBe(200);
     } finally {
       await expectOk(people.root("PATCH /settings", { public_url: null }));
@@ -184,7 +184,7 @@ describe("the name", () => {
     return pairOf(response.headers.getSetCookie()[0]);
   };
 
-  test("is another one for each installation, and stays over restarts and for a copy that is restored", async () => {
+  test("is unique per installation, and survives restarts and restores", async () => {
     const [first, second] = [await start(), await start()];
     for (const gateway of [first, second]) await gateway.ok("POST", "/api/v1/users", ROOT);
     const session = await sessionAt(first);

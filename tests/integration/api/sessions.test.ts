@@ -1,4 +1,4 @@
-// Sessions and tokens over the API: who sees and ends what, and what is shown once and kept nowhere.
+// Sessions and tokens over the API: visibility, revocation, and values that are shown once and never stored.
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { expectOk, PASSWORD, ROOT, usePeople } from "./people.ts";
 const people = usePeople();
 
 describe("the caller", () => {
-  test("in a session, by a token and by nothing", async () => {
+  test("in a session, by a token and without credentials", async () => {
     await people.create("me", "editor");
     const me = await people.signIn("me@a.example");
     const { body } = await me("GET /auth/me");
@@ -27,7 +27,7 @@ describe("the caller", () => {
     expect((await people.nobody("GET /auth/me")).status).toBe(401);
   });
 
-  test("who signs out takes the cookie back and is nobody from then on", async () => {
+  test("who signs out loses the cookie and the session", async () => {
     await people.create("leaver");
     const [here, there] = [
       await people.signIn("leaver@a.example"),
@@ -49,7 +49,7 @@ describe("the caller", () => {
 });
 
 describe("sessions", () => {
-  test("are one's own; admins see those of others and all, without what would open them", async () => {
+  test("are visible to their user and to admins, without their tokens", async () => {
     const { id } = await people.create("lister");
     const [one, two] = [
       await people.signIn("lister@a.example"),
@@ -88,7 +88,7 @@ describe("sessions", () => {
     expect((await one("GET /auth/sessions?user=x")).status).toBe(400);
   });
 
-  test("are ended by their user or an admin, and for others are not there", async () => {
+  test("are ended by their user or an admin, and are 404 to others", async () => {
     await people.create("ender");
     await people.create("stranger", "editor");
     const mine = await people.signIn("ender@a.example");
@@ -108,7 +108,7 @@ describe("sessions", () => {
 });
 
 describe("a named token", () => {
-  test("is shown when it is made and never again", async () => {
+  test("is shown on creation and never again", async () => {
     const made = await expectOk(people.root("POST /tokens", { name: "deploy", role: "editor" }));
     expect(made.token).toMatch(/^slt_[A-Za-z0-9_-]{43}$/);
     const hash = new Bun.CryptoHasher("sha256").update(made.token).digest("hex");
@@ -143,7 +143,7 @@ describe("a named token", () => {
     expect(Date.parse(last_used_at)).toBeGreaterThan(Date.parse(made.created_at));
   });
 
-  test("that is only tried out is not shown, because it does not exist", async () => {
+  test("in a dry run is not shown, because it does not exist", async () => {
     const { status, headers, body } = await people.root("POST /tokens?dry_run=1", { name: "try" });
     expect([status, headers.get("x-dry-run"), "token" in body]).toEqual([200, "true", false]);
     expect((await people.root("GET /tokens/try")).status).toBe(404);
@@ -156,14 +156,14 @@ describe("a named token", () => {
     { body: { name: "x", role: "root" }, status: 400, says: "role: must be one of" },
     { body: { name: "x", expires_at: "tomorrow" }, status: 400, says: "expires_at: must be" },
     { body: { name: "x", allowed_cidrs: ["10.0.0.0/33"] }, status: 400, says: "allowed_cidrs[0]" },
-  ])("is refused: $says", async ({ body, status, says }) => {
+  ])("is rejected: $says", async ({ body, status, says }) => {
     const answer = await people.root("POST /tokens", body);
     expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(says)]);
   });
 });
 
 describe("the admin token", () => {
-  test("is made, rotated, told of and deleted", async () => {
+  test("is created, rotated, listed and deleted", async () => {
     const made = await expectOk(people.root("POST /admin/token"));
     expect(made).toEqual({
       token: expect.stringMatching(/^slt_[A-Za-z0-9_-]{43}$/),

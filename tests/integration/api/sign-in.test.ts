@@ -1,4 +1,4 @@
-// Signing in and out, sessions and tokens over the API: answers, the cookie, and what is shown once.
+// Signing in and out, sessions and tokens over the API: responses, the cookie, and what is shown once.
 import { describe, expect, test } from "bun:test";
 import { expectOk, PASSWORD, ROOT, usePeople } from "./people.ts";
 
@@ -7,7 +7,7 @@ const people = usePeople();
 const logIn = (body: object, headers: Record<string, string> = {}) =>
   people.gateway.api("POST", "/api/v1/auth/login", body, headers);
 
-/** A Set-Cookie taken apart as RFC 6265 section 5.2 does. */
+/** Parses a Set-Cookie as RFC 6265 section 5.2 does. */
 function parseCookie(header: string | null) {
   const [pair = "", ...attributes] = (header ?? "").split(";").map((part) => part.trim());
   const [name, value] = pair.split(/=(.*)/s);
@@ -21,7 +21,7 @@ function parseCookie(header: string | null) {
 const attributes = ["httponly", "max-age=604800", "path=/", "samesite=lax"];
 
 describe("signing in", () => {
-  test("answers who it is and sets a cookie for seven days", async () => {
+  test("returns the user and sets a cookie for seven days", async () => {
     const response = await logIn({ email: "Root@A.example", password: PASSWORD });
     expect(response.status).toBe(200);
     const { id } = (await expectOk(people.root("GET /auth/me"))).user;
@@ -42,7 +42,7 @@ describe("signing in", () => {
     expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("sets a cookie for HTTPS only exactly while the public address has it", async () => {
+  test("sets a Secure cookie exactly while public_url is HTTPS", async () => {
     const secure = async () => {
       const response = await logIn({ email: ROOT.email, password: PASSWORD });
       return parseCookie(response.headers.get("set-cookie")).attributes.includes("secure");
@@ -58,7 +58,7 @@ describe("signing in", () => {
   test.each([
     { why: "nobody", body: { email: "nobody@a.example", password: PASSWORD } },
     { why: "a wrong password", body: { email: ROOT.email, password: "wrong" } },
-  ])("is refused in the same words to $why", async ({ body }) => {
+  ])("fails with the same message for $why", async ({ body }) => {
     const response = await logIn(body);
     expect(response.status).toBe(401);
     expect(response.headers.get("www-authenticate")).toBe("Bearer");
@@ -67,7 +67,7 @@ describe("signing in", () => {
     expect(await response.json()).toEqual({ error: "wrong e-mail address or password" });
   });
 
-  test("is closed to an account after ten failures, whatever address the client claims", async () => {
+  test("locks an account after ten failures, whatever address the client claims", async () => {
     await people.create("closed");
     const body = { email: "closed@a.example", password: "wrong" };
     const statuses: number[] = [];

@@ -1,4 +1,4 @@
-// Health, readiness and status: what they say while all is well and while workers lag behind.
+// Health, readiness and status, in normal operation and while workers lag behind.
 import { describe, expect, test } from "bun:test";
 import { createManagementApi } from "../../../src/api/server.ts";
 import { controlPlane } from "../../unit/control/fixture.ts";
@@ -6,12 +6,12 @@ import { useGateway } from "./client.ts";
 
 const api = useGateway();
 
-test("/healthz says ok", async () => {
+test("/healthz returns ok", async () => {
   const { status, body } = await api.callRoot("GET /healthz");
   expect({ status, body }).toEqual({ status: 200, body: { status: "ok" } });
 });
 
-test("/readyz says which revision all workers serve", async () => {
+test("/readyz returns the revision that all workers serve", async () => {
   const { status, body } = await api.callRoot("GET /readyz");
   expect({ status, body }).toEqual({
     status: 200,
@@ -19,7 +19,7 @@ test("/readyz says which revision all workers serve", async () => {
   });
 });
 
-test("/api/v1/admin/status tells everybody what is no secret", async () => {
+test("/api/v1/admin/status is public without secrets", async () => {
   const { body } = await api.call("GET /admin/status");
   expect(body).toEqual({
     name: "sluice",
@@ -37,9 +37,9 @@ test("/api/v1/admin/status tells everybody what is no secret", async () => {
   });
 });
 
-test("the listeners of the first start are there, by id and by name", async () => {
+test("the default listeners exist, by id and by name", async () => {
   const { body } = await api.call("GET /listeners");
-  // biome-ignore lint/suspicious/noExplicitAny: an answer
+  // biome-ignore lint/suspicious/noExplicitAny: a response
   expect(body.map((listener: any) => [listener.name, listener.protocol])).toEqual([
     ["http", "http"],
     ["https", "https"],
@@ -87,7 +87,7 @@ describe("seen from inside", () => {
     });
   });
 
-  test("an unexpected failure shows the client an id and the log the reason", async () => {
+  test("an unexpected failure sends the client an id and logs the reason", async () => {
     const { control, logged, ask } = start();
     control.routes.list = () => {
       throw new TypeError("undefined is not a function");
@@ -99,7 +99,7 @@ describe("seen from inside", () => {
     expect(logged.filter((line) => line.includes(`"${id}"`))).toHaveLength(1);
   });
 
-  test("a full disk is told in words, and logged with its cause", async () => {
+  test("a full disk is reported, and logged with its cause", async () => {
     const { steps, logged, ask } = start();
     steps.fail.commit = Object.assign(new Error("database or disk is full"), {
       code: "SQLITE_FULL",

@@ -1,4 +1,4 @@
-// TCP streams through the product: bytes both ways, half-closes, balancing, limits, and ports that come and go.
+// TCP streams through the product: bytes both ways, half-closes, balancing, limits, and changing ports.
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -68,18 +68,18 @@ function until(port: number, bytes = "", options: object = {}): Promise<string> 
   });
 }
 
-test("bytes go both ways and a half-close is passed on", async () => {
+test("bytes pass both ways and a half-close is forwarded", async () => {
   const target = await serve((socket) => {
     const parts: Buffer[] = [];
     socket.on("data", (part) => parts.push(part));
-    // Answers only when the client has said that it sends no more.
+    // Responds only after the client's half-close.
     socket.on("end", () => socket.end(`got ${Buffer.concat(parts).length}`));
   });
   const { listen_port: port } = await route([target]);
   expect(String(await exchange(port, "x".repeat(100_000)))).toBe("got 100000");
 });
 
-test("a server that speaks first is heard", async () => {
+test("a server may send first", async () => {
   const { listen_port: port } = await route([
     await serve((socket) => void socket.end("220 hello")),
   ]);
@@ -109,7 +109,7 @@ test("200 MB come back the same through a slow reader, within a bound of memory"
         socket.destroy();
         resolve();
       }
-      // Takes a rest now and then, in which everything on the way has to wait.
+      // Pauses now and then, so that the whole path has to wait.
       if (received % 7 === 0) {
         socket.pause();
         highest = Math.max(highest, await rss());
@@ -133,7 +133,7 @@ test("200 MB come back the same through a slow reader, within a bound of memory"
   expect(highest - before).toBeLessThan(100);
 });
 
-test("connections are balanced, and a target that refuses is passed over", async () => {
+test("connections are balanced, and a target that refuses is skipped", async () => {
   const names = ["a", "b"];
   const ports = await Promise.all(names.map((name) => serve((socket) => void socket.end(name))));
   const { listen_port: port } = await route([...ports, freePort()]);
@@ -142,7 +142,7 @@ test("connections are balanced, and a target that refuses is passed over", async
   expect(new Set(answers)).toEqual(new Set(names));
 });
 
-test("a client comes back to its target by its address when the service says consistent_hash", async () => {
+test("consistent_hash sends a client to the same target by its address", async () => {
   const names = ["a", "b", "c"];
   const ports = await Promise.all(names.map((name) => serve((socket) => void socket.end(name))));
   const { listen_port: port } = await route(ports, {}, { algorithm: "consistent_hash" });
@@ -151,7 +151,7 @@ test("a client comes back to its target by its address when the service says con
   expect(answers.size).toBe(1);
 });
 
-test("a target that has as many connections as it may have gets no more", async () => {
+test("a target at its connection limit gets no more", async () => {
   const { listen_port: port, service_id } = await route(
     [await serve(echo)],
     {},
@@ -229,7 +229,7 @@ describe("the PROXY protocol", () => {
       socket.end(line);
     });
 
-  test("tells a target who the client is", async () => {
+  test("sends the client's address to a target", async () => {
     const { listen_port: port } = await route([await serve(headOf)], { proxy_protocol_out: "v1" });
     const line = await new Promise<string>((resolve) => {
       const socket = connect({ port, host: "127.0.0.1" }, () => socket.write("hello"));
@@ -239,7 +239,7 @@ describe("the PROXY protocol", () => {
     expect(rest.join(" ")).toBe(`PROXY TCP4 127.0.0.1 127.0.0.1 ${clientPort} ${port}`);
   });
 
-  test("is believed from trusted networks, and then names the client for rules too", async () => {
+  test("is accepted from trusted networks, and then sets the client address for rules too", async () => {
     const target = await serve(headOf);
     const trusting = { proxy_protocol_in: true, proxy_protocol_out: "v1" };
     const header = "PROXY TCP4 203.0.113.5 203.0.113.9 4000 443\r\n";
@@ -306,7 +306,7 @@ describe("TLS", () => {
     ]);
   });
 
-  test("ends here with the certificate of the route's choice, which can be replaced", async () => {
+  test("is terminated with the route's certificate, which can be replaced", async () => {
     const target = await serve((socket) => void socket.end("plain"));
     const made = { source: "self_signed", domains: ["db.test"] };
     await api.create("/certificates", { name: "db", ...made });
@@ -321,7 +321,7 @@ describe("TLS", () => {
     expect(refused.status).toBe(409);
   });
 
-  test("is spoken to targets of a tls service", async () => {
+  test("is used to targets of a tls service", async () => {
     const { listen_port: port } = await route(
       [await serveTls("inside")],
       {},
@@ -337,7 +337,7 @@ describe("TLS", () => {
 });
 
 describe("ports", () => {
-  test("of a range lead to the same service and are gone with the route", async () => {
+  test("of a range share a service and close with the route", async () => {
     const first = quietPort();
     const target = await serve((socket) => void socket.end("in"));
     const made = await route([target], { listen_port: null, port_range: `${first}-${first + 2}` });
@@ -355,7 +355,7 @@ describe("ports", () => {
     [{ proxy_protocol_in: true }, "proxy_protocol_trusted: is required"],
     [{ deny: ["nonsense"] }, "deny[0]: "],
     [{ service_id: "nobody" }, 'service_id: service "nobody" does not exist'],
-  ])("%j is refused", async (fields, message) => {
+  ])("%j is rejected", async (fields, message) => {
     const { service_id } = await route([1]);
     const answer = await api.call("POST /stream-routes", {
       body: { name: "wrong", listen_address: "127.0.0.1", listen_port: 9, service_id, ...fields },
@@ -364,7 +364,7 @@ describe("ports", () => {
     expect(answer.body.error).toStartWith(message);
   });
 
-  test("an http service is refused, and one in use cannot become http", async () => {
+  test("an http service is rejected, and one in use cannot become http", async () => {
     const { service_id } = await route([1]);
     const answer = await api.call(`PATCH /services/${service_id}`, { body: { protocol: "http" } });
     expect([answer.status, answer.body.error]).toEqual([
@@ -375,7 +375,7 @@ describe("ports", () => {
   });
 });
 
-test("a change of another route or of a description does not touch a stream", async () => {
+test("a change of another route or a description leaves streams alone", async () => {
   const { id, listen_port: port } = await route([await serve(echo)]);
   const socket = connect({ port, host: "127.0.0.1" });
   let isClosed = false;
@@ -394,7 +394,7 @@ test("a change of another route or of a description does not touch a stream", as
   socket.destroy();
 });
 
-test("connections are listed with their bytes, and can be cut one by one", async () => {
+test("connections are listed with their bytes, and can be closed one by one", async () => {
   const { id, listen_port: port } = await route([await serve(echo)]);
   const sockets = Array.from({ length: 5 }, () => connect({ port, host: "127.0.0.1" }));
   const closed = new Set<Socket>();
@@ -428,11 +428,11 @@ describe("a route that", () => {
   const named = (name: string) =>
     serve((socket) => {
       socket.on("data", () => socket.write(name));
-      // A half that stays open keeps the connection, and with it the gateway, from ending.
+      // An open half keeps the connection, and thus the gateway, from ending.
       socket.on("end", () => socket.end());
     });
 
-  /** A connection that tells who answers it, and when it was closed. */
+  /** A connection with its target and the time it closed. */
   async function talker(port: number) {
     const socket = connect({ port, host: "127.0.0.1" });
     const state = { isClosed: false };
@@ -452,7 +452,7 @@ describe("a route that", () => {
     ["is deleted", 1000],
     ["is deleted", 0],
   ])(
-    "%s lets its connections go on for a stream_drain_timeout of %i ms, and touches no other",
+    "%s drains its connections for a stream_drain_timeout of %i ms, and touches no other",
     async (what, stream_drain_timeout) => {
       await api.call("PATCH /settings", { body: { limits: { stream_drain_timeout } } });
       const first = await route([await named("first")]);
@@ -476,7 +476,7 @@ describe("a route that", () => {
     30_000,
   );
 
-  test("waits for its connections for 10 s unless told otherwise", async () => {
+  test("drains its connections for 10 s by default", async () => {
     await api.call("PUT /settings", { body: {} });
     const { limits } = (await api.call("GET /settings")).body;
     expect(limits.stream_drain_timeout).toBe(10_000);
@@ -493,7 +493,7 @@ describe("a route that", () => {
     await api.call("PATCH /settings", { body: { limits: { preread_timeout: 10_000 } } });
   });
 
-  test("has a target that accepts nothing passes on to the next one after connect_timeout", async () => {
+  test("has an unresponsive target tries the next one after connect_timeout", async () => {
     const full = await startFullQueue();
     try {
       const next = await serve((socket) => void socket.end("next"));

@@ -1,4 +1,4 @@
-// Asking whether an application answers, before anything is made: what is told, and what is refused.
+// Checking an upstream before anything is created: results and rejected addresses.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { promises as dns } from "node:dns";
 import { hostname } from "node:os";
@@ -33,7 +33,7 @@ const check = async (body: object) => {
   return { status, ...report };
 };
 
-test("an application that answers is asked by the name that people will use", async () => {
+test("a check of a working application sends the public host name", async () => {
   expect(await check({ upstream: at(), host: "shop.test" })).toEqual({
     status: 200,
     ok: true,
@@ -43,7 +43,7 @@ test("an application that answers is asked by the name that people will use", as
   expect((await check({ upstream: at("/moved") })).checks[0].message).toContain("redirects to");
 });
 
-test("one that is broken is a warning, one that is not there a failure", async () => {
+test("a broken one is a warning, an unreachable one a failure", async () => {
   expect((await check({ upstream: at("/broken") })).checks[0].status).toBe("warning");
   const gone = await check({ upstream: at("", quietPort()) });
   expect(gone).toMatchObject({ ok: false, checks: [{ status: "failed" }] });
@@ -51,7 +51,7 @@ test("one that is broken is a warning, one that is not there a failure", async (
 });
 
 test.each(["10.0.0.5:3000", "ftp://10.0.0.5", "http://a:b@10.0.0.5", "http://10.0.0.5:99999"])(
-  "%s is no address",
+  "%s is an invalid address",
   async (upstream) => {
     const { status, error } = await check({ upstream });
     expect(status).toBe(400);
@@ -59,7 +59,7 @@ test.each(["10.0.0.5:3000", "ftp://10.0.0.5", "http://a:b@10.0.0.5", "http://10.
   },
 );
 
-describe("what no target may be is not asked either", () => {
+describe("a check rejects forbidden targets", () => {
   const management = () => new URL(api.gateway.admin).port;
   const places: [string, () => string][] = [
     ["the management API", () => `127.0.0.1:${management()}`],
@@ -81,7 +81,7 @@ describe("what no target may be is not asked either", () => {
     expect([status, error]).toEqual([400, expect.stringMatching(/^upstream: (is|must) /)]);
   });
 
-  test("where a name leads to, and the connection is made to what was looked at", async () => {
+  test("by resolved address, and connects to the checked address", async () => {
     const name = hostname();
     const found = await dns.lookup(name).catch(() => null);
     if (found === null) return console.warn(`${name} has no address: not tried`);
@@ -94,7 +94,7 @@ describe("what no target may be is not asked either", () => {
     );
   });
 
-  test("nor is a redirect followed", async () => {
+  test("and follows no redirect", async () => {
     const { checks } = await check({ upstream: at("/away") });
     expect(checks[0].message).toContain(`redirects to ${at("/asked-again")}`);
     expect(asked).toBe(0);

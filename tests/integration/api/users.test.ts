@@ -1,4 +1,4 @@
-// Users over the API: every verb, what is refused, and that no hash and no password ever comes back.
+// Users over the API: every method, rejected input, and no hash or password in any response.
 import { describe, expect, test } from "bun:test";
 import { startGateway } from "../../support/gateway.ts";
 import { PASSWORD, ROOT, usePeople } from "./people.ts";
@@ -89,7 +89,7 @@ describe("POST /users", () => {
     { why: "a read-only field", fields: { totp_enabled: true }, error: "totp_enabled: is set by" },
     { why: "an id", fields: { id: Bun.randomUUIDv7() }, error: "id: is set by the gateway" },
   ];
-  test.each(cases)("refuses $why", async ({ fields, error }) => {
+  test.each(cases)("rejects $why", async ({ fields, error }) => {
     const { status, body } = await root("POST /users", { ...valid, ...fields });
     expect(status).toBe(400);
     expect(body).toEqual({ error: expect.stringContaining(error) });
@@ -97,13 +97,13 @@ describe("POST /users", () => {
     if (typeof given === "string") expect(body.error).not.toContain(given);
   });
 
-  test("refuses an e-mail address that is taken, whatever the case of its letters", async () => {
+  test("rejects an e-mail address in use, in any case", async () => {
     const { status, body } = await root("POST /users", { ...valid, email: "ROOT@A.example" });
     expect(status).toBe(409);
     expect(body).toEqual({ error: "email: belongs to another user already" });
   });
 
-  test("takes a user without a password, who cannot sign in with one", async () => {
+  test("accepts a user without a password, who cannot sign in with one", async () => {
     const user = await people.create("federated", "viewer", { password: undefined });
     expect(user.has_password).toBe(false);
     expect(await people.signInStatus(user.email, PASSWORD)).toBe(401);
@@ -118,7 +118,7 @@ describe("POST /users", () => {
 });
 
 describe("/users/:id", () => {
-  test("takes the id or the e-mail address, and never the display name", async () => {
+  test("accepts the id or the e-mail address, and never the display name", async () => {
     const user = await people.create("keys");
     for (const key of [user.id, user.id.toUpperCase(), "keys@a.example", "KEYS%40A.example"])
       expect((await root(`GET /users/${key}`)).body).toEqual(user);
@@ -140,7 +140,7 @@ describe("/users/:id", () => {
     expect(await people.signInStatus(user.email, OTHER)).toBe(200);
   });
 
-  test("PUT takes back what was read, and then changes nothing", async () => {
+  test("PUT with what was read changes nothing", async () => {
     const user = await people.create("echo");
     const before = await root("GET /users/echo@a.example");
     const { body, headers } = await root(`PUT /users/${user.id}`, user);
@@ -150,7 +150,7 @@ describe("/users/:id", () => {
     expect((await root(`PUT /users/${user.id}`, pretended)).body).toEqual(user);
   });
 
-  test("PUT on an id that is not taken creates the user", async () => {
+  test("PUT on a free id creates the user", async () => {
     const id = Bun.randomUUIDv7();
     const body = { email: "made@a.example", name: "M", role: "viewer", password: PASSWORD };
     const made = await root(`PUT /users/${id}`, body);
@@ -175,7 +175,7 @@ describe("/users/:id", () => {
     { body: { password_hash: "x" }, error: "password_hash: is not a known field" },
     { body: { sso: {} }, error: "sso: is not a known field" },
     { body: { email: "root@A.EXAMPLE" }, error: "email: belongs to another user already" },
-  ])("PATCH refuses %j", async ({ body, error }) => {
+  ])("PATCH rejects %j", async ({ body, error }) => {
     if ((await root("GET /users/refused@a.example")).status === 404) await people.create("refused");
     const answer = await root("PATCH /users/refused@a.example", body);
     expect(answer.status).toBe("email" in body ? 409 : 400);
@@ -183,7 +183,7 @@ describe("/users/:id", () => {
     expect(await people.signInStatus("refused@a.example", PASSWORD)).toBe(200);
   });
 
-  test("DELETE deletes, and the user can sign in no more", async () => {
+  test("DELETE deletes, and the user can no longer sign in", async () => {
     const user = await people.create("gone");
     const gone = await root(`DELETE /users/${user.email}`);
     expect(gone).toMatchObject({ status: 200, body: { deleted: true } });
@@ -204,7 +204,7 @@ describe("/users/:id", () => {
   });
 });
 
-test("viewers and editors neither see nor change users, and nobody does nothing", async () => {
+test("viewers, editors and anonymous callers neither see nor change users", async () => {
   const user = await people.create("seen");
   const lines = ["GET /users", `GET /users/${user.id}`, `DELETE /users/${user.id}`];
   const writes = [
@@ -225,10 +225,10 @@ test("viewers and editors neither see nor change users, and nobody does nothing"
   expect((await root(`GET /users/${user.id}`)).body).toEqual(user);
 });
 
-describe("an address that only Unicode takes for another one", () => {
+describe("an address equal to another only by Unicode rules", () => {
   const KELVIN = encodeURIComponent("\u212aate@a.example");
 
-  test("is that of another user: to sign in, to be found, and to be made", async () => {
+  test("is that of another user: in sign-in, lookup and creation", async () => {
     const kate = await people.create("kate", "admin");
     for (const email of ["kate@a.example", "KATE@A.EXAMPLE", " Kate@a.example "])
       expect(await people.signInStatus(email, PASSWORD)).toBe(200);

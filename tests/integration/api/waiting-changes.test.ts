@@ -1,13 +1,13 @@
-// A change that takes long, or waits behind one: its connection stays, however long nothing can be said on it.
+// A slow change, or one that waits behind it: its connection stays open, however long it is silent.
 import { expect, test } from "bun:test";
 import { createManagementApi, serveManagementApi } from "../../../src/api/server.ts";
 import { createLog } from "../../../src/log.ts";
 import { configOf, controlPlane, service } from "../../unit/control/fixture.ts";
 
-/** Bun looks at idle connections every four seconds. */
+/** Bun checks for idle connections every four seconds. */
 const LONG_MS = 9_000;
 
-test("changes are answered however long they wait, on connections that are closed when they are idle", async () => {
+test("changes get a response however long they wait; idle connections are closed", async () => {
   const services = ["held", "behind"];
   const { control, steps } = controlPlane(
     configOf({ services: services.map((name) => service(name)) }),
@@ -25,7 +25,7 @@ test("changes are answered however long they wait, on connections that are close
   const server = serveManagementApi(api, { hostname: "127.0.0.1", port: 0, idleTimeout: 1 });
   const timer = setTimeout(gate.resolve, LONG_MS);
   try {
-    // Without bodies: those that have one are left alone by the runtime as soon as it has arrived.
+    // Without bodies: the runtime does not time out a request whose body has arrived.
     const requests = services.map((name) => `DELETE /api/v1/services/${name} HTTP/1.1`);
     // The last one is idle.
     const answers = [...requests, null].map((line) => firstLine(server.port, line));

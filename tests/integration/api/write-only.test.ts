@@ -1,4 +1,4 @@
-// What is write-only outlives a PUT that leaves it out, in every collection that has such a field.
+// Write-only fields survive a PUT that omits them, in every collection that has one.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { decryptUnder } from "../../../src/crypto/passphrase-box.ts";
 import { selfSigned } from "../../support/certificate.ts";
@@ -119,7 +119,7 @@ describe("a PUT of what was read, with another description, keeps the secret", (
     expect([status, body.client_secret_set]).toEqual([200, true]);
   });
 
-  // Last, because from the first user on everything needs credentials.
+  // Last, because the first user makes credentials mandatory.
   test("/users", async () => {
     const person = { email: "root@example.org", name: "Root", role: "admin" };
     const password = "a password of tests";

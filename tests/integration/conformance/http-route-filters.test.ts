@@ -1,4 +1,4 @@
-// What rules do to requests and answers: the tests of the Gateway API's conformance suite by their names, as plugins can express them.
+// Filters of requests and responses: the Gateway API's conformance tests by their names, as plugins can express them.
 import { describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { modify } from "./modified-headers.ts";
@@ -127,7 +127,7 @@ conformance(
   ],
 );
 
-/** Every request is sent there; `weight` as theirs. */
+/** Backends of the rule; `weight` as in the Gateway API. */
 const split = (...shares: [string, number][]) => ({
   name: "traffic-split",
   config: {
@@ -137,7 +137,7 @@ const split = (...shares: [string, number][]) => ({
 });
 
 describe("HTTPRouteBackendRequestHeaderModifier", () => {
-  test("the filter of a backend is for the requests that go to it, and for no others", async () => {
+  test("a backend's filter applies only to its requests", async () => {
     for (const [service, name] of [
       [v2, "two"],
       [v3, "three"],
@@ -215,7 +215,7 @@ describe("HTTPRouteRequestMirror, HTTPRouteRequestMultipleMirrors, HTTPRouteRequ
     expect(copiesOf("/multi-mirror").sort()).toEqual([v1, v2, v3]);
   });
 
-  test("a mirror with a percentage gets about so many", async () => {
+  test("a mirror with a percentage gets about that share", async () => {
     const port = await world.start({
       rules: [{ route: { paths: ["/percent"] }, to: v1, filters: [mirror(v2, 20)] }],
     });
@@ -257,7 +257,7 @@ conformance(
   "HTTPRouteInvalidBackendRefUnknownKind, HTTPRouteAllBackendsWeightZero",
   {
     rules: [
-      // Theirs is 500: 503 says that it may be there later.
+      // The suite expects 500: 503 means that it may be there later.
       { route: { paths: ["/nowhere"] } },
       { route: { paths: ["/zero"] }, filters: [split([v1, 0], [v2, 0])] },
     ],

@@ -156,7 +156,7 @@ conformance(
       to(v1, { paths: ["/path4"], ...query(["animal", "kraken"]), ...header("version", "three") }),
       to(v1, { paths: ["/path5"], ...query(["animal", "hydra"]) }),
       to(v2, query(["animal", "hydra"])),
-      // Theirs prefers a header to a parameter; ours prefers the older of as many conditions, and `priority` to all.
+      // The suite prefers headers to parameters; the gateway prefers `priority`, then the older route with as many conditions.
       to(v3, { ...header("version", "four"), priority: 1 }),
     ],
   },

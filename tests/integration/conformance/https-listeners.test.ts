@@ -37,7 +37,7 @@ test("HTTPRouteHTTPSListener", async () => {
 describe("HTTPRouteHTTPSListenerDetectMisdirectedRequests", () => {
   let port = 0;
   beforeAll(async () => {
-    // The TLS name is known where connections are counted.
+    // The gateway knows the TLS name where it counts connections.
     const https = { protocol: "https", max_connections: 1000 };
     port = await world.start({
       listeners: [

@@ -1,4 +1,4 @@
-// A filter that changes header fields of requests, and a request with what becomes of its fields; several tests have both.
+// A filter that changes request header fields, and a request with the expected fields; several tests share both.
 export const modify = {
   name: "transform",
   config: {

@@ -1,4 +1,4 @@
-// A gateway with the backends of the Gateway API's conformance suite, set up over the management API, and requests with what is expected of them.
+// A gateway with the backends of the Gateway API's conformance suite, set up over the management API, and expected results.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { freePort } from "../../support/data-plane.ts";
 import { type Client, useGateway } from "../api/client.ts";
@@ -15,7 +15,7 @@ export interface Captured {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A rule of an HTTPRoute: the fields of one route, where it leads, and the plugins that are its filters. */
+/** A rule of an HTTPRoute: the fields of one route, its backends, and the plugins that are its filters. */
 export interface Rule {
   readonly route?: object;
   readonly to?: Backend;
@@ -30,7 +30,7 @@ export interface Setup {
   readonly rules: readonly Rule[];
 }
 
-/** A request and what becomes of it; what is left out does not matter. */
+/** A request and its expected result; omitted fields do not matter. */
 export interface Row {
   readonly host?: string;
   readonly path?: string;
@@ -42,7 +42,7 @@ export interface Row {
   /** Path and fields as the backend saw them; null: it saw no such field. */
   readonly seenPath?: string;
   readonly seen?: Readonly<Record<string, string | null>>;
-  /** Fields of the answer; null: none. */
+  /** Fields of the response; null: none. */
   readonly answer?: Readonly<Record<string, string | null>>;
 }
 
@@ -104,7 +104,7 @@ export function useWorld(): World {
   return { api, captured, start, ask };
 }
 
-/** Answers with what it saw, after so many milliseconds as `x-delay` says, with the fields that `x-echo-set-header` names. */
+/** Echoes the request after `x-delay` milliseconds, with the fields that `x-echo-set-header` names. */
 function backendServer(backend: Backend, captured: Captured[]) {
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -129,7 +129,7 @@ function backendServer(backend: Backend, captured: Captured[]) {
   return { backend, port: server.port ?? 0, stop: () => server.stop(true) };
 }
 
-/** One conformance test, named as theirs: its setup, and a test for each request. */
+/** One conformance test by its original name: its setup, and a test for each request. */
 export function conformance(world: World, name: string, setup: Setup, rows: readonly Row[]): void {
   describe(name, () => {
     let port = 0;

@@ -1,4 +1,4 @@
-// Disks that fill up, crashes in the middle of changes, databases that cannot be used: the whole product as a process.
+// Full disks, crashes during changes, unusable databases: the whole product as a process.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ async function statusOf(gateway: Gateway, host: string): Promise<number> {
   return parseResponse(await sendRaw(request, { port: gateway.httpPort })).status;
 }
 
-test("every change that was answered with 200 before a kill -9 is there afterwards", async () => {
+test("every change with a 200 response survives a kill -9", async () => {
   const gateway = await gatewayFor();
   const answered: string[] = [];
   const changes = (async () => {
@@ -56,7 +56,7 @@ test("every change that was answered with 200 before a kill -9 is there afterwar
   expect(targets).toHaveLength(names.length);
 });
 
-test("a database of a newer program is refused with both versions, and left alone", async () => {
+test("a database of a newer version is rejected with both versions, and left alone", async () => {
   const dataDir = directory();
   const gateway = await gatewayFor({ dataDir });
   await gateway.stop();
@@ -71,45 +71,48 @@ test("a database of a newer program is refused with both versions, and left alon
 });
 
 // Only root may mount a file system that is small enough to be filled.
-needs("mount").test("a full disk refuses changes, goes on serving, and recovers", async () => {
-  const disk = directory();
-  expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
-  cleanups.push(() => run("umount", "--lazy", disk));
-  const dataDir = join(disk, "data");
-  mkdirSync(dataDir);
-  const gateway = await gatewayFor({ dataDir });
-  const origin = startOrigin();
-  cleanups.push(() => origin.stop());
-  const targets = [{ host: "127.0.0.1", port: origin.port }];
-  await gateway.ok("POST", "/api/v1/services", { name: "site", targets });
-  await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["a.test"] });
+needs("mount").test(
+  "the gateway on a full disk rejects changes, keeps serving, and recovers",
+  async () => {
+    const disk = directory();
+    expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
+    cleanups.push(() => run("umount", "--lazy", disk));
+    const dataDir = join(disk, "data");
+    mkdirSync(dataDir);
+    const gateway = await gatewayFor({ dataDir });
+    const origin = startOrigin();
+    cleanups.push(() => origin.stop());
+    const targets = [{ host: "127.0.0.1", port: origin.port }];
+    await gateway.ok("POST", "/api/v1/services", { name: "site", targets });
+    await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["a.test"] });
 
-  const ballast = join(disk, "ballast");
-  fill(ballast);
-  const refused = await gateway.api("POST", "/api/v1/routes", {
-    service_id: "site",
-    hosts: ["b.test"],
-    description: "x".repeat(4000),
-  });
-  expect([refused.status, await refused.json()]).toEqual([
-    500,
-    { error: "the database could not be written: the disk is full; nothing was changed" },
-  ]);
-  expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
-    200, 404,
-  ]);
+    const ballast = join(disk, "ballast");
+    fill(ballast);
+    const refused = await gateway.api("POST", "/api/v1/routes", {
+      service_id: "site",
+      hosts: ["b.test"],
+      description: "x".repeat(4000),
+    });
+    expect([refused.status, await refused.json()]).toEqual([
+      500,
+      { error: "the database could not be written: the disk is full; nothing was changed" },
+    ]);
+    expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
+      200, 404,
+    ]);
 
-  rmSync(ballast);
-  await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["b.test"] });
-  expect(await statusOf(gateway, "b.test")).toBe(200);
-  await gateway.restart();
-  expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
-    200, 200,
-  ]);
-});
+    rmSync(ballast);
+    await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["b.test"] });
+    expect(await statusOf(gateway, "b.test")).toBe(200);
+    await gateway.restart();
+    expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
+      200, 200,
+    ]);
+  },
+);
 
 needs("mount").test(
-  "a disk that fills up at any moment of the first start is named, and with room the next start serves",
+  "a disk that fills up during the first start is reported, and with space the next start serves",
   async () => {
     // In KiB: from before the database to behind the last file.
     for (let size = 356; size <= 396; size += 8) {
@@ -143,7 +146,7 @@ function fill(path: string): void {
     try {
       for (;;) writeFileSync(path, new Uint8Array(size), { flag: "a" });
     } catch {
-      // No room for a piece of this size.
+      // No space for a piece of this size.
     }
 }
 

@@ -1,4 +1,4 @@
-// What an active check sends, what it expects of a healthy target, and what its result changes; one worker, real sockets.
+// Active checks: their requests, expected responses and effects; one worker, real sockets.
 import { afterAll, describe, expect, test } from "bun:test";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { selfSigned } from "../../support/certificate.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 type Active = NonNullable<NonNullable<ServiceSketch["health"]>["active"]>;
 
-/** As often as the model allows, and decided by the first result. */
+/** The shortest interval that the model allows; the first result decides. */
 const quick = {
   enabled: true,
   interval: 1,
@@ -167,7 +167,7 @@ describe.concurrent("a verdict", () => {
     }
   });
 
-  test("over TCP on a connection that is accepted, whatever is said on it", async () => {
+  test("over TCP on an accepted connection, whatever it carries", async () => {
     const target = origin({ answer: "close" });
     const gateway = await checked(serviceOf([target.port], { type: "tcp" }));
     await becomes(gateway, "healthy");
@@ -191,7 +191,7 @@ describe.concurrent("a check over TLS", () => {
     );
   });
 
-  test("is also that of the type http on the port of a service that speaks https", async () => {
+  test("is also one of type http on the port of an https service", async () => {
     const target = origin({ tls: await selfSigned() });
     const service = { protocol: "https", tls: { verify: false } } as const;
     await becomes(await checked(serviceOf([target.port], { type: "http" }, service)), "healthy");
@@ -201,7 +201,7 @@ describe.concurrent("a check over TLS", () => {
     expect(plain.requests).toHaveLength(1);
   });
 
-  test("fails where no TLS is spoken, and with certificates to trust that are none", async () => {
+  test("fails on a port without TLS, and with invalid trusted certificates", async () => {
     const target = origin({ answer: reply() });
     const plain = await checked(serviceOf([target.port], { type: "https" }));
     await becomes(plain, "unhealthy");
@@ -262,7 +262,7 @@ describe.concurrent("the request of a check", () => {
 });
 
 describe.concurrent("thresholds", () => {
-  test("say how many failures and successes in a row change the verdict", async () => {
+  test("set how many failures and successes in a row change the verdict", async () => {
     const target = origin();
     const gateway = await checked(
       serviceOf([target.port], { healthy_threshold: 2, unhealthy_threshold: 2 }),
@@ -306,7 +306,7 @@ describe.concurrent("an ejection by the traffic", () => {
   const answering: Answerer = ({ target }) =>
     target === "/up" ? reply() : reply("", { status: "503 Busy" });
 
-  test("is ended by as many successes in a row as make a target healthy, counted from then on", async () => {
+  test("ends after healthy_threshold successes in a row from then on", async () => {
     const [first, second] = [origin({ answer: answering }), origin()];
     const gateway = await checked({
       ...serviceOf([first.port, second.port], { path: "/up", healthy_threshold: 2 }),
@@ -328,11 +328,11 @@ describe.concurrent("an ejection by the traffic", () => {
   }, 15_000);
 });
 
-describe("the only target that fails its traffic and answers its checks", () => {
+describe("the only target that fails its traffic and passes its checks", () => {
   const answering: Answerer = ({ target }) =>
     target === "/up" ? reply() : reply("", { status: "503 Busy" });
 
-  test("is failing until no request has failed for as many checks as make a target healthy", async () => {
+  test("is failing until healthy_threshold checks pass without a failed request", async () => {
     const only = origin({ answer: answering });
     const gateway = await checked({
       ...serviceOf([only.port], {}),
@@ -350,7 +350,7 @@ describe("the only target that fails its traffic and answers its checks", () => 
     expect(healthOf(gateway)).toMatchObject({ state: "failing", by: "passive" });
     const row = gateway.targets.rowOf("s-0");
     const streak = () => gateway.targets.get(row, "check_streak");
-    // Requests that fail between the checks count for more than those.
+    // Requests that fail between the checks outweigh them.
     const end = streak() + 4;
     while (streak() < end) await ask();
     expect(healthOf(gateway).state).toBe("failing");
@@ -360,7 +360,7 @@ describe("the only target that fails its traffic and answers its checks", () => 
 });
 
 describe.concurrent("a change", () => {
-  test("of something else leaves checks and what they said as they are", async () => {
+  test("of something else leaves checks and their results alone", async () => {
     const target = origin();
     const service = serviceOf([target.port], { interval: 3600 });
     const gateway = await checked(service);
@@ -373,7 +373,7 @@ describe.concurrent("a change", () => {
     expect(target.requests).toHaveLength(1);
   });
 
-  test("of the check begins it anew at once", async () => {
+  test("of the check restarts it at once", async () => {
     const target = origin();
     const gateway = await checked(serviceOf([target.port], { interval: 3600 }));
     await target.untilRequests(1);
@@ -382,7 +382,7 @@ describe.concurrent("a change", () => {
     expect(request?.target).toBe("/new");
   });
 
-  test("that ends checks takes back what they said", async () => {
+  test("that ends checks reverts their results", async () => {
     const target = origin({ answer: reply("", { status: "500 No" }) });
     const gateway = await checked(serviceOf([target.port], {}));
     await becomes(gateway, "unhealthy");
@@ -392,7 +392,7 @@ describe.concurrent("a change", () => {
     expect(gateway.targets.lease[0]).toBe(0n);
   });
 
-  test("that takes a target away ends its checks", async () => {
+  test("that removes a target ends its checks", async () => {
     const [kept, gone] = [origin(), origin()];
     const gateway = await checked(serviceOf([kept.port, gone.port], {}));
     await Promise.all([kept.untilRequests(1), gone.untilRequests(1)]);

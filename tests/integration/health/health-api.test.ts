@@ -47,7 +47,7 @@ async function serve(name: string, targets: readonly Origin[], fields: object = 
   };
 }
 
-/** Asks until every worker has answered `least` times; returns all that was answered. */
+/** Sends requests until every worker has responded `least` times; returns all responses. */
 async function fromEveryWorker(ask: () => Promise<Response>, least = 10): Promise<Set<string>> {
   const counts = new Map<string, number>();
   const bodies = new Set<string>();
@@ -67,8 +67,8 @@ async function fromEveryWorker(ask: () => Promise<Response>, least = 10): Promis
 const order = (id: string, body: object) =>
   gateway.api("PUT", `/api/v1/targets/${id}/health`, body);
 
-describe("what a person orders", () => {
-  test("holds on every worker when it is answered, is no change, and is taken back", async () => {
+describe("a health override", () => {
+  test("applies on every worker once acknowledged, makes no revision, and can be reverted", async () => {
     const { ids, ask, health } = await serve("ordered", origins("a", "b"));
     expect([...(await fromEveryWorker(ask))].sort()).toEqual(["a", "b"]);
     const tag = (await gateway.api("GET", "/api/v1/services/ordered")).headers.get("etag");
@@ -100,7 +100,7 @@ describe("what a person orders", () => {
     );
   });
 
-  test("changes no ETag, and an If-Match from before still holds", async () => {
+  test("changes no ETag, and an earlier If-Match still matches", async () => {
     const { ids } = await serve("tagged", origins("a"));
     const path = `/api/v1/targets/${ids[0]}`;
     const tag = (await gateway.api("GET", path)).headers.get("etag") ?? "";
@@ -110,7 +110,7 @@ describe("what a person orders", () => {
     expect(patch.status).toBe(200);
   });
 
-  test("expires by itself", async () => {
+  test("expires automatically", async () => {
     const { ids, ask } = await serve("timed", origins("a", "b"));
     await order(ids[0] ?? "", { state: "unhealthy", ttl: 1 });
     expect([...(await fromEveryWorker(ask, 1))]).toEqual(["b"]);
@@ -144,7 +144,7 @@ describe("what a person orders", () => {
     { why: "an unknown word", body: { state: "down" }, status: 400, id: true },
     { why: "a query", body: { state: "auto" }, status: 400, id: true, query: "?dry_run=1" },
   ];
-  test.each(refused)("$why is refused with $status", async ({ body, status, id, query = "" }) => {
+  test.each(refused)("$why is rejected with $status", async ({ body, status, id, query = "" }) => {
     const { ids } = await serve("refused", origins("a"));
     const key = id === true ? ids[0] : crypto.randomUUID();
     const path = `/api/v1/targets/${key}/health${query}`;
@@ -152,7 +152,7 @@ describe("what a person orders", () => {
   });
 });
 
-test("a target that the traffic has taken out stays out on every worker through 50 unrelated changes", async () => {
+test("an ejected target stays ejected on every worker through 50 unrelated changes", async () => {
   const [bad, good] = origins("bad", "good");
   if (!bad || !good) throw new Error("no origins");
   bad.answer = reply("bad", { status: "503 Busy" });
@@ -188,7 +188,7 @@ test("a target that the traffic has taken out stays out on every worker through 
     await gateway.ok("DELETE", `/api/v1/services/other ${change}?cascade=1`);
 });
 
-test("the only target of a service that does not answer is failing, takes every request all the same, and recovers", async () => {
+test("an unresponsive only target is failing, still gets every request, and recovers", async () => {
   const [only] = origins("only");
   if (!only) throw new Error("no origin");
   only.answer = reply("busy", { status: "503 Busy" });
@@ -230,7 +230,7 @@ test("the only target of a service that does not answer is failing, takes every 
   );
 });
 
-test("active checks are made by one of the workers, and what they find holds for all", async () => {
+test("one worker makes active checks, and their results apply to all", async () => {
   const [sick, well] = origins("sick", "well");
   if (!sick || !well) throw new Error("no origins");
   sick.answer = ({ target }) =>
@@ -248,7 +248,7 @@ test("active checks are made by one of the workers, and what they find holds for
   expect([...(await fromEveryWorker(ask))].sort()).toEqual(["sick", "well"]);
 });
 
-test("a request beyond the limit of every target is 503, and says that it is the limit", async () => {
+test("a request beyond the limit of every target is 503 with that reason", async () => {
   const [slow] = origins("slow");
   if (!slow) throw new Error("no origin");
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
@@ -269,7 +269,7 @@ test("a request beyond the limit of every target is 503, and says that it is the
   expect((await ask()).status).toBe(200);
 });
 
-describe("an active check that cannot be sent is refused when it is written", () => {
+describe("an active check that cannot be sent is rejected on write", () => {
   const cases = [
     { active: { path: "/a b" }, path: "path", why: "a space" },
     { active: { path: "/a\r\nx: y" }, path: "path", why: "a line break in the path" },

@@ -71,7 +71,7 @@ async function threads(port: number) {
   return { board, all };
 }
 
-test("checks are made once for all workers, and go on when the worker that made them ends", async () => {
+test("one worker makes the checks, and another continues when it ends", async () => {
   const origin = startOrigin();
   cleanups.push(() => origin.stop());
   const startedAt = performance.now();
@@ -91,7 +91,7 @@ test("checks are made once for all workers, and go on when the worker that made 
   );
   await origin.untilRequests(checks() + 3);
 
-  // Ends in order: the next one need not wait.
+  // Ends cleanly: the next worker need not wait.
   const released = all[second.worker]?.ask(
     { kind: "drain", timeoutMs: 0, lingerMs: 0 },
     ["stopped"],
@@ -109,20 +109,20 @@ test("checks are made once for all workers, and go on when the worker that made 
   const most = (performance.now() - startedAt) / LEAST_GAP_MS + WORKERS;
   expect(checks()).toBeLessThanOrEqual(most);
 
-  // What the first one found holds for the last one, too.
+  // The results of the first worker apply to the last one, too.
   const health = () => readHealth(board, board.rowOf("t"), Date.now()).state;
   expect(health()).toBe("healthy");
   origin.answer = reply("", { status: "500 No" });
   await eventually(() => health() === "unhealthy", { deadlineMs: 8000 });
 }, 40_000);
 
-test("a worker that is started again in the place of the one that checked may check at once", async () => {
+test("a worker restarted in the slot of the leader may check at once", async () => {
   const origin = startOrigin();
   cleanups.push(() => origin.stop());
   const { board, all } = await threads(origin.port);
   const first = checkingWorker(board) ?? -1;
   all[first]?.terminate();
-  // What the supervisor does before it starts another thread in that place.
+  // As the supervisor does before it starts another thread in that slot.
   board.forgetWorker(first);
   const before = origin.requests.length;
   await eventually(() => checkingWorker(board) !== null && checkingWorker(board) !== first);

@@ -14,7 +14,7 @@ afterAll(() => Promise.all([scene.stop(), streaming.stop()]));
 
 const OK = "HTTP/1.1 200 OK\r\n";
 
-describe("an answer that breaks off never looks complete", () => {
+describe("a truncated response never looks complete", () => {
   const long = "x".repeat(5000);
   const rows: [answer: string, why: string][] = [
     [`${OK}Content-Length: 10000\r\n\r\n${long}`, "shorter than its length"],
@@ -46,7 +46,7 @@ describe("an answer that breaks off never looks complete", () => {
   );
 
   test.each(rows.map(([answer, why]) => [why, answer] as const))(
-    "%s, in one piece with the close: 502 or broken off",
+    "%s, in one piece with the close: 502 or aborted",
     async (_, answer) => {
       for (const each of [scene, streaming]) {
         const { answers, received } = await each.ask((_request, connection) => {
@@ -60,7 +60,7 @@ describe("an answer that breaks off never looks complete", () => {
     },
   );
 
-  test("a length that is exceeded while it is streamed breaks the answer off", async () => {
+  test("a length that is exceeded during streaming aborts the response", async () => {
     const client = await connectRaw({ port: streaming.port });
     streaming.origin.answer = `${OK}Content-Length: 6000\r\n\r\n${long}`;
     client.write(GET);
@@ -70,7 +70,7 @@ describe("an answer that breaks off never looks complete", () => {
     expect(answers[0]?.isComplete ?? false).toBe(false);
   });
 
-  test("a bad chunk while it is streamed breaks the answer off", async () => {
+  test("a bad chunk during streaming aborts the response", async () => {
     const client = await connectRaw({ port: streaming.port });
     streaming.origin.answer = `${OK}Transfer-Encoding: chunked\r\n\r\n1388\r\n${long}\r\n`;
     client.write(GET);
@@ -97,7 +97,7 @@ describe("an answer that breaks off never looks complete", () => {
     );
   });
 
-  test("ended by a reset instead of a close: broken off", async () => {
+  test("ended by a reset instead of a close: aborted", async () => {
     const client = await connectRaw({ port: scene.port });
     scene.origin.answer = (_request, connection) => {
       connection.write(`${OK}\r\n${"x".repeat(5000)}`);

@@ -78,7 +78,7 @@ const named = failures.map((failure) => [failure.status, failure.token, failure]
 
 describe("every error page", () => {
   test.each(named)(
-    "%d %s carries what a client needs, and nothing of the inside",
+    "%d %s carries what a client needs, and no internals",
     async (status, token, failure) => {
       const answer = await fail(failure);
       expect(answer.header("proxy-status")).toMatch(
@@ -161,7 +161,7 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
   });
 
   test.each(named)(
-    "%d %s: browsers ask again by themselves when that may help",
+    "%d %s: browsers retry automatically when that may help",
     async (status, _, failure) => {
       const { body } = await fail(failure, "Accept: text/html\r\n");
       const isSafe = failure.request.startsWith("GET");
@@ -179,7 +179,7 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
     expect(answers[0]?.body).not.toContain("refresh");
   });
 
-  test("nothing of the request is repeated in it", async () => {
+  test("no part of the request is repeated in it", async () => {
     const canary = "<img/src=x>canary";
     const bytes = `GET /${encodeURIComponent(canary)}?canary HTTP/1.1\r\nHost: canary.unknown\r\nUser-Agent: ${canary}\r\nAccept: text/html\r\n\r\n`;
     const { answers } = await exchange(bytes, { port: scene.port });
@@ -187,8 +187,8 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
   });
 });
 
-// docs/limits-of-bun.md lists them: they are made before any code of ours runs.
-describe("answers that Bun makes itself have no page", () => {
+// docs/limits-of-bun.md lists them: Bun sends them before any code of the gateway runs.
+describe("responses of Bun itself have no page", () => {
   test.each([
     [400, "GET / HTTP/1.1\r\n\r\n", "no Host"],
     [400, "GET / HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n", "a malformed field"],

@@ -1,4 +1,4 @@
-// Streams of HTTP/2 and their requests upstream: what ends one ends the other, and nothing else.
+// HTTP/2 streams and their upstream requests: the end of one ends the other, and nothing else.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { selfSigned } from "../../support/certificate.ts";
@@ -52,7 +52,7 @@ describe("a target that breaks off", () => {
       "in events, by a reset",
     ],
   ];
-  test.each(beginnings)("%j: the stream is reset, and others go on (%s)", async (begin, why) => {
+  test.each(beginnings)("%j: the stream is reset, and others continue (%s)", async (begin, why) => {
     scene.origin.answer = ({ target }, connection) => {
       if (target === "/other") return OK;
       connection.write(begin);
@@ -73,7 +73,7 @@ describe("a target that breaks off", () => {
     });
   });
 
-  test("before its answer: 502 on the stream", async () => {
+  test("before its response: 502 on the stream", async () => {
     scene.origin.answer = "close";
     const client = await open();
     const result = await client.result(client.headers(request("/", "POST")));
@@ -93,7 +93,7 @@ describe("a client that breaks off", () => {
     ["before the answer", ""],
     ["in the body", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nxxx\r\n"],
   ])(
-    "%s: by RST_STREAM the request upstream is ended, and other streams go on",
+    "%s: by RST_STREAM the request upstream is ended, and other streams continue",
     async (_, begin) => {
       const before = scene.origin.requests.length;
       scene.origin.answer = ({ target }, connection) => {
@@ -167,7 +167,7 @@ describe("fields", () => {
     expect(response.fields["content-length"]).toBe(length as string);
   });
 
-  test("an answer has no field of HTTP/1.1's connections, and keeps its own", async () => {
+  test("a response has no HTTP/1.1 connection fields, and keeps its own", async () => {
     scene.origin.answer =
       "HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Drop\r\nKeep-Alive: timeout=5\r\nX-Drop: 1\r\nUpgrade: h2c\r\nX-A: b\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     const { fields, body } = await ask({ ":path": "/" });
@@ -178,7 +178,7 @@ describe("fields", () => {
     expect(body).toBe("ok");
   });
 
-  test("the target learns the scheme and the name that the client used", async () => {
+  test("the target gets the scheme and name that the client used", async () => {
     scene.origin.answer = OK;
     await ask({ ":path": "/p?q", ":authority": "Name.Test:8443" });
     const seen = scene.origin.requests.at(-1)!;

@@ -1,4 +1,4 @@
-// What Bun.serve makes impossible, as docs/limits-of-bun.md tells users: a test that fails here means that Bun has changed, and the page must too.
+// Limits of Bun.serve as docs/limits-of-bun.md lists them: a failing test here means that Bun has changed, and the page must too.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ScriptedScene, GET, startScriptedScene } from "../../support/scripted-scene.ts";
 import { connectRaw } from "../../support/raw-http.ts";
@@ -10,7 +10,7 @@ let scene: ScriptedScene;
 beforeAll(async () => {
   scene = await startScriptedScene({
     service: { response_buffer_bytes: 100 },
-    // The gateway's own bounds would be reached first.
+    // The gateway's own limits would apply first.
     settings: { limits: { max_aborted_per_connection: 0, max_aborted_per_address: 0 } },
   });
 });
@@ -37,7 +37,7 @@ test("a streamed body loses its Content-Length", async () => {
   expect(answer?.header("transfer-encoding")).toBe("chunked");
 });
 
-test("trailers of an answer are dropped", async () => {
+test("trailers of a response are dropped", async () => {
   const { received } = await scene.ask(
     "HTTP/1.1 200 OK\r\nTrailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: v\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n",
@@ -55,7 +55,7 @@ test("reason phrases are Bun's", async () => {
   expect(answers[0]?.reason).toBe("Not Found");
 });
 
-test("a client that half-closes its connection after its request gets no answer, and the request may have been carried out", async () => {
+test("a client that half-closes after its request gets no response, and the request may have been processed", async () => {
   const before = scene.origin.requests.length;
   scene.origin.answer = null;
   const client = await connectRaw({ port: scene.port });
@@ -65,7 +65,7 @@ test("a client that half-closes its connection after its request gets no answer,
   expect(await client.untilClosed()).toBe("");
 });
 
-test("an empty line behind a request is taken for the next one: 400 instead of the answer", async () => {
+test("an empty line after a request is read as the next one: 400 instead of the response", async () => {
   const { outcome } = await scene.ask(OK, "GET /after HTTP/1.1\r\nHost: h\r\n\r\n\r\n");
   expect(outcome).toBe("400");
 });
@@ -75,7 +75,7 @@ test("a GET with Expect gets two 100s", async () => {
   expect(await scene.ask(OK, request)).toMatchObject({ interim: [100, 100], outcome: "200" });
 });
 
-test("an HTTP/1.0 client that asks for keep-alive is not told that it has it", async () => {
+test("an HTTP/1.0 client that requests keep-alive gets no confirmation", async () => {
   const request = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
   const { answers } = await scene.ask(OK, request);
   expect(answers[0]?.header("connection")).toBeNull();
@@ -113,7 +113,7 @@ test.each([
   ["http://other", "/", "nothing but an authority"],
   ["http://h#y", "/", "a fragment behind the authority"],
   ["http://h#y/x?q", "/x?q", "a fragment with a slash, which is no path to others"],
-])("absolute form: of %s nothing is known but %s (%s)", async (target, path) => {
+])("absolute form: of %s only %s is known (%s)", async (target, path) => {
   const { outcome } = await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`);
   expect([outcome, lastTarget()]).toEqual(["200", path]);
   expect(scene.origin.requests.at(-1)?.header("host")).toBe("h");

@@ -19,7 +19,7 @@ async function scene(sketch: Omit<DataPlaneSketch, "services">) {
   return plane;
 }
 
-test("a route in maintenance answers 503 with the time to come back, and no target is asked", async () => {
+test("a route in maintenance returns 503 with Retry-After, and no target gets the request", async () => {
   const plane = await scene({
     routes: [
       {

@@ -1,10 +1,10 @@
-// A worker that is configured again and again holds no more than before: no objects of any kind are left behind by versions that are gone.
+// A worker does not leak over many configurations: former versions leave no objects of any kind behind.
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 
 const ROUNDS = 150;
-/** The engine makes some of its own as code gets hot. */
+/** The engine creates some of these itself as code gets hot. */
 const CODE =
   /CodeBlock|Executable|Structure|SymbolTable|PropertyTable|^JIT|WeakRef|^(string|symbol)$/;
 

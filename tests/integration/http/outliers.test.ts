@@ -16,11 +16,11 @@ interface Row {
   /** What the origin does with a request. */
   readonly does: Answer | Answerer;
   readonly request?: string;
-  /** Status of the answer; `closed`: none that is whole. */
+  /** Status of the response; `closed`: none that is complete. */
   readonly outcome: string;
   /** `error` in the log; null: the gateway logs no failure. */
   readonly error: string | null;
-  /** What is held against the target; null: nothing. */
+  /** What counts against the target; null: nothing. */
   readonly held: string | null;
   /** Whether the connection is kept for another request. */
   readonly isKept: boolean;
@@ -128,7 +128,7 @@ const rows: readonly Row[] = [
   },
   {
     why: "sends a head of 100 MB",
-    // Piece by piece: to make all of it at once takes longer than the answer may.
+    // Piece by piece: creating all of it at once takes longer than the response timeout.
     does: async (_, connection) => {
       const field = `X-Long: ${"x".repeat(1_048_576)}\r\n`;
       connection.write(HEAD);
@@ -272,7 +272,7 @@ describe("failures in a row", () => {
     ],
     ["sends garbage", "garbage\r\n\r\n"],
     ["is overloaded", reply("busy", { status: "503 Busy" })],
-  ])("a target that %s is out after five", async (_, does) => {
+  ])("a target that %s is ejected after five", async (_, does) => {
     const scene = await misbehaving(does, 5);
     expect(scene.health(0)).toMatchObject({ state: "unhealthy", by: "passive" });
     for (let count = 0; count < 3; count++) expect((await scene.send(GET)).outcome).toBe("200");
@@ -280,7 +280,7 @@ describe("failures in a row", () => {
     await scene.stop();
   });
 
-  test("one good answer among them, and it stays", async () => {
+  test("one good response among them, and it stays", async () => {
     let count = 0;
     const scene = await misbehaving(() => (++count % 5 === 0 ? lastReply : "close"), 14);
     expect(scene.counts()).toEqual([14, 0]);
@@ -288,7 +288,7 @@ describe("failures in a row", () => {
     await scene.stop();
   });
 
-  test("a kept connection that it closes is not held against it, but one more failure after it is", async () => {
+  test("closing an idle connection does not count against it, but one more failure does", async () => {
     const scene = await startTargetScene({ targets: 1 });
     await scene.send(GET);
     scene.origins[0]!.answer = "close";
@@ -302,7 +302,7 @@ describe("failures in a row", () => {
     await scene.stop();
   });
 
-  test("a kept connection that it closes after an interim answer was no idle one", async () => {
+  test("a connection that it closes after an interim response was not idle", async () => {
     const scene = await startTargetScene({ targets: 1 });
     await scene.send(GET);
     scene.origins[0]!.answer = script(["HTTP/1.1 102 Processing\r\n\r\n"], close);
@@ -312,7 +312,7 @@ describe("failures in a row", () => {
     await scene.stop();
   });
 
-  test("clients that leave are not held against it, whether before or in the answer", async () => {
+  test("clients that disconnect before or during the response do not count against it", async () => {
     const scene = await startTargetScene({ service: { retries: { count: 0 } } });
     for (const begun of ["", `${HEAD}Transfer-Encoding: chunked\r\n\r\n3\r\nxxx\r\n`]) {
       scene.origins[0]!.answer = script([begun]);
@@ -330,7 +330,7 @@ describe("failures in a row", () => {
     await scene.stop();
   });
 
-  test("an event stream says at its head that the target works", async () => {
+  test("the head of an event stream counts as a success", async () => {
     const scene = await startTargetScene({ targets: 1 });
     scene.origins[0]!.answer = script([
       `${HEAD}Content-Type: text/event-stream\r\n\r\ndata: 1\n\n`,
@@ -344,7 +344,7 @@ describe("failures in a row", () => {
   });
 });
 
-describe("an early answer while the upload goes on", () => {
+describe("an early response during the upload", () => {
   const upload = request("POST", "Content-Length: 3000000\r\n", "x".repeat(1000));
 
   test.each([
@@ -357,7 +357,7 @@ describe("an early answer while the upload goes on", () => {
       "the target responded with status 503",
     ],
   ])(
-    "%s is passed on, nothing is sent again, and the connection is not kept",
+    "%s is forwarded, nothing is retried, and the connection is not reused",
     async (_, answer, outcome, held) => {
       const scene = await startTargetScene({ early: true });
       scene.origins[0]!.answer = answer;

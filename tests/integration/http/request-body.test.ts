@@ -1,4 +1,4 @@
-// Request bodies on their way: Expect, trailers, pipelining, HTTP/1.0, and clients that go away in the middle.
+// Request bodies: Expect, trailers, pipelining, HTTP/1.0, and clients that disconnect midway.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type LenientScene,
@@ -25,7 +25,7 @@ const post = (fields: string, body = "") =>
   `POST /a HTTP/1.1\r\nHost: h\r\n${fields}\r\n\r\n${body}`;
 
 describe("Expect: 100-continue", () => {
-  test("is answered here, before the body is sent, and not passed on", async () => {
+  test("is handled by the gateway, before the body arrives, and not forwarded", async () => {
     scene.origin.forget();
     const client = await connectRaw({ port: scene.gateway.port });
     client.write(post("Content-Length: 2\r\nExpect: 100-continue"));
@@ -38,7 +38,7 @@ describe("Expect: 100-continue", () => {
     expect(scene.origin.executed[0]?.header("expect")).toBeNull();
   });
 
-  test("holds for chunked bodies and for those that are sent at once", async () => {
+  test("applies to chunked bodies and to those sent at once", async () => {
     const chunked = post(
       "Transfer-Encoding: chunked\r\nExpect: 100-continue",
       "2\r\nab\r\n0\r\n\r\n",
@@ -51,7 +51,7 @@ describe("Expect: 100-continue", () => {
   });
 
   // docs/limits-of-bun.md: RFC 9110 section 10.1.1 compares it without case.
-  test("in another case Bun does not answer it: clients wait a moment and send the body", async () => {
+  test("in another case gets no 100 from Bun: clients wait a moment and send the body", async () => {
     const seen = await scene.probe(post("Content-Length: 2\r\nExpect: 100-Continue", "ab"));
     expect(seen).toMatchObject({ ...served(["POST /a"]), interim: [] });
     expect(seen.executed[0]?.header("expect")).toBeNull();
@@ -83,7 +83,7 @@ describe("trailers", () => {
         isClosed: true,
       });
       for (const received of scene.origin.received) expect(received).not.toContain(trailer);
-      // Bun hands the body over as complete before it looks at the trailers: the origin may have carried it out.
+      // Bun hands the body over as complete before it looks at the trailers: the origin may have processed it.
       expect(seen.executed.every(({ body }) => body === "ab")).toBe(true);
     },
   );
@@ -99,7 +99,7 @@ describe("trailers", () => {
 });
 
 describe("several requests on one connection", () => {
-  test("one after the other, with and without body, each gets its own answer", async () => {
+  test("sequential, with and without body, each get their own response", async () => {
     scene.origin.forget();
     const client = await connectRaw({ port: scene.gateway.port });
     const requests = [
@@ -125,8 +125,8 @@ describe("several requests on one connection", () => {
     expect(scene.origin.ambiguous).toEqual([]);
   });
 
-  // docs/limits-of-bun.md: Bun closes the connection when a request arrives behind one that is not answered.
-  test("pipelined: Bun closes the connection without any answer; the second request is not carried out", async () => {
+  // docs/limits-of-bun.md: Bun closes the connection when a request arrives behind a pending one.
+  test("pipelined: Bun closes the connection without a response; the second request is not processed", async () => {
     const seen = await scene.probe(
       "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n",
       { answers: 2 },
@@ -147,7 +147,7 @@ describe("several requests on one connection", () => {
     for (const { body } of seen.executed) expect(body).toBe("ab");
   });
 
-  test("a refusal of ours ends the connection, since what follows cannot be trusted", async () => {
+  test("a rejection closes the connection, since the following bytes cannot be trusted", async () => {
     for (const bytes of [
       "GET /a HTTP/1.1\r\nHost: a b\r\n\r\n",
       "GET /#x HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -161,7 +161,7 @@ describe("several requests on one connection", () => {
 });
 
 describe("HTTP/1.0 clients", () => {
-  test("are answered, and the connection ends", async () => {
+  test("get a response, and the connection closes", async () => {
     const seen = await scene.probe("GET /a HTTP/1.0\r\nHost: h\r\n\r\n", { answers: 2 });
     expect(seen).toMatchObject({ ...served(["GET /a"]), isClosed: true });
     expect(seen.executed[0]?.head).toStartWith("GET /a HTTP/1.1\r\n");
@@ -173,19 +173,19 @@ describe("HTTP/1.0 clients", () => {
     expect(seen.executed[0]?.body).toBe("ab");
   });
 
-  test("may not send a chunked one, which HTTP/1.0 does not know", async () => {
+  test("may not send a chunked one, which HTTP/1.0 lacks", async () => {
     const bytes = "POST /a HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     expect(await scene.probe(bytes)).toMatchObject(refused("400"));
   });
 
-  test("with Connection: keep-alive are answered", async () => {
+  test("with Connection: keep-alive get a response", async () => {
     const seen = await scene.probe("GET /a HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
     expect(seen).toMatchObject(served(["GET /a"]));
     expect(seen.executed[0]?.header("connection")).toBeNull();
   });
 });
 
-describe("a client that goes away in the middle of its body", () => {
+describe("a client that disconnects within its body", () => {
   const rows = [
     ["of known length", post("Content-Length: 20", "ab")],
     ["chunked", post("Transfer-Encoding: chunked", "2\r\nab\r\n")],
@@ -209,7 +209,7 @@ describe("a client that goes away in the middle of its body", () => {
       });
       expect(after.answers[0]?.body).toBe("/b");
       if (name.startsWith("chunked, before")) {
-        // Bun takes the last chunk for the end of the body, before its empty line.
+        // Bun treats the last chunk as the end of the body, before its empty line.
         expect(scene.origin.executed.every(({ body }) => ["ab", ""].includes(body))).toBe(true);
       } else expect(scene.origin.lines).toEqual(["GET /b"]);
       expect(scene.origin.ambiguous).toEqual([]);
@@ -218,7 +218,7 @@ describe("a client that goes away in the middle of its body", () => {
   );
 });
 
-describe("a body that is refused on its way", () => {
+describe("a body that is rejected midway", () => {
   test("stops arriving: 408, and the origin never sees it complete", async () => {
     const seen = await limited.probe(post("Content-Length: 20", "ab"));
     expect(seen).toMatchObject(refused("408"));
@@ -231,7 +231,7 @@ describe("a body that is refused on its way", () => {
     );
   });
 
-  test("grows over the limit while it is streamed: 413, and the origin's connection is not used again", async () => {
+  test("grows over the limit while it is streamed: 413, and the origin's connection is not reused", async () => {
     limited.origin.forget();
     const client = await connectRaw({ port: limited.gateway.port });
     client.write(post("Transfer-Encoding: chunked", `2bc\r\n${"b".repeat(700)}\r\n`));

@@ -1,4 +1,4 @@
-// What a plain proxied request costs, counted exactly: cells of the heap, and files whose code runs. A clock could not hold it.
+// The exact cost of a plain proxied request: heap cells, and files whose code runs. A clock is not precise enough.
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { measureCost } from "../../support/request-cost/measure.ts";
 const REQUESTS = 10_000;
 
 describe("a proxied GET of a browser", () => {
-  test("makes no more cells of the heap than it must", async () => {
+  test("allocates a bounded number of heap cells", async () => {
     const counts = await measureCost({ mode: "objects", plugins: "plain", requests: REQUESTS });
     const each = (type: string) => (counts[type] ?? 0) / REQUESTS;
     const all = Object.values(counts).reduce((sum, count) => sum + Math.max(0, count), 0);
@@ -25,13 +25,13 @@ describe("a proxied GET of a browser", () => {
     const counts = await measureCost({ mode: "files", plugins, requests });
     const files = new Set(
       Object.entries(counts)
-        // Timers and connections run code now and then, not for each request.
+        // Timers and connections run code occasionally, not for each request.
         .filter(([, count]) => count >= requests)
         .map(([key]) => key.slice(0, key.indexOf(" ")))
         .filter((file) => file.startsWith("dataplane/")),
     );
     const crossed = [...files].filter(knowsRequests).sort();
-    // What is left are structures that know no request: lists, balancers, the index of paths, connections.
+    // The rest are structures independent of requests: lists, balancers, the path index, connections.
     expect(crossed.slice(onPath)).toEqual([]);
     expect([...files].sort().slice(inAll)).toEqual([]);
   });

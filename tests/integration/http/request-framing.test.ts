@@ -1,4 +1,4 @@
-// How long a request's body is must mean the same to the gateway and to every origin behind it: all odd forms over raw sockets.
+// The gateway and every origin must agree on the length of a request body: all odd forms over raw sockets.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type LenientScene,
@@ -17,7 +17,7 @@ const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
 const post = (fields: string, body: string) =>
   `POST /a HTTP/1.1\r\nHost: h\r\n${fields}\r\n\r\n${body}`;
 
-describe("a request whose length could be read in two ways is refused and never sent on", () => {
+describe("a request with an ambiguous length is rejected and never forwarded", () => {
   const rows: [fields: string, body: string, why: string][] = [
     [
       "Content-Length: 4\r\nTransfer-Encoding: chunked",
@@ -62,7 +62,7 @@ describe("a request whose length could be read in two ways is refused and never 
   });
 });
 
-describe("a Content-Length that is not plain digits is refused", () => {
+describe("a Content-Length that is not plain digits is rejected", () => {
   const values: [value: string, why: string][] = [
     ["", "empty (node CVE-2022-32213 and others)"],
     ["+2", "a sign, which strtol takes"],
@@ -101,7 +101,7 @@ describe("a Content-Length that is not plain digits is refused", () => {
   });
 });
 
-describe("white space around a length, and leading zeros, mean nothing and are not passed on", () => {
+describe("whitespace around a length and leading zeros are removed", () => {
   test.each(["2", " 2 ", "\t2", "2\t ", "002", "0000000000002"])("%j", async (value) => {
     const seen = await scene.probe(post(`Content-Length: ${value}`, "ab"));
     expect(seen).toMatchObject(served(["POST /a"]));
@@ -116,7 +116,7 @@ describe("white space around a length, and leading zeros, mean nothing and are n
   });
 });
 
-describe("any transfer coding but exactly `chunked` is refused", () => {
+describe("any transfer coding but exactly `chunked` is rejected", () => {
   const values: [value: string, why: string][] = [
     ["", "empty"],
     ["chunked, chunked", "twice"],
@@ -180,7 +180,7 @@ describe("names that only look like a framing field frame nothing and do not rea
   });
 });
 
-describe("a malformed chunked body is refused, and the origin never sees it complete", () => {
+describe("a malformed chunked body is rejected, and the origin never sees it complete", () => {
   const rows: [body: string, why: string][] = [
     ["zz\r\n", "no size"],
     ["\r\nab", "an empty size"],

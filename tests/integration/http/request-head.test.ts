@@ -1,4 +1,4 @@
-// Request lines, Hosts, methods and field lines in every odd form, over raw sockets: what is refused leaves no trace at the origin.
+// Request lines, Hosts, methods and field lines in every odd form, over raw sockets: rejected requests never reach the origin.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type LenientScene,
@@ -76,7 +76,7 @@ describe("a Host that is not one valid authority gets 400 before routing", () =>
     expect(await scene.probe(`GET /a HTTP/1.1\r\n${fields}\r\n\r\n`)).toMatchObject(refused("400"));
   });
 
-  test("no Host: Bun answers before us, for HTTP/1.1", async () => {
+  test("no Host: Bun responds itself, for HTTP/1.1", async () => {
     expect(await scene.probe("GET /a HTTP/1.1\r\n\r\n")).toMatchObject(refused("400"));
     expect(await scene.probe("GET /a HTTP/1.1\r\nX-Host: h\r\n\r\n")).toMatchObject(refused("400"));
   });
@@ -105,7 +105,7 @@ describe("a Host that is not one valid authority gets 400 before routing", () =>
   });
 });
 
-describe("a request target that is no path, or no plain one, is refused", () => {
+describe("a request target that is no plain path is rejected", () => {
   test.each([
     [
       "/x#.png",
@@ -151,7 +151,7 @@ describe("a request target that is no path, or no plain one, is refused", () => 
     },
   );
 
-  test("absolute form without Host is refused", async () => {
+  test("absolute form without Host is rejected", async () => {
     expect(await scene.probe("GET http://h/x HTTP/1.1\r\n\r\n")).toMatchObject(refused("400"));
   });
 });
@@ -215,7 +215,7 @@ describe("methods", () => {
   });
 
   test.each(["", "Content-Length: 0\r\n", "Max-Forwards: 0\r\n"])(
-    "TRACE gets 405 and what would be taken, and reaches no target: %j",
+    "TRACE gets 405 with Allow, and reaches no target: %j",
     async (line) => {
       const seen = await scene.probe(`TRACE /a HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\n${line}\r\n`);
       expect(seen).toMatchObject(refused("405"));
@@ -225,7 +225,7 @@ describe("methods", () => {
   );
 
   test.each(["GET", "HEAD"])(
-    "a %s with a body gets 400, since Bun hides the body and dropping it could change what is asked for",
+    "a %s with a body gets 400, since Bun hides the body and dropping it could change the request",
     async (method) => {
       for (const body of [
         "Content-Length: 2\r\n\r\nab",
@@ -272,7 +272,7 @@ describe("versions and request lines", () => {
       "\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\n",
       "an empty line first, which RFC 9112 section 2.2 would ignore",
     ],
-  ])("%j is refused: %s", async (bytes) => {
+  ])("%j is rejected: %s", async (bytes) => {
     const seen = await scene.probe(bytes);
     expect(seen.outcome).toMatch(/^(?:400|505)$/);
     expect(seen).toMatchObject({ lines: [], ambiguous: [], canary: "200 /canary", isClosed: true });

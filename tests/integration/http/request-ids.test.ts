@@ -35,7 +35,7 @@ describe("the id of a request", () => {
     },
   );
 
-  test("is on the gateway's own answers", async () => {
+  test("is on the gateway's own responses", async () => {
     scene = await pluginScene({
       routes: [
         { name: "https", hosts: ["localhost"], https_redirect: true },
@@ -50,7 +50,7 @@ describe("the id of a request", () => {
     expect(redirect.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test("is kept from both when it is switched off, and then that of a client goes on", async () => {
+  test("is omitted when disabled, and then a client's id is forwarded", async () => {
     scene = await pluginScene({ settings: { requests: { ids: false } } });
     const { headers, seen } = await scene.get("/", { "X-Request-Id": "mine" });
     expect(headers.has("x-request-id")).toBe(false);
@@ -68,7 +68,7 @@ describe("the id of a request", () => {
   });
 });
 
-test("the trace of a client goes on to the target as it came, without any plugin", async () => {
+test("a client's trace reaches the target unchanged, without any plugin", async () => {
   scene = await pluginScene({});
   const trace = {
     traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

@@ -1,4 +1,4 @@
-// The limits on what a client may send, each at its border: the last that passes and the first that does not.
+// The limits on client requests, each at its boundary: the last that passes and the first that does not.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type LenientScene,
@@ -58,7 +58,7 @@ describe("length of the target", () => {
     expect(seen).toMatchObject(served([`GET ${target(201)}`]));
   });
 
-  test("over 16 KB Bun answers 431 itself, without a page", async () => {
+  test("over 16 KB Bun returns 431 itself, without a page", async () => {
     const seen = await scene.probe(get(target(17_000)));
     expect(seen).toMatchObject(refused("431"));
     expect(seen.answers[0]?.header("x-request-id")).toBeNull();
@@ -85,11 +85,11 @@ describe("number of fields", () => {
     expect(seen).toMatchObject(outcome === "200" ? served(["GET /a"]) : refused(outcome));
   });
 
-  test.each([150, 1000])("%d: refused, by Bun itself from 199 on", async (count) => {
+  test.each([150, 1000])("%d: rejected, by Bun itself from 199 on", async (count) => {
     expect(await scene.probe(get("/a", numbered(count)))).toMatchObject(refused("431"));
   });
 
-  test("repeated fields count once, as they go on: Bun joins them and has a limit of its own", async () => {
+  test("repeated fields count once, as forwarded: Bun joins them and has its own limit", async () => {
     const repeated = (count: number) => get("/a", "X: v\r\n".repeat(count));
     expect(await scene.probe(repeated(150))).toMatchObject(served(["GET /a"]));
     expect(await scene.probe(repeated(1000))).toMatchObject(refused("431"));
@@ -146,7 +146,7 @@ describe("bytes of the body", () => {
   });
 
   test.each(["POST", "PUT", "PATCH", "DELETE"])(
-    "declared: one byte more in a %s gets 413 before the target is asked",
+    "declared: one byte more in a %s gets 413 before the target gets it",
     async (method) => {
       expect(await scene.probe(declared(MAX_BODY + 1, method))).toMatchObject(refused("413"));
     },
@@ -164,7 +164,7 @@ describe("bytes of the body", () => {
   });
 
   test.each([MAX_BODY + 1, 3 * MAX_BODY])(
-    "chunked: %d bytes get 413, and the target never sees a whole request",
+    "chunked: %d bytes get 413, and the target never sees a complete request",
     async (bytes) => {
       expect(await scene.probe(chunked(bytes))).toMatchObject(refused("413"));
     },

@@ -13,14 +13,14 @@ afterAll(() => Promise.all([scene.stop(), streaming.stop()]));
 const answer = (lines: readonly string[], body = "ok") =>
   `HTTP/1.1 200 OK\r\n${lines.map((line) => `${line}\r\n`).join("")}Content-Length: ${body.length}\r\n\r\n${body}`;
 
-/** Fields of the answer with that name, in order. */
+/** Fields of the response with that name, in order. */
 async function valuesOf(name: string, lines: readonly string[], each = scene): Promise<string[]> {
   const { answers } = await each.ask(answer(lines));
   expect(answers[0]).toMatchObject({ status: 200, body: "ok", isComplete: true });
   return (answers[0]?.fields ?? []).filter(([known]) => known === name).map(([, value]) => value);
 }
 
-describe("fields of an answer", () => {
+describe("fields of a response", () => {
   test.each([
     [
       "set-cookie",
@@ -95,7 +95,7 @@ describe("fields of an answer", () => {
     expect(await valuesOf("x-secret", ["X-Secret: 1", connection])).toEqual([]);
   });
 
-  test("a target cannot remove its own Content-Length or Set-Cookie by naming it: the answer stays framed", async () => {
+  test("a target cannot remove its own Content-Length or Set-Cookie by naming it: the response stays framed", async () => {
     const { answers } = await scene.ask(answer(["Connection: content-length, transfer-encoding"]));
     expect(answers[0]).toMatchObject({ status: 200, body: "ok", isComplete: true });
   });
@@ -157,7 +157,7 @@ describe("fields of a request", () => {
     expect(request.fields.filter(([name]) => name === "cookie")).toEqual([["cookie", "a=1; b=2"]]);
   });
 
-  test("nothing is made up that the client did not send", async () => {
+  test("nothing is added that the client did not send", async () => {
     const request = await sent([]);
     expect(request.fields.map(([name]) => name).sort()).toEqual([
       "cdn-loop",
@@ -203,7 +203,7 @@ describe("loops (RFC 8586)", () => {
     scene.ask(answer([]), GET.replace("\r\n\r\n", `\r\nCDN-Loop: ${value}\r\n\r\n`));
 
   test.each([own, `other, ${own}`, `${own}; a=b`, `other;x="y" ,${own},third`, ` ${own} `])(
-    "our own token in %j: 508",
+    "the gateway's token in %j: 508",
     async (value) => {
       const before = scene.origin.requests.length;
       const { outcome, answers } = await ask(value);
@@ -213,11 +213,11 @@ describe("loops (RFC 8586)", () => {
     },
   );
 
-  test("our own token in one of two fields: 508", async () => {
+  test("the gateway's token in one of two fields: 508", async () => {
     expect((await ask(`other\r\nCDN-Loop: ${own}`)).outcome).toBe("508");
   });
 
-  test("our own token that Connection names: 508 all the same", async () => {
+  test("the gateway's token that Connection names: also 508", async () => {
     expect((await ask(`${own}\r\nConnection: cdn-loop`)).outcome).toBe("508");
   });
 

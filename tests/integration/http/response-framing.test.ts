@@ -14,7 +14,7 @@ afterAll(() => Promise.all([scene.stop(), streaming.stop()]));
 const OK = "HTTP/1.1 200 OK\r\n";
 const HEAD = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-describe("a malformed answer is 502, and its connection is closed", () => {
+describe("a malformed response is 502, and its connection is closed", () => {
   const rows: [answer: string, token: string, why: string][] = [
     ["HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nok", "http_protocol_error", "another version"],
     ["HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok", "http_protocol_error", "another version"],
@@ -164,12 +164,12 @@ describe("a malformed answer is 502, and its connection is closed", () => {
     expect(scene.openConnections()).toBe(1);
   });
 
-  test("an answer to HEAD with a body", async () => {
+  test("a response to HEAD with a body", async () => {
     const served = await scene.askTwice(`${OK}Content-Length: 2\r\n\r\nok`, HEAD);
     expect(served).toMatchObject({ outcome: "502", connections: 1 });
   });
 
-  test("a response without a request is not used for the next request", async () => {
+  test("a response without a request is not used for the next one", async () => {
     const plain = `${OK}Content-Length: 5\r\n\r\nplain`;
     await scene.ask(plain);
     const kept = scene.origin.connections.findLast(({ isClosed }) => !isClosed);
@@ -179,7 +179,7 @@ describe("a malformed answer is 502, and its connection is closed", () => {
   });
 });
 
-describe("the head's size at its border", () => {
+describe("the head's size at its limit", () => {
   const headOf = (bytes: number) => {
     const rest = `${OK}Content-Length: 2\r\nX: \r\n\r\n`;
     return `${OK}Content-Length: 2\r\nX: ${"x".repeat(bytes - rest.length)}\r\n\r\n`;
@@ -206,7 +206,7 @@ describe("the head's size at its border", () => {
   });
 });
 
-describe("answers that are well formed pass, and the connection is kept when it may be", () => {
+describe("well-formed responses pass, and the connection is reused when possible", () => {
   const rows: [answer: string, body: string, connections: number, why: string][] = [
     [`${OK}Content-Length: 2\r\n\r\nok`, "ok", 0, "a length"],
     [
@@ -319,7 +319,7 @@ describe("answers that are well formed pass, and the connection is kept when it 
     ["HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n", HEAD, "9"],
     [`${OK}X: y\r\n\r\n`, HEAD, null],
     [`${OK}Transfer-Encoding: chunked\r\n\r\n`, HEAD, null],
-  ])("%j has no body, and claims the length that it should", async (answer, request, length) => {
+  ])("%j has no body, and declares the right length", async (answer, request, length) => {
     const served = await scene.askTwice(answer, request);
     expect(served.outcome).toBe(answer.slice(9, 12));
     expect(served.answers[0]).toMatchObject({ body: "", isComplete: true });

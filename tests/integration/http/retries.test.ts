@@ -28,8 +28,8 @@ const POST = request("POST", "Content-Length: 2\r\n", "ab");
 const status = (code: number) => reply(`no ${code}`, { status: `${code} No` });
 const on = ["connect", "reset", "timeout", "500", "502", "503", "504", "429"] as const;
 
-describe("each word of retries.on", () => {
-  /** What the first target does, and the status when that stands. */
+describe("each condition of retries.on", () => {
+  /** What the first target does, and the status without a retry. */
   const rows: Record<(typeof on)[number], { answer: Answer; stands: number }> = {
     connect: { answer: null, stands: 502 },
     reset: { answer: "close", stands: 502 },
@@ -42,7 +42,7 @@ describe("each word of retries.on", () => {
   };
 
   test.each(on.map((word) => [word, rows[word]] as const))(
-    "%s alone: another target answers; without it: the failure stands",
+    "%s alone: another target responds; without it: the failure stands",
     async (word, { answer, stands }) => {
       for (const isOn of [true, false]) {
         const words = isOn ? [word] : on.filter((other) => other !== word);
@@ -57,14 +57,14 @@ describe("each word of retries.on", () => {
     },
   );
 
-  test("none at all: nothing is tried again", async () => {
+  test("none at all: nothing is retried", async () => {
     const scene = await withRetries({ on: [] });
     scene.origins[0]!.answer = status(503);
     expect((await scene.send(GET)).outcome).toBe("503");
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  test("an answer that is no HTTP is never tried again", async () => {
+  test("a non-HTTP response is never retried", async () => {
     const scene = await withRetries({ on: [...on], methods: "all" });
     scene.origins[0]!.answer = "garbage\r\n\r\n";
     expect((await scene.send(GET)).outcome).toBe("502");
@@ -84,7 +84,7 @@ describe("methods", () => {
   );
 
   test.each(matrix)(
-    "%s after %s: again when idempotent or when all may be",
+    "%s after %s: retried if idempotent or if all methods are allowed",
     async (method, _, answer) => {
       for (const methods of ["idempotent", "all"] as const) {
         const scene = await withRetries({ methods });
@@ -115,7 +115,7 @@ describe("methods", () => {
 });
 
 describe("the body", () => {
-  test.each([0, 1, 1000, 16_384])("of %i bytes is sent again byte for byte", async (size) => {
+  test.each([0, 1, 1000, 16_384])("of %i bytes is resent byte for byte", async (size) => {
     for (const answer of ["close", status(503)] as const) {
       const scene = await withRetries({});
       scene.origins[0]!.answer = answer;
@@ -134,7 +134,7 @@ describe("the body", () => {
     ["longer than 16 KiB", request("PUT", "Content-Length: 16385\r\n", "x".repeat(16_385))],
     ["chunked", request("PUT", "Transfer-Encoding: chunked\r\n", "2\r\nab\r\n0\r\n\r\n")],
   ];
-  test.each(gone)("%s is not sent again, and the answer says so", async (_, bytes) => {
+  test.each(gone)("%s is not resent, and the response says so", async (_, bytes) => {
     const scene = await withRetries({});
     scene.origins[0]!.answer = "close";
     const { outcome, answers } = await scene.send(bytes);
@@ -151,7 +151,7 @@ describe("the body", () => {
     ["a POST", request("POST", "Content-Length: 16385\r\n", "x".repeat(16_385)), {}],
     ["no retries", gone[0]![1], { count: 0 }],
     ["no word for it", gone[0]![1], { on: ["503"] }],
-  ] as const)("%s: the body is not blamed", async (_, bytes, retries) => {
+  ] as const)("%s: the body is not the reason", async (_, bytes, retries) => {
     const scene = await withRetries(retries as Retries);
     scene.origins[0]!.answer = "close";
     const { outcome, answers } = await scene.send(bytes);
@@ -188,7 +188,7 @@ describe("how often", () => {
     expect(scene.counts()).toEqual([3, 1, 0, 0]);
   });
 
-  test("the client gets the last target's own answer", async () => {
+  test("the client gets the last target's own response", async () => {
     const scene = await withRetries({ count: 2 }, { targets: 3 });
     for (const [index, origin] of scene.origins.entries())
       origin.answer = reply(`target ${index}`, {
@@ -217,7 +217,7 @@ describe("how often", () => {
     expect((await slow).answers[0]?.body).toBe("slow");
   });
 
-  test("a target that was set aside is tried when all others have failed", async () => {
+  test("an ejected target is tried when all others have failed", async () => {
     const scene = await withRetries(
       {},
       { service: { health: { passive: { consecutive_failures: 1 } } } },
@@ -232,7 +232,7 @@ describe("how often", () => {
 });
 
 describe("connections", () => {
-  test("that of an answer that was given up is closed and not used again", async () => {
+  test("that of an abandoned response is closed and not reused", async () => {
     const scene = await withRetries({});
     const bodies = [
       status(503),
@@ -251,7 +251,7 @@ describe("connections", () => {
     expect([scene.active(0), scene.active(1)]).toEqual([0, 0]);
   });
 
-  test("a kept one that the target had closed is made up for once, for free and on the same target", async () => {
+  test("a stale idle one is replaced once, outside the budget and on the same target", async () => {
     const scene = await withRetries({ count: 0, budget_percent: 0, on: [] }, { targets: 1 });
     await scene.send(GET);
     scene.origins[0]!.answer = ({ index }) => (index === 0 ? reply("fresh") : "close");
@@ -266,7 +266,7 @@ describe("connections", () => {
 });
 
 describe("time", () => {
-  test("per_try_timeout: the next target answers when the first does not", async () => {
+  test("per_try_timeout: the next target responds when the first does not", async () => {
     const scene = await withRetries({ per_try_timeout: 150, on: ["timeout"] });
     scene.origins[0]!.answer = null;
     expect((await scene.send(GET)).outcome).toBe("200");
@@ -295,7 +295,7 @@ describe("time", () => {
     expect(scene.health(0).lastError).toBeNull();
   });
 
-  test("request_timeout ends all attempts together, and counts against the target that was waited for", async () => {
+  test("request_timeout ends all attempts together, and counts against the pending target", async () => {
     const scene = await withRetries(
       { per_try_timeout: 200, on: ["timeout"], count: 10 },
       { targets: 4, service: { request_timeout: 500 } },
@@ -310,8 +310,8 @@ describe("time", () => {
     expect(scene.origins.map((_, index) => scene.active(index))).toEqual([0, 0, 0, 0]);
   });
 
-  test("request_timeout ends the pause before an attempt too", async () => {
-    // A pause of at most 2 s, which is hardly ever shorter than the timeout.
+  test("request_timeout ends the backoff before an attempt too", async () => {
+    // A backoff of at most 2 s, which is rarely shorter than the timeout.
     const scene = await withRetries(
       { backoff_ms: 86_400_000, count: 10 },
       { targets: 8, service: { request_timeout: 200 } },
@@ -323,7 +323,7 @@ describe("time", () => {
     expect(scene.counts()[7]).toBe(0);
   });
 
-  test("a client that goes away during the pause ends the request", async () => {
+  test("a client that disconnects during the backoff ends the request", async () => {
     const scene = await withRetries({ backoff_ms: 86_400_000, count: 10 }, { targets: 8 });
     for (const origin of scene.origins) origin.answer = status(503);
     const client = await connectRaw({ port: scene.gateway.port });
@@ -337,7 +337,7 @@ describe("time", () => {
 });
 
 describe("the budget", () => {
-  /** What may be spent at once, and each second besides. */
+  /** Retries available at once, and added each second. */
   const [RESERVE, PER_SECOND] = [100, 10];
 
   test("an outage makes at most a fifth more requests and the reserve", async () => {
@@ -356,7 +356,7 @@ describe("the budget", () => {
     expect(attempts).toBeLessThanOrEqual(requests * 1.2 + RESERVE + PER_SECOND * (seconds + 1));
   });
 
-  test("targets that take no connection cost none of it", async () => {
+  test("connection failures cost none of it", async () => {
     const scene = await withRetries(
       { backoff_ms: 0 },
       { targets: 2, service: { health: { passive: { enabled: false } } } },

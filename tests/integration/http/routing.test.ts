@@ -22,7 +22,7 @@ afterAll(async () => {
 
 type Route = Omit<RouteSketch, "service_id">;
 
-/** A data plane with these routes, each to a service of its own that says which one it is. */
+/** A data plane with these routes, each to its own service that returns its name. */
 async function serve(
   routes: readonly Route[],
   more: Omit<Parameters<typeof startDataPlane>[0], "routes" | "services"> & {
@@ -277,7 +277,7 @@ describe("what a route does to the request", () => {
     expect((await get(target, { host })).request?.target).toBe(upstream);
   });
 
-  test("a rewrite that leaves the root is refused", async () => {
+  test("a rewrite that leaves the root is rejected", async () => {
     const seen = await get("/x/y", { host: "up" });
     expect(seen.status).toBe(400);
     expect(seen.request).toBeUndefined();
@@ -304,7 +304,7 @@ describe("what a route does to the request", () => {
     expect(seen.request).toBeUndefined();
   });
 
-  test("what an authority may ask the service behind is not redirected", async () => {
+  test("ACME challenges of the service behind are not redirected", async () => {
     const path = "/.well-known/acme-challenge/of-the-service";
     expect((await get(path, { host: "redirect" })).request?.target).toBe(path);
     for (const other of [`${path}/../../../x`, "/.well-known/acme-challenge", `/x${path}`])
@@ -349,8 +349,8 @@ describe("what a service does to the request", () => {
   });
 });
 
-describe("max_in_flight_requests at its border", () => {
-  test("as many as the limit are served, one more gets 503, and there is room again afterwards", async () => {
+describe("max_in_flight_requests at its limit", () => {
+  test("requests up to the limit are served, one more gets 503, and later ones pass again", async () => {
     const waiting: (() => void)[] = [];
     const slow = startOrigin({
       answer: (_request, connection) => {

@@ -1,4 +1,4 @@
-// The path that a target is asked for, from the service's path, the route's and strip_path: Kong's tables row by row, where
+// The path that a target receives, from the service's path, the route's and strip_path: Kong's tables row by row, where
 // each row that differs says why; docs/migrating.md says the same in words.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -11,13 +11,13 @@ import { type Origin, startOrigin } from "../../support/origin.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 import { type Anything, convertWith } from "../../unit/control/import/samples.ts";
 
-/** A route of Kong takes whatever begins with its path, a prefix here whole segments. */
+/** A route of Kong matches any path with its prefix, a prefix here whole segments. */
 const SEGMENTS = "a prefix matches whole segments";
-/** The service's path is sent as it is written when nothing follows it; Kong takes its slash away. */
+/** The service's path is sent as written when nothing follows it; Kong removes its slash. */
 const AS_WRITTEN = "the service's path is sent as it is written";
 /** A slash that the client has sent stays, as in the reference and in later versions of Kong. */
 const AS_SENT = "the client's slash stays";
-/** Segments are joined by a slash, as Kong's path_handling v0 does; v1 puts one text behind the other. */
+/** Segments are joined by a slash, as Kong's path_handling v0 does; v1 concatenates them. */
 const NO_V1 = "there is no path_handling v1";
 
 interface Row {
@@ -28,7 +28,7 @@ interface Row {
   readonly version: "v0" | "v1";
   readonly request: string;
   readonly kong: string;
-  /** What differs here, and why; null: no route takes the request. */
+  /** What differs here, and why; null: no route matches. */
   readonly differs: readonly [target: string | null, why: string] | null;
 }
 

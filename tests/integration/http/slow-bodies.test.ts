@@ -7,7 +7,7 @@ import { type ScriptedScene, startScriptedScene } from "../../support/scripted-s
 
 type Options = NonNullable<Parameters<typeof startScriptedScene>[0]>;
 
-/** In the place of 500 bytes per second and 30 seconds. */
+/** Instead of 500 bytes per second and 30 seconds. */
 const RATE = 10_000;
 const GRACE = 300;
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -34,7 +34,7 @@ async function open(port: number): Promise<RawConnection> {
   return client;
 }
 
-/** Sends a piece every 50 ms: 200 bytes per second when nothing else is said. */
+/** Sends a piece every 50 ms: 200 bytes per second by default. */
 function trickle(send: () => void, pieceMs = 50): void {
   const timer = setInterval(send, pieceMs);
   cleanups.push(() => clearInterval(timer));
@@ -44,16 +44,16 @@ const post = (fields: string) => `POST / HTTP/1.1\r\nHost: h\r\n${fields}\r\n\r\
 const LONG = "Content-Length: 1000000";
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-/** The status of what came back; null: nothing. */
+/** The status of the response; null: none. */
 const statusOf = ({ received }: RawConnection) => /^HTTP\/1\.1 (\d+)/.exec(received)?.[1] ?? null;
 
-/** Longer than any client of the tests would be waited for. */
+/** Longer than the gateway waits for any client of the tests. */
 async function outlast(client: RawConnection): Promise<void> {
   const until = performance.now() + 3 * GRACE;
   await eventually(() => client.isClosed || performance.now() > until);
 }
 
-describe("a body that comes too slowly gets 408", () => {
+describe("a body that arrives too slowly gets 408", () => {
   const framings = [
     { what: "with a length", head: post(LONG), piece: PIECE },
     { what: "in chunks", head: post("Transfer-Encoding: chunked"), piece: chunk(PIECE) },
@@ -131,7 +131,7 @@ describe("a body that comes too slowly gets 408", () => {
     expect(received).toContain("too slowly");
   });
 
-  test("after it has used up what it had sent ahead", async () => {
+  test("after it has used up its credit", async () => {
     const scene = await start();
     const client = await open(scene.port);
     client.write(post(LONG) + "x".repeat(RATE));
@@ -140,7 +140,7 @@ describe("a body that comes too slowly gets 408", () => {
   });
 });
 
-describe("whose rate holds", () => {
+describe("the effective rate", () => {
   const cases: { what: string; options: Options; status: string | null }[] = [
     { what: "the listener's 0: any", options: { listener: { body_min_rate: 0 } }, status: null },
     { what: "the route's 0: any", options: { route: { body_min_rate: 0 } }, status: null },
@@ -166,8 +166,8 @@ describe("whose rate holds", () => {
   });
 });
 
-describe("who is not cut off", () => {
-  test("a client whose line is slow, but fast enough", async () => {
+describe("no 408 for", () => {
+  test("a client on a slow line that is fast enough", async () => {
     const scene = await start();
     const client = await open(scene.port);
     const size = 3 * RATE;
@@ -183,7 +183,7 @@ describe("who is not cut off", () => {
     expect(statusOf(client)).toBe("200");
   });
 
-  test("a client that has sent much may pause", async () => {
+  test("a client that pauses after sending much", async () => {
     const scene = await start();
     const client = await open(scene.port);
     const size = 10 * RATE;
@@ -194,7 +194,7 @@ describe("who is not cut off", () => {
     await client.until("\r\n\r\nok");
   });
 
-  test("a client whose target pauses in the middle of the body", async () => {
+  test("a client whose target pauses within the body", async () => {
     const size = 30_000_000;
     let taken = 0;
     const paused = Promise.withResolvers<() => void>();
@@ -213,7 +213,7 @@ describe("who is not cut off", () => {
       },
     });
     cleanups.push(() => target.stop(true));
-    // No client could send so much: any time in which it was waited for would be too long.
+    // No client could send so much: any wait for it would be too long.
     const scene = await start({ listener: { body_min_rate: 1_000_000_000 } });
     await scene.gateway.apply({
       services: [{ name: "origin", targets: [{ port: target.port }], write_timeout: 0 }],
@@ -228,7 +228,7 @@ describe("who is not cut off", () => {
     await client.until("\r\n\r\nok");
   }, 30_000);
 
-  test("a client that bandwidth-limit holds back", async () => {
+  test("a client that bandwidth-limit throttles", async () => {
     const scene = await start();
     const config = { upload_bps: RATE / 20, burst: 10 };
     await scene.gateway.apply({ plugins: [{ name: "bandwidth-limit", config: config as never }] });
@@ -238,7 +238,7 @@ describe("who is not cut off", () => {
     expect(scene.origin.requests.at(-1)?.body.length).toBe(1000);
   }, 15_000);
 
-  test("a client whose whole body is there and whose target thinks (a long poll)", async () => {
+  test("a client that has sent its body and waits for its target (a long poll)", async () => {
     const scene = await start();
     const client = await open(scene.port);
     scene.origin.answer = async (_request, connection) => {
@@ -251,7 +251,7 @@ describe("who is not cut off", () => {
     expect(statusOf(client)).toBe("200");
   });
 
-  test("a stream of events, however silent", async () => {
+  test("an event stream, however silent", async () => {
     const scene = await start();
     const client = await open(scene.port);
     scene.origin.answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
@@ -263,7 +263,7 @@ describe("who is not cut off", () => {
     await client.until("data: late");
   });
 
-  test("a client that is answered while it still sends", async () => {
+  test("a client that gets a response while it still sends", async () => {
     const scene = await start({ early: true });
     const client = await open(scene.port);
     scene.origin.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n";
@@ -288,7 +288,7 @@ describe("who is not cut off", () => {
   });
 });
 
-test("body_read_timeout holds for what plugins read, and not while bandwidth-limit holds the body back", async () => {
+test("body_read_timeout applies to bodies that plugins read, and not while bandwidth-limit throttles", async () => {
   const scene = await startScriptedScene({ settings: { limits: { body_read_timeout: GRACE } } });
   cleanups.push(() => scene.stop());
   const validation = { name: "request-validation", config: { body_schema: { type: "object" } } };

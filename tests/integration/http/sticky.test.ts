@@ -15,7 +15,7 @@ import {
 type Service = NonNullable<TargetSceneOptions["service"]>;
 
 const scenes: TargetScene[] = [];
-/** Targets that take turns and answer with their number. */
+/** Round-robin targets that respond with their number. */
 async function start(service: Service = {}, targets = 3): Promise<TargetScene> {
   const sticky = { enabled: true, ...service.sticky };
   const scene = await startTargetScene({
@@ -59,7 +59,7 @@ async function cookieOf(scene: TargetScene, target: string): Promise<string> {
 const sketches = (scene: TargetScene) => [...(scene.service.targets ?? [])];
 
 describe("the cookie", () => {
-  test("keeps its client on one target, is given once, and says nothing of the target", async () => {
+  test("keeps its client on one target, is set once, and reveals nothing of the target", async () => {
     const scene = await start();
     const first = await visit(scene);
     expect(first.setCookie).toMatch(
@@ -78,7 +78,7 @@ describe("the cookie", () => {
     ["GET", "200"],
     ["POST", "200"],
     ["HEAD", "200"],
-  ])("comes with the answer to %s", async (method) => {
+  ])("comes with the response to %s", async (method) => {
     const scene = await start({}, 1);
     if (method === "HEAD")
       scene.origins[0]!.answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
@@ -118,7 +118,7 @@ describe("the cookie", () => {
         .map(([, value]) => value);
       expect(cookies?.slice(0, 2)).toEqual(["own=1", "other=2"]);
       expect(cookies?.[2]).toStartWith("sluice_sticky=");
-      // The head that was read once is shared by requests: nothing may be added to it.
+      // Requests share the parsed head: nothing may be added to it.
       const known = await scene.send(request("GET", `Cookie: ${cookies?.[2]?.split(";")[0]}\r\n`));
       expect(known.answers[0]?.fields.filter(([name]) => name === "set-cookie").length).toBe(2);
       expect(known.answers[0]?.header("cache-control")).toBeNull();
@@ -132,7 +132,7 @@ describe("the cookie", () => {
     ["no-store", "no-store"],
     ["Private", "Private"],
     ["x-private=1", "x-private=1, private"],
-  ])("keeps shared caches from giving it to others: %p becomes %p", async (own, expected) => {
+  ])("prevents shared caches from storing it: %p becomes %p", async (own, expected) => {
     const scene = await start({}, 1);
     scene.origins[0]!.answer = reply("0", {
       headers: own === "" ? "" : `Cache-Control: ${own}\r\n`,
@@ -141,7 +141,7 @@ describe("the cookie", () => {
     expect(answers[0]?.header("cache-control")).toBe(expected);
   });
 
-  test("does not come with an answer of the gateway's own", async () => {
+  test("is not set on local responses", async () => {
     const scene = await start({ retries: { count: 0 } }, 1);
     scene.origins[0]!.answer = "close";
     const { answers } = await scene.send(request("GET"));
@@ -150,7 +150,7 @@ describe("the cookie", () => {
   });
 });
 
-describe("a cookie that this service did not give", () => {
+describe("a foreign cookie", () => {
   let scene: TargetScene;
   let foreign: string;
   beforeAll(async () => {
@@ -196,7 +196,7 @@ describe("when its target", () => {
     return moved.cookie;
   }
 
-  test("is down: the client moves for good", async () => {
+  test("is down, the client moves permanently", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "1");
     const { targets: board } = scene.gateway;
@@ -207,7 +207,7 @@ describe("when its target", () => {
     expect((await visit(scene, moved)).target).not.toBe("1");
   });
 
-  test("refuses: the same request goes to another one", async () => {
+  test("refuses, the same request goes to another one", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "2");
     scene.origins[2]!.stop();
@@ -215,14 +215,14 @@ describe("when its target", () => {
     await expectMove(scene, cookie, "2");
   });
 
-  test("answers 503: so too, and the cookie is that of the one that answered", async () => {
+  test("returns 503, so too, with the cookie of the target that responded", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "0");
     scene.origins[0]!.answer = reply("busy", { status: "503 Busy" });
     await expectMove(scene, cookie, "0");
   });
 
-  test("is full: another one serves", async () => {
+  test("is full, another one serves", async () => {
     const scene = await start({ max_connections_per_target: 1 });
     const cookie = await cookieOf(scene, "1");
     let release = () => {};
@@ -238,7 +238,7 @@ describe("when its target", () => {
     expect((await slow).target).toBe("1");
   });
 
-  test("is drained: its clients stay, and no others come", async () => {
+  test("is drained, its clients stay, and no others come", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "1");
     const targets = sketches(scene).map((target, index) => ({
@@ -253,7 +253,7 @@ describe("when its target", () => {
     }
   });
 
-  test("is drained and does not work any more: they move", async () => {
+  test("is drained and fails, they move", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "1");
     const targets = sketches(scene).map((target, index) => ({
@@ -265,7 +265,7 @@ describe("when its target", () => {
     await expectMove(scene, cookie, "1");
   });
 
-  test("is removed: the client moves", async () => {
+  test("is removed, the client moves", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "2");
     await scene.gateway.apply({
@@ -274,7 +274,7 @@ describe("when its target", () => {
     await expectMove(scene, cookie, "2");
   });
 
-  test("is of a tier that is not used any more: the client stays", async () => {
+  test("is of an unused tier, the client stays", async () => {
     const scene = await start();
     const targets = sketches(scene).map((target, index) => ({ ...target, priority: index }));
     const cookie = await cookieOf(scene, "2");
@@ -283,7 +283,7 @@ describe("when its target", () => {
     expect((await visit(scene, cookie)).target).toBe("2");
   });
 
-  test("stays, and others come and go: so does the client", async () => {
+  test("stays and others change, the client stays", async () => {
     const scene = await start();
     const cookie = await cookieOf(scene, "0");
     await scene.gateway.apply({

@@ -25,7 +25,7 @@ afterAll(async () => {
   await Promise.all(scenes.map((scene) => scene.stop()));
 });
 
-/** Each with a service that has the timeout, and with a route that has it in place of the service's. */
+/** Each with a service that has the timeout, and with a route that overrides it. */
 const owners = ["service", "route"] as const;
 const withTimeout = (owner: (typeof owners)[number], name: string) =>
   owner === "service"
@@ -64,7 +64,7 @@ describe.each(owners)("of the %s", (owner) => {
     }
   });
 
-  test("read_timeout in a body of known length: never the part that came as if complete", async () => {
+  test("read_timeout in a body of known length: never a partial body as if complete", async () => {
     const scene = await start(withTimeout(owner, "read_timeout"));
     const client = await connectRaw({ port: scene.port });
     scene.origin.answer = (_request, connection) => {
@@ -73,12 +73,12 @@ describe.each(owners)("of the %s", (owner) => {
     };
     client.write(GET);
     const { answers } = read(await client.untilClosed().catch(() => client.received), true);
-    // After 20 ms without a byte the body is streamed, so the answer has begun and is broken off.
+    // After 20 ms without a byte the body is streamed, so the response has begun and is aborted.
     expect(answers[0]?.isComplete === true && answers[0].status === 200).toBe(false);
     await eventually(() => scene.openConnections() === 0);
   });
 
-  test("read_timeout in a streamed body: the answer breaks off", async () => {
+  test("read_timeout in a streamed body: the response is aborted", async () => {
     const scene = await start(withTimeout(owner, "read_timeout"));
     for (const head of [
       "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -97,7 +97,7 @@ describe.each(owners)("of the %s", (owner) => {
     }
   });
 
-  test("write_timeout: a target that stops reading gets the request taken away, 504 connection_write_timeout", async () => {
+  test("write_timeout: a target that stops reading loses the request, 504 connection_write_timeout", async () => {
     const scene = await start({ ...withTimeout(owner, "write_timeout") });
     await scene.gateway.apply({
       services: [
@@ -119,7 +119,7 @@ describe.each(owners)("of the %s", (owner) => {
     client.close();
   });
 
-  test("request_timeout: 504 while nothing is answered", async () => {
+  test("request_timeout: 504 before a response", async () => {
     const scene = await start(withTimeout(owner, "request_timeout"));
     const { outcome, answers } = await scene.ask(null);
     expect(outcome).toBe("504");
@@ -127,7 +127,7 @@ describe.each(owners)("of the %s", (owner) => {
     await eventually(() => scene.openConnections() === 0);
   });
 
-  test("request_timeout: a stream that goes on and on is broken off", async () => {
+  test("request_timeout: an endless stream is aborted", async () => {
     const scene = await start(withTimeout(owner, "request_timeout"));
     const timers: Timer[] = [];
     const client = await connectRaw({ port: scene.port });
@@ -160,10 +160,10 @@ test("body_read_timeout: a client that stops sending gets 408", async () => {
   await eventually(() => scene.openConnections() === 0);
 });
 
-test("request_timeout counts from the request, also when nothing was asked for a while before", async () => {
+test("request_timeout counts from the request, also after an idle period", async () => {
   const scene = await start({ service: { request_timeout: 1500 } });
   expect((await scene.ask(OK)).outcome).toBe("200");
-  // Longer than the timeout after the clock of a worker with nothing to do has stopped.
+  // Longer than the timeout after the clock of an idle worker has stopped.
   const answeredAt = performance.now();
   await eventually(() => performance.now() > answeredAt + 3500);
   const late = async () => {
@@ -176,7 +176,7 @@ test("request_timeout counts from the request, also when nothing was asked for a
   expect(outcome).toBe("200");
 }, 20_000);
 
-test("a timeout of 0 is none", async () => {
+test("a timeout of 0 disables it", async () => {
   const scene = await start({
     service: {
       connect_timeout: 0,
@@ -187,7 +187,7 @@ test("a timeout of 0 is none", async () => {
     },
     settings: { limits: { body_read_timeout: 0 } },
   });
-  // Longer than the clock's tick, at which a timeout of 0 would strike.
+  // Longer than the clock's tick, at which a timeout of 0 would expire.
   const { answers } = await scene.ask(async (_request, connection) => {
     await Bun.sleep(250);
     connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");

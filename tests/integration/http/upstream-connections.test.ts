@@ -21,7 +21,7 @@ afterAll(() => Promise.all(scenes.map((each) => each.stop())));
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const request = (method: string, fields = "") => `${method} / HTTP/1.1\r\nHost: h\r\n${fields}\r\n`;
 
-describe("a kept connection that the target closes when the next request comes", () => {
+describe("an idle connection that the target closes on the next request", () => {
   /** Answers the first request of each connection and closes at the second, or resets. */
   const once =
     (way: "end" | "reset", seen: OriginRequest[]) =>
@@ -55,7 +55,7 @@ describe("a kept connection that the target closes when the next request comes",
       "PUT with a body of unknown length, which is gone",
       `${request("PUT", "Transfer-Encoding: chunked\r\n")}2\r\nab\r\n0\r\n\r\n`,
     ],
-  ])("%s is not: it may have been carried out", async (_, bytes) => {
+  ])("%s is not: it may have been processed", async (_, bytes) => {
     for (const way of ["end", "reset"] as const) {
       const seen: OriginRequest[] = [];
       await scene.ask(OK);
@@ -66,7 +66,7 @@ describe("a kept connection that the target closes when the next request comes",
     }
   });
 
-  test("a PUT with a short body is sent once more with that body", async () => {
+  test("a PUT with a short body is resent once with that body", async () => {
     for (const way of ["end", "reset"] as const) {
       const seen: OriginRequest[] = [];
       await scene.ask(OK);
@@ -85,7 +85,7 @@ describe("a kept connection that the target closes when the next request comes",
     expect(scene.origin.requests.length - before).toBe(2);
   });
 
-  test("not after a byte of the answer has come", async () => {
+  test("not after a byte of the response", async () => {
     await scene.ask(OK);
     const before = scene.origin.requests.length;
     const { outcome } = await scene.ask((_request, connection) => {
@@ -108,13 +108,13 @@ describe("a kept connection that the target closes when the next request comes",
 });
 
 describe("keepalive", () => {
-  test("a connection serves many requests, one after the other", async () => {
+  test("a connection serves many sequential requests", async () => {
     const before = scene.origin.connections.length;
     for (let i = 0; i < 20; i++) expect((await scene.ask(OK)).outcome).toBe("200");
     expect(scene.origin.connections.length - before).toBeLessThanOrEqual(1);
   });
 
-  test("max_requests 3: the fourth comes on another connection", async () => {
+  test("max_requests 3: the fourth uses another connection", async () => {
     const worn = await start({ service: { keepalive: { max_requests: 3 } } });
     for (let i = 0; i < 7; i++) await worn.ask(OK);
     expect(worn.origin.requests.map(({ connection, index }) => [connection, index])).toEqual([
@@ -159,14 +159,14 @@ describe("keepalive", () => {
     await eventually(() => two.openConnections() === 2);
   });
 
-  test("idle_timeout 1: a connection is closed after a while without requests", async () => {
+  test("idle_timeout 1: an idle connection closes", async () => {
     const short = await start({ service: { keepalive: { idle_timeout: 1 } } });
     await short.ask(OK);
     await eventually(() => short.openConnections() === 0);
     expect((await short.ask(OK)).outcome).toBe("200");
   });
 
-  test("a target that answers before it has read the whole request gets no second one on that connection", async () => {
+  test("a target that responds before reading the whole request gets no second one on that connection", async () => {
     const early = await start({ early: true });
     const client = await connectRaw({ port: early.port });
     early.origin.answer = OK;
@@ -180,8 +180,8 @@ describe("keepalive", () => {
   });
 });
 
-describe("a client that goes away takes its upstream connection with it", () => {
-  /** A request that the origin has and has not answered, or only begun to answer. */
+describe("a client disconnect closes its upstream connection", () => {
+  /** A request whose response the origin has not begun, or not finished. */
   async function pending(
     bytes: string,
     begin: string,
@@ -218,7 +218,7 @@ describe("a client that goes away takes its upstream connection with it", () => 
   });
 });
 
-describe("a target that goes away in the middle of a body", () => {
+describe("a target that disconnects within a body", () => {
   test.each(["end", "reset"] as const)(
     "by %s: the client's connection ends without the rest",
     async (way) => {
@@ -253,14 +253,14 @@ describe("other targets", () => {
       services: [{ name: "origin", targets: [{ port }, { port: alone.origin.port }] }],
     });
     for (let i = 0; i < 4; i++) expect((await alone.ask(OK)).outcome).toBe("200");
-    // Nothing of it was sent, so a POST may be tried elsewhere too.
+    // Nothing of it was sent, so even a POST may be retried elsewhere.
     for (let i = 0; i < 4; i++)
       expect((await alone.ask(OK, `${request("POST", "Content-Length: 2\r\n")}ab`)).outcome).toBe(
         "200",
       );
   });
 
-  test("a body that no target took does not spoil the client's connection", async () => {
+  test("a body that no target accepted leaves the client's connection usable", async () => {
     const alone = await start();
     await alone.gateway.apply({ services: [{ name: "origin", targets: [] }] });
     for (const size of [2, 100_000, 2_000_000]) {

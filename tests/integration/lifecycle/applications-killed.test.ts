@@ -1,4 +1,4 @@
-// A gateway that is killed while applications are made: each is there with all of its parts or not at all, and none that was answered is lost.
+// A gateway that is killed while applications are made: each exists with all parts or not at all, and none that was confirmed is lost.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";

@@ -1,4 +1,4 @@
-// Copies of the database: taken while changes come in, taken of a directory that nobody serves, refused, and served again.
+// Copies of the database: made during changes, made of a directory that no gateway serves, refused, and served again.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import {
@@ -76,7 +76,7 @@ afterAll(async () => {
 });
 
 describe("a backup", () => {
-  test("taken while changes come in holds one state, and a gateway that is started on it serves that", async () => {
+  test("made during changes holds one state, which a gateway started on it serves", async () => {
     let isOver = false;
     let made = 0;
     const changes = (async () => {
@@ -129,13 +129,13 @@ describe("a backup", () => {
       const status = await other.ok("GET", "/api/v1/admin/status");
       expect(status.revision).toBe(revision);
       await signIn(other);
-      // Writing the value that is there changes nothing, so the revision tells whether it can be read.
+      // Writing the value that is there changes nothing, so the revision shows whether it can be read.
       await call("PATCH /secrets/kept", { value: "the value" }, other);
       expect((await other.ok("GET", "/api/v1/admin/status")).revision).toBe(revision);
       const traffic = await fetch(`http://127.0.0.1:${other.httpPort || port(document)}/`, {
         headers: { host: "shop.test" },
       });
-      // The route is served; nobody listens at its target.
+      // The route is served; no process listens at its target.
       expect(traffic.status).toBe(502);
     } finally {
       await other.stop();
@@ -144,7 +144,7 @@ describe("a backup", () => {
     }
   }, 60_000);
 
-  test("of a directory that nobody serves leaves everything in it as it was", async () => {
+  test("of a directory that no gateway serves changes nothing in it", async () => {
     await gateway.stop();
     const before = stateOf(dataDir);
     const file = join(directory, "idle.db");
@@ -165,7 +165,7 @@ describe("a backup", () => {
     });
   }, 30_000);
 
-  test("without the key says which key is missing and is not served", async () => {
+  test("without the key names the missing key and is not served", async () => {
     const file = join(directory, "no-key.db");
     expect((await backup(file)).code).toBe(0);
     const path = restored(file, "without-key", "");
@@ -199,7 +199,7 @@ describe("a backup", () => {
   test.each([
     ["of a directory without a database", ["x.db", "--data-dir", "/nowhere"], "no database at"],
     ["into a directory that is not there", ["/nowhere/x.db"], "backup to /nowhere/x.db"],
-  ])("%s is refused in words", async (_, words, message) => {
+  ])("%s is refused with a message", async (_, words, message) => {
     const data = words.includes("--data-dir") ? [] : ["--data-dir", dataDir];
     const { code, stderr } = await runCommand(["backup", ...words, ...data], { cwd: directory });
     expect(code).toBe(1);

@@ -1,4 +1,4 @@
-// The program as somebody calls it: exit codes, what is written where, and what is refused before anything is opened.
+// The command line: exit codes, what is written where, and what is refused before anything is opened.
 import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,20 +26,20 @@ test.each([
   { args: ["serve", "--admn", "x"], says: 'unknown flag --admn; did you mean "--admin"?' },
   { args: ["serve", "--workers", "0"], says: "--workers: must be a whole number" },
   { args: ["version", "now"], says: 'unexpected argument "now"' },
-])("$args is a mistake of the caller: code 2", async ({ args, says }) => {
+])("$args is a usage error: code 2", async ({ args, says }) => {
   const result = await runCommand(args);
   expect([result.code, result.stdout]).toEqual([2, ""]);
   expect(result.stderr).toContain(`sluice: ${says}`);
   expect(result.stderr).toContain('Run "sluice help');
 });
 
-test("a bad value in the environment is named as well", async () => {
+test("the error names an invalid value in the environment", async () => {
   const result = await runCommand(["serve"], { env: { SLUICE_WORKERS: "many" } });
   expect([result.code, result.stderr.includes("--workers: must be")]).toEqual([2, true]);
 });
 
 describe("check", () => {
-  test("says what could be served, also while it is served", async () => {
+  test("reports what can be served, also while it is served", async () => {
     await using gateway = disposable(await startGateway());
     await gateway.value.ok("POST", "/api/v1/services", { name: "shop" });
     const result = await runCommand(["check", "--data-dir", gateway.value.dataDir]);
@@ -49,7 +49,7 @@ describe("check", () => {
     ]);
   });
 
-  test("ends with code 1 when there is nothing", async () => {
+  test("ends with code 1 when there is no database", async () => {
     const result = await runCommand(["check", "--data-dir", "/nowhere"]);
     expect([result.code, result.stdout]).toEqual([
       1,
@@ -60,7 +60,7 @@ describe("check", () => {
 
 describe("serve refuses to start", () => {
   test.each([{ admin: "0.0.0.0:0" }, { admin: "[::]:0" }])(
-    "with the management API on $admin while nobody has to sign in",
+    "with the management API on $admin while no users exist",
     async ({ admin }) => {
       const dataDir = join(tmpdir(), `sluice-refused-${process.pid}`);
       const result = await runCommand(["serve", "--data-dir", dataDir, "--admin", admin]);
@@ -80,7 +80,7 @@ describe("serve refuses to start", () => {
     expect((await gateway.value.api("GET", "/readyz")).status).toBe(200);
   });
 
-  test("when a port is taken, and a next start may choose another one", async () => {
+  test("when a port is in use, and a next start may choose another one", async () => {
     using holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-taken-"));
     const args = [
@@ -101,7 +101,7 @@ describe("serve refuses to start", () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  test("when the port of the management API is taken", async () => {
+  test("when the port of the management API is in use", async () => {
     using holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-taken-"));
     const words = ["--data-dir", dataDir, "--http", "127.0.0.1:0", "--https", "127.0.0.1:0"];
@@ -112,7 +112,7 @@ describe("serve refuses to start", () => {
   });
 });
 
-test("a listener flag that the database overrules is answered with a warning", async () => {
+test("a listener flag that the database overrides produces a warning", async () => {
   await using gateway = disposable(await startGateway());
   const { httpPort } = gateway.value;
   await gateway.value.restart(["--http", "127.0.0.1:1"]);
@@ -121,7 +121,7 @@ test("a listener flag that the database overrules is answered with a warning", a
   expect(warning?.message).toStartWith("--http 127.0.0.1:1 is ignored");
 });
 
-test("the management API may be open to other machines when that is asked for", async () => {
+test("the management API may be open to other machines when configured so", async () => {
   const args = ["--admin", "0.0.0.0:0", "--admin-allow", "any", "--allow-unauthenticated-remote"];
   await using gateway = disposable(await startGateway({ args }));
   expect((await gateway.value.api("GET", "/healthz")).status).toBe(200);

@@ -69,7 +69,7 @@ const streamPlan = (id: string, fields: object): StreamRoutePlan => {
 };
 
 describe("a version that was prepared and discarded", () => {
-  test("changes nothing about the connections that are kept to a target", async () => {
+  test("changes nothing about open connections to a target", async () => {
     const { origin, gateway } = await startScene();
     await get(gateway);
     const service = { name: "app", keepalive: { size: 0 }, targets: [{ port: origin.port }] };
@@ -111,7 +111,7 @@ describe("a version that was prepared and discarded", () => {
     expect(sharedBytes(gateway)).toEqual(before);
   });
 
-  test("keeps no port open for a stream route that would have come back", async () => {
+  test("keeps no port open for a stream route that would have returned", async () => {
     const { gateway } = await startScene();
     const port = freePort();
     const target = await udpTarget();
@@ -140,7 +140,7 @@ describe("a version that was prepared and discarded", () => {
     await eventually(isFree);
   });
 
-  test("leaves the ports that it opened to others", async () => {
+  test("releases the ports that it opened", async () => {
     const { gateway } = await startScene();
     const [tcp, udp] = [freePort(), freePort()];
     const streamRoutes = [
@@ -156,7 +156,7 @@ describe("a version that was prepared and discarded", () => {
     }
   });
 
-  test("cuts no client that came in through a port that was bound anew for it", async () => {
+  test("disconnects no client of a port that was bound again for it", async () => {
     const { origin, gateway } = await startScene();
     const held = Promise.withResolvers<void>();
     origin.answer = () => held.promise.then(() => reply());
@@ -172,7 +172,7 @@ describe("a version that was prepared and discarded", () => {
     expect(new Set(await Promise.all(answers))).toEqual(new Set(["200 ok"]));
   });
 
-  test("that could not be served leaves no pool and no instance behind", async () => {
+  test("that cannot be served leaves no pool and no instance behind", async () => {
     const { gateway } = await startScene();
     const taken = started(
       Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }) as unknown as {

@@ -50,7 +50,7 @@ const routes = (count: number, fields = {}) =>
     ...fields,
   }));
 
-test("no slice of the work is on more objects than it may be, and requests are served between them", async () => {
+test("no slice of the work exceeds its number of objects, and requests are served between slices", async () => {
   const { slices, gateway } = await startScene();
   const change: DataPlaneChange = {
     routes: routes(3_000),
@@ -82,7 +82,7 @@ test("a small change is made in one slice", async () => {
   expect(slices).toEqual([]);
 });
 
-test("each of very many routes is the one that was written, whether it was asked for or not", async () => {
+test("each of very many routes equals the one written, requested or not", async () => {
   const { gateway } = await startScene();
   await gateway.apply({ routes: routes(2_000) });
   // Some are known by now, most are not.
@@ -98,7 +98,7 @@ test("each of very many routes is the one that was written, whether it was asked
   expect(await get(gateway, "site-1300.test")).toBe("200 ok");
 });
 
-test("a large version that is discarded leaves the live one, and the next one begins anew", async () => {
+test("a discarded large version leaves the live one, and the next one starts anew", async () => {
   const { gateway, origin } = await startScene();
   await gateway.apply({ routes: routes(1_000) });
   const gone = { removedRoutes: numbers(1_000).map((index) => `r-${index}`) };

@@ -30,7 +30,7 @@ async function publish(gateway: Gateway, origin: Origin): Promise<void> {
 
 const get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 
-test("a route serves over HTTP and HTTPS as soon as its creation is answered", async () => {
+test("a route serves over HTTP and HTTPS as soon as its creation is confirmed", async () => {
   const gateway = await gatewayFor();
   await publish(gateway, originFor());
   const plain = parseResponse(await sendRaw(get, { port: gateway.httpPort }));
@@ -38,7 +38,7 @@ test("a route serves over HTTP and HTTPS as soon as its creation is answered", a
   expect([plain.status, plain.body, encrypted.status]).toEqual([200, "ok", 200]);
 });
 
-test("a restart serves what was configured, on the same ports", async () => {
+test("a restart serves the same configuration on the same ports", async () => {
   const gateway = await gatewayFor();
   await publish(gateway, originFor());
   const { httpPort } = gateway;
@@ -47,7 +47,7 @@ test("a restart serves what was configured, on the same ports", async () => {
   expect(parseResponse(await sendRaw(get, { port: httpPort })).status).toBe(200);
 });
 
-test("what was answered with 200 is there after a kill -9", async () => {
+test("changes confirmed with 200 survive a kill -9", async () => {
   const gateway = await gatewayFor();
   await publish(gateway, originFor());
   await gateway.kill9();
@@ -55,7 +55,7 @@ test("what was answered with 200 is there after a kill -9", async () => {
   expect(parseResponse(await sendRaw(get, { port: gateway.httpPort })).status).toBe(200);
 });
 
-test("SIGTERM lets a request in flight end, refuses new connections, and ends with code 0", async () => {
+test("SIGTERM completes a request in flight, refuses new connections, and ends with code 0", async () => {
   const gateway = await gatewayFor();
   const held = Promise.withResolvers<string>();
   const origin = originFor({ answer: () => held.promise });
@@ -70,7 +70,7 @@ test("SIGTERM lets a request in flight end, refuses new connections, and ends wi
   expect(await gateway.exited()).toBe(0);
 });
 
-test("a request that does not end within shutdown_timeout is cut, and the code is still 0", async () => {
+test("a request that exceeds shutdown_timeout is aborted, and the code is still 0", async () => {
   const gateway = await gatewayFor();
   const origin = originFor({ answer: null });
   await publish(gateway, origin);

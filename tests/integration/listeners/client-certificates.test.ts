@@ -18,7 +18,7 @@ const versions = [["TLSv1.2"], ["TLSv1.3"]] as const;
 describe.each(versions)("over %s, a listener that requires certificates", (version) => {
   const over = { minVersion: version, maxVersion: version, servername: "a.test" } as const;
 
-  test("lets those in that hold, and tells targets which", async () => {
+  test("allows valid ones, and forwards them to targets", async () => {
     const port = await listener(`good ${version}`, required());
     for (let round = 0; round < 4; round++) {
       const { text, certificate } = await ask(port, { ...over, ...shown(people.good) });
@@ -35,14 +35,14 @@ describe.each(versions)("over %s, a listener that requires certificates", (versi
     ["none", () => undefined],
     ["one of another authority", () => people.foreign],
     ["one that has expired", () => people.expired],
-  ])("does not answer a client with %s", async (name, leaf) => {
+  ])("does not respond to a client with %s", async (name, leaf) => {
     const port = await listener(`bad ${name} ${version}`, required());
     const answer = await ask(port, { ...over, ...shown(leaf()) });
     expect(answer.text).toBe("");
     await eventually(() => api.gateway.stderr.includes(`bad ${name} ${version}`));
   });
 
-  test("presents a certificate by name, without taking one handshake for another", async () => {
+  test("presents a certificate by name, without confusing handshakes", async () => {
     const port = await listener(`names ${version}`, required());
     expect(
       (await ask(port, { ...over, ...shown(people.good), servername: "b.test" })).certificate,
@@ -90,7 +90,7 @@ test("a listener that requests them allows clients without one, and denies those
   expect((await ask(port, shown(people.expired))).text).toBe("");
 });
 
-test("no client can say itself which certificate it has shown", async () => {
+test("no client can forge the certificate that it presented", async () => {
   const lie = GET.replace(
     "\r\n\r\n",
     "\r\nClient-Cert: :bGll:\r\nClient_Cert: :bGll:\r\nClient-Cert-Chain: :bGll:\r\n\r\n",
@@ -112,7 +112,7 @@ test("no client can say itself which certificate it has shown", async () => {
   );
 });
 
-describe("a host of another certificate than that of the handshake", () => {
+describe("D a host of another certificate than that of the handshake", () => {
   const to = (host: string) => GET.replace("a.test", host);
   test.each([
     ["a.test", "a.test", 200],

@@ -111,7 +111,7 @@ onLinux.test("nor from those behind a listener that asks for certificates", asyn
   }
 });
 
-test("the client's own address reaches targets, rules and lists of forwarders", async () => {
+test("the client's own address reaches targets, rules and forwarding headers", async () => {
   const port = await listener("addresses", {
     max_connections: 100,
     trusted_proxies: ["127.0.0.8"],
@@ -136,7 +136,7 @@ test("the client's own address reaches targets, rules and lists of forwarders", 
   await api.call("DELETE /routes/near");
 });
 
-test("one more than max_connections is closed at once, over all workers, and said once", async () => {
+test("one above max_connections is closed at once, over all workers, and logged once", async () => {
   const port = await listener("few", { max_connections: 4 });
   const open = await Promise.all(Array.from({ length: 4 }, () => hold(port)));
   expect(open.every((socket) => socket !== null)).toBe(true);
@@ -155,7 +155,7 @@ test("one more than max_connections is closed at once, over all workers, and sai
   for (const socket of [...open, more]) socket?.destroy();
 });
 
-test("max_connections_per_address counts every address by itself, over all workers", async () => {
+test("max_connections_per_address counts each address separately, over all workers", async () => {
   const port = await listener("each", { max_connections_per_address: 3 });
   const open: (Socket | null)[] = [];
   for (const from of ["127.0.0.1", "127.0.0.2"])
@@ -168,7 +168,7 @@ test("max_connections_per_address counts every address by itself, over all worke
   for (const socket of open) socket?.destroy();
 });
 
-test("whatever way clients go, their places are free again", async () => {
+test("every kind of disconnect releases the connection's slot", async () => {
   const limits = { max_connections: 20, max_connections_per_address: 20 };
   const ports = [
     await listener("gone", limits),
@@ -207,7 +207,7 @@ test("whatever way clients go, their places are free again", async () => {
   for (const socket of open) socket?.destroy();
 });
 
-test("uploads, downloads and WebSockets pass as they do elsewhere", async () => {
+test("uploads, downloads and WebSockets pass as without the front", async () => {
   const bytes = Buffer.alloc(3_000_000, "0123456789");
   const echo = Bun.serve<undefined>({
     hostname: "127.0.0.1",
@@ -244,13 +244,13 @@ test("uploads, downloads and WebSockets pass as they do elsewhere", async () => 
   echo.stop(true);
 });
 
-needs("curl").test("HTTP/2 passes as it does elsewhere", async () => {
+needs("curl").test("HTTP/2 passes as without the front", async () => {
   const secure = await listener("echo over h2", { max_connections: 100, protocol: "https" });
   const { version, status } = await curl(`https://127.0.0.1:${secure}/`, ["--http2"]);
   expect([version, status]).toEqual(["2", 200]);
 });
 
-test("a client that half-closes gets what is still on its way", async () => {
+test("a client that half-closes receives the rest of the response", async () => {
   const port = await listener("half", { max_connections: 100 });
   const answer = await new Promise<string>((resolve) => {
     let text = "";
@@ -296,7 +296,7 @@ test("turning the front on and off under traffic loses no request", async () => 
   expect(failed).toEqual([]);
 });
 
-test("a gateway that ends lets requests end and sends clients away, in front too", async () => {
+test("a gateway that stops completes requests and disconnects clients, in front too", async () => {
   const world = await startGateway({ workers: 1 });
   const slow = Bun.serve({
     hostname: "127.0.0.1",

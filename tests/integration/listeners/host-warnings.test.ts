@@ -9,7 +9,7 @@ const SETTING = "/proc/sys/net/ipv4/tcp_migrate_req";
 const dataDir = mkdtempSync(join(tmpdir(), "sluice-warnings-"));
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
-test("the warning comes with the first certificate, and is in the log of the next start", async () => {
+test("the warning appears with the first certificate, and in the log of the next start", async () => {
   const isOff = existsSync(SETTING) && readFileSync(SETTING, "utf8").trim() === "0";
   const wanted = isOff ? [expect.stringContaining("tcp_migrate_req")] : [];
   const gateway = await startGateway({ dataDir });

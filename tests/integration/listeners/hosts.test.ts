@@ -62,7 +62,7 @@ describe("several listeners at one port", () => {
     ["xb.test", "wide"],
     ["127.0.0.1", "any"],
     ["[::1]", "any"],
-  ])("%s is for %s, in every worker", async (host, name) => {
+  ])("%s selects %s, in every worker", async (host, name) => {
     for (let round = 0; round < 4; round++)
       expect(reached(await talk(port, [request(host)]))).toBe(name);
   });
@@ -75,11 +75,11 @@ describe("several listeners at one port", () => {
     ["a list in Host", request("x.test, a.b.test"), 400],
     ["a user in Host", request("x@a.b.test"), 400],
     ["a path in Host", request("x.test/a.b.test"), 400],
-  ])("%s chooses none", async (_, bytes, name) => {
+  ])("%s selects none", async (_, bytes, name) => {
     expect(reached(await talk(port, [bytes]))).toBe(name);
   });
 
-  test("each request of a connection is for its own", async () => {
+  test("each request of a connection selects its own", async () => {
     const hosts = ["a.b.test", "x.b.test", "test", "a.b.test"];
     const seen: unknown[] = [];
     const client = connect(`http://127.0.0.1:${port}`);
@@ -95,14 +95,14 @@ describe("several listeners at one port", () => {
 });
 
 describe("a listener with host names", () => {
-  test("serves no other host, whatever routes there are", async () => {
+  test("serves no other host, whatever routes exist", async () => {
     const { port } = await shared({ alone: ["own.test"] });
     expect(reached(await talk(port, [request("own.test")]))).toBe("alone");
     const other = await talk(port, [request("other.test")]);
     expect(statusOf(other)).toBe(404);
   });
 
-  test("changes them for connections that are open", async () => {
+  test("changes them for open connections", async () => {
     const { port, ids } = await shared({ moving: ["before.test"] });
     const client = connect(`http://127.0.0.1:${port}`);
     const status = (host: string) =>
@@ -120,7 +120,7 @@ describe("a listener with host names", () => {
     client.close();
   });
 
-  test("has limits of its own beside another one at its port", async () => {
+  test("has its own limits beside another one at its port", async () => {
     const { port, ids } = await shared({ tight: ["tight.test"], loose: ["loose.test"] });
     await api.call("DELETE /routes/tight");
     await api.call("DELETE /routes/loose");
@@ -134,7 +134,7 @@ describe("a listener with host names", () => {
     expect(statusOf(await post("loose.test"))).toBe(200);
   });
 
-  test("takes the port over when the older one that had it goes", async () => {
+  test("takes the port over when the older one is deleted", async () => {
     const { port, ids } = await shared({ older: ["older.test"], younger: ["younger.test"] });
     await api.call("DELETE /routes/older");
     expect((await api.call(`DELETE /listeners/${ids["older"]}`)).status).toBe(200);
@@ -147,7 +147,7 @@ describe("a listener with host names", () => {
     }
   });
 
-  test("goes on for connections that are open when the older one goes", async () => {
+  test("continues for open connections when the older one is deleted", async () => {
     const { port, ids } = await shared(
       { "old front": ["older.test"], "young front": ["younger.test"] },
       { max_connections: 1000 },
@@ -166,7 +166,7 @@ describe("a listener with host names", () => {
     client.close();
   });
 
-  test("is named by the explanation of a request", async () => {
+  test("appears in the explanation of a request", async () => {
     const { port, ids } = await shared({ first: ["first.test"], second: ["second.test"] });
     const explain = async (host: string) =>
       (
@@ -183,7 +183,7 @@ describe("a listener with host names", () => {
   });
 });
 
-describe("what cannot share a port is refused with 409 and the field", () => {
+describe("listeners that cannot share a port get 409 with the field", () => {
   let place = {};
   beforeAll(async () => {
     const { port } = await shared({ taken: ["taken.test", "*.taken.test"] });
@@ -213,13 +213,13 @@ describe("what cannot share a port is refused with 409 and the field", () => {
     [{ hosts: ["x.test:80"] }, "hosts[0]: must be a host name without a port"],
     [{ hosts: ["a.*.test"] }, "hosts[0]: must be a host name"],
     [{ hosts: ["x.test", "X.test"] }, "hosts[1]: duplicates hosts[0]"],
-  ])("and %j is none", async (fields, message) => {
+  ])("and %j is not one", async (fields, message) => {
     const answer = await api.call("POST /listeners", { body: { ...place, ...fields } });
     expect(answer.status).toBe(400);
     expect(answer.body.error).toContain(message);
   });
 
-  test("two without host names cannot; one that is disabled does not count", async () => {
+  test("two without host names conflict; a disabled one does not count", async () => {
     const { ids } = await shared({ plain: [] });
     const { port } = (await api.call(`GET /listeners/${ids["plain"]}`)).body;
     const body = { ...place, port };
@@ -241,7 +241,7 @@ describe("what cannot share a port is refused with 409 and the field", () => {
 });
 
 describe("a field of the socket", () => {
-  test("changes for all listeners of the port in one import, and for one alone in no way", async () => {
+  test("changes for all listeners of the port in one import, and never for one alone", async () => {
     const { port, ids } = await shared({ left: ["left.test"], right: ["right.test"] });
     const body = { http2: false };
     expect((await api.call(`PATCH /listeners/${ids["left"]}`, { body })).status).toBe(409);
@@ -304,7 +304,7 @@ describe("a Host of another certificate than the TLS name's", () => {
     ["one.tls", "none.tls", 200],
     ["none.tls", "one.tls", 421],
     ["none.tls", "other.tls", 200],
-    // Without a name nobody can tell.
+    // Without a name there is nothing to compare.
     [undefined, "one.tls", 200],
   ])("name %s, host %s: %d where the name is known", async (name, host, status) => {
     const port = freePort();
@@ -327,7 +327,7 @@ describe("a Host of another certificate than the TLS name's", () => {
     expect(statusOf((await get(port, "one.tls", "two.tls")).text)).toBe(200);
   });
 
-  test("a direct listener does not know the name, and serves it", async () => {
+  test("a direct listener ignores the TLS name, and serves it", async () => {
     const port = freePort();
     await api.create("/listeners", {
       name: "direct",

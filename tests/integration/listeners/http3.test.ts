@@ -83,7 +83,7 @@ test("requests over HTTP/3 reach targets, with bodies both ways", async () => {
   const { port } = await listener();
   const response = await overHttp3(port, "/a", { method: "POST", body: "hello" });
   expect(response.status).toBe(200);
-  // Only those who came by another way need to hear of this one.
+  // Only clients of other versions need the advertisement.
   expect(response.headers.get("alt-svc")).toBeNull();
   expect(await response.json()).toEqual({
     method: "POST",
@@ -97,7 +97,7 @@ test("requests over HTTP/3 reach targets, with bodies both ways", async () => {
   expect(new Set(await Promise.all(many))).toEqual(new Set([200]));
 });
 
-test("answers over HTTP/1.1 and HTTP/2 tell of it, those of other listeners do not", async () => {
+test("responses over HTTP/1.1 and HTTP/2 advertise it, those of other listeners do not", async () => {
   const { port } = await listener();
   const without = await listener({ http3: false });
   const advertised = `h3=":${port}"; ma=86400`;
@@ -156,7 +156,7 @@ test("its UDP port is its own", async () => {
     409,
     expect.stringContaining('belongs to stream route "games"'),
   ]);
-  // Not a port that the system hands out, whose TCP port may belong to a connection of somebody else.
+  // Not a port that the system hands out, whose TCP port may belong to a connection of another process.
   const stranger = await Bun.udpSocket({ hostname: "127.0.0.1", port: await freeUdpPort() });
   const taken = await api.call("POST /listeners", {
     body: {
@@ -212,7 +212,7 @@ test("20,000 malformed datagrams leave the process alive and HTTP/3 working", as
   for (let sent = 0; sent < 20_000; sent++) {
     const spoil = spoilers[sent % spoilers.length] as (typeof spoilers)[number];
     socket.send(spoil(random), port, "127.0.0.1");
-    // Faster, most would be lost before anybody reads them.
+    // Faster, most would be lost before the server reads them.
     if (sent % 50 === 0) await Bun.sleep(1);
   }
   socket.close();

@@ -45,7 +45,7 @@ describe("a strict listener", () => {
     ["a.b.shop.test", null],
     ["other.test", null],
     [undefined, null],
-  ])("asked for %s presents %p", async (servername, certificate) => {
+  ])("for server name %s presents %p", async (servername, certificate) => {
     const port = await listener(`strict ${servername}`, { protocol: "https", strict_sni: true });
     const options = servername === undefined ? {} : { servername };
     for (let round = 0; round < 4; round++) {
@@ -61,7 +61,7 @@ describe("a strict listener", () => {
     expect(await talk(port, [await helloOf("nobody.test")])).toBe("\x15\x03\x03\x00\x02\x02\x70");
   });
 
-  needs("openssl").test("is understood by openssl when it refuses", async () => {
+  needs("openssl").test("sends an alert that openssl understands", async () => {
     const port = await listener("alert for openssl", { protocol: "https", strict_sni: true });
     const child = Bun.spawn(
       ["openssl", "s_client", "-connect", `127.0.0.1:${port}`, "-servername", "nobody.test"],
@@ -70,7 +70,7 @@ describe("a strict listener", () => {
     expect(await new Response(child.stderr).text()).toContain("unrecognized name");
   });
 
-  test("knows a certificate as soon as it is there, and no more when it is gone", async () => {
+  test("uses a new certificate at once, and a deleted one no more", async () => {
     const port = await listener("fresh", { protocol: "https", strict_sni: true });
     const made = { name: "fresh", source: "self_signed", domains: ["fresh.test"] };
     expect((await ask(port, { servername: "fresh.test" })).certificate).toBeNull();
@@ -80,7 +80,7 @@ describe("a strict listener", () => {
     expect((await ask(port, { servername: "fresh.test" })).certificate).toBeNull();
   });
 
-  test("takes a ClientHello in pieces, and closes on anything else", async () => {
+  test("accepts a ClientHello in pieces, and closes on anything else", async () => {
     const port = await listener("pieces", { protocol: "https", strict_sni: true });
     const hello = await helloOf("shop.test");
     const third = Math.ceil(hello.length / 3);
@@ -154,7 +154,7 @@ describe("a stream route beside an https listener", () => {
     });
   };
 
-  test("takes its names, exact before wildcard, and the listener all others", async () => {
+  test("matches its names, exact before wildcard, and the listener all others", async () => {
     const port = await listener("shared", { protocol: "https" });
     await streamTo("exact", port, { sni: ["app.nas.test"] });
     await streamTo("wild", port, { sni: ["*.nas.test"] });
@@ -178,7 +178,7 @@ describe("a stream route beside an https listener", () => {
     expect([version, status]).toEqual(["2", 200]);
   });
 
-  test("can be killed and listed like any other", async () => {
+  test("can be closed and listed like any other", async () => {
     const port = await listener("listed", { protocol: "https" });
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     await api.create("/services", {
@@ -206,7 +206,7 @@ describe("a stream route beside an https listener", () => {
     silent.stop(true);
   });
 
-  test("comes and goes without a failed request of the listener, whichever was first", async () => {
+  test("is created and deleted without a failed request of the listener, in either order", async () => {
     const port = await listener("busy", { protocol: "https" });
     const failed: string[] = [];
     let [asked, isOver] = [0, false];
@@ -269,7 +269,7 @@ describe("a stream route beside an https listener", () => {
   });
 });
 
-describe("a stream route that ends TLS", () => {
+describe("a stream route that terminates TLS", () => {
   const route = async (name: string, fields: object = {}) => {
     const server = Bun.listen({
       hostname: "127.0.0.1",
@@ -292,7 +292,7 @@ describe("a stream route that ends TLS", () => {
     return made.listen_port as number;
   };
 
-  test("presents the certificate of the name that is asked for, new ones at once", async () => {
+  test("presents the certificate of the requested name, new ones at once", async () => {
     const port = await route("ends");
     const shown = async (servername: string) => {
       const { certificate, text } = await ask(port, { servername }, null);
@@ -308,7 +308,7 @@ describe("a stream route that ends TLS", () => {
     expect(await shown("db.test")).toBe("localhost");
   });
 
-  test("takes only its names, and knows who connects", async () => {
+  test("matches only its names, and identifies the client", async () => {
     const port = await route("own", { sni: ["shop.test"], deny: ["127.0.0.5"] });
     expect((await ask(port, { servername: "shop.test" }, null)).text).toBe("hello");
     expect((await ask(port, { servername: "other.test" }, null)).certificate).toBeNull();

@@ -11,7 +11,7 @@ const { api, listener } = useListeners();
 const people = usePeople(api);
 const { required, shown } = people;
 
-test("handshakes are counted, and requests tell the TLS version", async () => {
+test("handshakes are counted, and requests show the TLS version", async () => {
   const port = await listener("shaken", required());
   for (let round = 0; round < 3; round++)
     await ask(port, { servername: "a.test", minVersion: "TLSv1.3", ...shown(people.good) });
@@ -42,7 +42,7 @@ describe("versions of TLS and HTTP", () => {
   }
   const https = { protocol: "https" };
 
-  test("are read from the client's greeting by listeners that look at it", async () => {
+  test("are read from the ClientHello by listeners that parse it", async () => {
     const port = await listener("looking", { ...https, max_connections: 100 });
     expect(await told(port, "https", ["--http2"])).toEqual(["TLSv1.3", "2"]);
     expect(await told(port, "https", ["--http1.1"])).toEqual(["TLSv1.3", "1"]);
@@ -50,14 +50,14 @@ describe("versions of TLS and HTTP", () => {
     expect(await told(port, "https", ["--no-alpn"])).toEqual(["TLSv1.3", "1"]);
   });
 
-  test("are told where there is no choice", async () => {
+  test("are known where only one is possible", async () => {
     const one = await listener("only-one", { ...https, http2: false, tls_min_version: "1.3" });
     expect(await told(one, "https", [])).toEqual(["TLSv1.3", "1"]);
     const plain = await listener("only-1.1", { http2: false });
     expect(await told(plain, "http", [])).toEqual([null, "1"]);
   });
 
-  test("are not guessed elsewhere, but for what only one of them allows", async () => {
+  test("are not guessed elsewhere, except where only one of them is possible", async () => {
     const port = await listener("direct", https);
     expect(await told(port, "https", ["--http2"])).toEqual([null, null]);
     expect(await told(port, "https", ["--http1.1"])).toEqual([null, null]);

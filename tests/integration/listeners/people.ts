@@ -1,4 +1,4 @@
-// Clients with certificates of every kind, and the settings of a listener that asks for them.
+// Clients with certificates of every kind, and the settings of a listener that requests them.
 import { beforeAll } from "bun:test";
 import type { ConnectionOptions } from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
@@ -7,12 +7,12 @@ import type { Client } from "../api/client.ts";
 export interface People {
   readonly root: Authority;
   readonly good: Leaf;
-  /** Of another authority. */
+  /** Of another CA. */
   readonly foreign: Leaf;
   readonly expired: Leaf;
   /** A listener that requires certificates of `root`, with what differs. */
   required(fields?: object): object;
-  /** What a client shows; it asks for a.test. */
+  /** The client's certificate; its server name is a.test. */
   shown(leaf: Leaf | undefined): ConnectionOptions;
   /** RFC 9440 section 2.1: the DER as a structured byte sequence. */
   asField(leaf: Leaf): string;

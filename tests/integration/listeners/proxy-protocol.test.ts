@@ -29,7 +29,7 @@ test.each([
   expect(mirrored(await talk(port, bytes))["x-real-ip"]).toBe(client);
 });
 
-test("the client that it names is the one for rules, and is no trusted proxy itself", async () => {
+test("the named client is the one for rules, and is no trusted proxy itself", async () => {
   const port = await listener("named", proxied);
   await api.create("/routes", {
     name: "barred",
@@ -44,7 +44,7 @@ test("the client that it names is the one for rules, and is no trusted proxy its
   expect(fields["x-forwarded-for"]).toBe("203.0.113.5");
 });
 
-describe("is closed without an answer:", () => {
+describe("is closed without a response:", () => {
   test.each([
     ["no header", [GET]],
     ["a header that is wrong", ["PROXY TCP4 203.0.113.5 nonsense 1 2\r\n", GET]],
@@ -80,7 +80,7 @@ describe("is closed without an answer:", () => {
   });
 });
 
-test("limits for each address count the client that is named", async () => {
+test("limits for each address count the named client", async () => {
   const port = await listener("limited", { ...proxied, max_connections_per_address: 1 });
   const other = writeProxyHeader("v1", { ...ends, source: { address: "203.0.113.6", port: 1 } });
   const first = await new Promise<{ end(): void }>((resolve) => {
@@ -100,7 +100,7 @@ test("limits for each address count the client that is named", async () => {
   await eventually(async () => (await talk(port, [v1, GET])).startsWith("HTTP/1.1 200"));
 });
 
-test("it is refused without a network to believe, and can be turned off again", async () => {
+test("it is refused without trusted networks, and can be turned off again", async () => {
   const answer = await api.call("POST /listeners", {
     body: { name: "nobody", address: "127.0.0.1", port: 9, proxy_protocol: true },
   });

@@ -50,7 +50,7 @@ async function outlast(client: { readonly isClosed: boolean }): Promise<void> {
 }
 
 describe("a head that does not arrive in time gets 408", () => {
-  test("the first one, however regularly a byte comes", async () => {
+  test("the first one, even when bytes arrive regularly", async () => {
     const scene = await start();
     const client = await open(scene.port);
     client.write("GET / HTTP/1.1\r\nHost: h\r\n");
@@ -99,14 +99,14 @@ describe("a head that does not arrive in time gets 408", () => {
     expect(scene.gateway.log.at(-1)?.fields["client"]).toBe("203.0.113.5");
   });
 
-  test("a client that asks for nothing is closed without a word", async () => {
+  test("a client that sends no request is closed without a response", async () => {
     const scene = await start();
     const client = await open(scene.port);
     expect(await client.untilClosed()).toBe("");
     expect(scene.gateway.log).toEqual([]);
   });
 
-  test("a client that goes on sending afterwards loses its place all the same", async () => {
+  test("a client that continues sending afterwards is closed all the same", async () => {
     const scene = await start({ max_connections: 1 });
     // Half open: it does not close its side after the other's FIN.
     const socket = connect({ port: scene.port, host: "127.0.0.1", allowHalfOpen: true });
@@ -124,7 +124,7 @@ describe("a head that does not arrive in time gets 408", () => {
   }, 30_000);
 });
 
-describe("no other client is cut off", () => {
+describe("no other client is disconnected", () => {
   test("a connection between two requests", async () => {
     const scene = await start();
     const client = await open(scene.port);
@@ -136,7 +136,7 @@ describe("no other client is cut off", () => {
     expect(client.isClosed).toBeFalse();
   }, 15_000);
 
-  test("a request whose target thinks, and an upload that takes long", async () => {
+  test("a request with a slow target, and a slow upload", async () => {
     const scene = await start({ body_min_rate: 0 });
     const [poll, upload] = [await open(scene.port), await open(scene.port)];
     scene.origin.answer = async (request) => {
@@ -174,7 +174,7 @@ describe("no other client is cut off", () => {
     expect(await get()).toBe(200);
   }, 15_000);
 
-  test("a head that comes byte by byte, but in time", async () => {
+  test("a head that arrives byte by byte, but in time", async () => {
     const scene = await start();
     const client = await open(scene.port);
     for (const byte of GET) {
@@ -185,7 +185,7 @@ describe("no other client is cut off", () => {
     expect(scene.origin.requests.length).toBe(1);
   });
 
-  test("on direct listeners, where the times of Bun hold", async () => {
+  test("on direct listeners, where Bun's timeouts apply", async () => {
     const scene = await start({ max_connections: 0 });
     const client = await open(scene.port);
     trickle(client, "G");
@@ -194,7 +194,7 @@ describe("no other client is cut off", () => {
     client.reset();
   }, 15_000);
 
-  test("with 0, where they hold as well", async () => {
+  test("with 0, where they apply as well", async () => {
     const scene = await startScriptedScene({
       settings: { limits: { head_read_timeout: 0 } },
       listener: { max_connections: 100 },
@@ -214,7 +214,7 @@ test.each([
   ["a line that ends in LF", "GET / HTTP/1.1\nHost: h\n", "505"],
   ["a head that is too long", `GET / HTTP/1.1\r\nHost: h\r\nX: ${"x".repeat(17_000)}`, "431"],
 ])(
-  "what is no head is answered at once, as it is on direct listeners: %s",
+  "an invalid head gets a response at once, as it does on direct listeners: %s",
   async (_, text, status) => {
     const [fronted, direct] = [await start(), await start({ max_connections: 0 })];
     for (const { port } of [fronted, direct]) {
@@ -225,7 +225,7 @@ test.each([
   },
 );
 
-describe("where clients show certificates, inside TLS", () => {
+describe("where clients present certificates, inside TLS", () => {
   const { api, listener } = useListeners();
   const people = usePeople(api);
 

@@ -1,4 +1,4 @@
-// What tests of listeners share: an origin that tells what it was sent, listeners on free ports, clients that speak bytes or TLS.
+// What tests of listeners share: an origin that returns the request, listeners on free ports, clients that speak bytes or TLS.
 import { afterAll, beforeAll } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
@@ -11,7 +11,7 @@ export interface ListenerWorld {
   listener(name: string, fields?: object): Promise<number>;
 }
 
-/** A gateway whose every request goes to a server that answers with the fields it got, as JSON. */
+/** A gateway whose every request goes to a server that responds with the received headers as JSON. */
 export function useListeners(): ListenerWorld {
   const api = useGateway();
   const origin = Bun.serve({

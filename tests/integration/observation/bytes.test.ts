@@ -1,4 +1,4 @@
-// Bytes of answers that no target gave and of WebSockets: as many as the client got, in the list and in the metrics.
+// Bytes of responses without a target and of WebSockets: as many as the client got, in the list and in the metrics.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
@@ -65,7 +65,7 @@ test.each([
   expect(await find(host)).toMatchObject({ host, status, bytes_in: 0, bytes_out: bytes });
 });
 
-test("of a WebSocket, with what is in front of each message", async () => {
+test("of a WebSocket, including frame headers", async () => {
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.httpPort}/`, {
     headers: { host: "sockets.test" },
   } as unknown as string[]);

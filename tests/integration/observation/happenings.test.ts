@@ -1,4 +1,4 @@
-// What happens to listeners as the event stream tells it, and 500 readers of it at a time.
+// Events of listeners in the event stream, and 500 readers of it at a time.
 import { afterEach, describe, expect, test } from "bun:test";
 import { type EventClient, openEvents } from "../../support/event-client.ts";
 import { eventually } from "../../support/poll.ts";
@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 describe("a listener", () => {
-  test("is told of when it is opened, changed, moved, switched off and on, and deleted", async () => {
+  test("causes events when it is opened, changed, moved, switched off and on, and deleted", async () => {
     const stream = await follow("?kinds=listener");
     const [first, second] = [quietPort(), quietPort()];
     const { id } = await api.create("/listeners", {
@@ -58,7 +58,7 @@ describe("a listener", () => {
     });
   });
 
-  test("can be used by the time that it is told of", async () => {
+  test("is usable by the time of its event", async () => {
     const stream = await follow("?kinds=listener");
     const port = quietPort();
     const made = api.create("/listeners", {
@@ -72,7 +72,7 @@ describe("a listener", () => {
     await api.call(`DELETE /listeners/${(await made).id}`);
   });
 
-  test("is not told of when something else changes", async () => {
+  test("causes no event when something else changes", async () => {
     const stream = await follow("?kinds=listener,config");
     await api.create("/services", { name: "something-else" });
     await stream.receives(1);
@@ -106,7 +106,7 @@ describe("500 readers", () => {
     for (const name of names) await api.create("/services", { name });
   };
 
-  test("are told everything, each once and in order, beside one that does not read", async () => {
+  test("receive every event once and in order, beside one that does not read", async () => {
     const silent = await read();
     silent.pause();
     const readers = await all(() => read());
@@ -118,7 +118,7 @@ describe("500 readers", () => {
     }
   }, 60_000);
 
-  test("that were cut off and come back are told what they missed", async () => {
+  test("that were disconnected and reconnect receive the missed events", async () => {
     const readers = await all(() => read());
     await create(["seen"]);
     const places: string[] = [];

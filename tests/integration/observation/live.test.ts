@@ -1,4 +1,4 @@
-// Requests as they end over real connections: filters, a reader that does not read, five hundred readers, who is let in.
+// Requests as they end over real connections: filters, a reader that does not read, five hundred readers, who is allowed.
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type EventClient, openEvents } from "../../support/event-client.ts";
@@ -41,7 +41,7 @@ async function watch(query = "") {
   return client;
 }
 
-test("what ends is told, with what the list tells, and only what the filter takes", async () => {
+test("the stream reports finished requests as the list does, filtered", async () => {
   const [all, missing] = await Promise.all([watch(), watch("?status=404&q=wanted")]);
   await send("/a/one?token=canary");
   await send("/nothing");
@@ -61,7 +61,7 @@ test("what ends is told, with what the list tells, and only what the filter take
   expect(missing!.events.length).toBe(1);
 });
 
-test("a filter that is wrong, or a parameter that is none, is refused", async () => {
+test("an invalid filter and an unknown parameter are refused", async () => {
   expect((await watch("?status=abc")).status).toBe(400);
   expect((await watch("?limit=5")).status).toBe(400);
 });
@@ -79,7 +79,7 @@ async function rawReader(query: string) {
   return reader;
 }
 
-test("500 readers are all told", async () => {
+test("500 readers receive everything", async () => {
   const all = await Promise.all(Array.from({ length: 500 }, () => rawReader("?q=to-all")));
   for (let sent = 0; sent < 3; sent++) await send(`/a/to-all?n=${sent}`);
   for (const reader of all)
@@ -88,7 +88,7 @@ test("500 readers are all told", async () => {
     });
 }, 60_000);
 
-test("a reader that does not read is told how many it missed; others are not held up", async () => {
+test("a reader that does not read receives the number of missed ones and delays no others", async () => {
   const quick = await watch("?q=flood");
   const slow = await rawReader("?q=flood");
   slow.socket.pause();
@@ -128,8 +128,8 @@ test("a reader that does not read is told how many it missed; others are not hel
   expect(toldToQuick()).toBeGreaterThan(told(slow.text).requests);
 }, 120_000);
 
-describe("who may watch", () => {
-  test("a viewer, by token in the query too; nobody without credentials", async () => {
+describe("access", () => {
+  test("a viewer may, by token in the query too; without credentials not", async () => {
     const root = {
       email: "root@a.example",
       name: "R",

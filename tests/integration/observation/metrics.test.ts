@@ -1,4 +1,4 @@
-// Metrics of a running gateway: exact, readable by strict readers, open to everybody, without the names of what is gone for ever.
+// Metrics of a running gateway: exact, readable by strict readers, open to all clients, without the names of objects deleted long ago.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
@@ -48,7 +48,7 @@ async function scrape(format: "prometheus" | "openmetrics" = "prometheus") {
   return readMetrics(await response.text(), format);
 }
 
-test("the sums are exactly the requests that were sent, over 4 workers", async () => {
+test("the totals equal the requests that were sent, over 4 workers", async () => {
   const before = await scrape();
   const counted = (metrics: typeof before, labels = {}) =>
     metrics.sum("sluice_requests_total", labels) - before.sum("sluice_requests_total", labels);
@@ -81,7 +81,7 @@ test("the sums are exactly the requests that were sent, over 4 workers", async (
   expect(after.sum("sluice_response_body_bytes_total", { service: "shop" })).toBe(603 * 5);
 });
 
-test("what could not even be read is counted, too", async () => {
+test("unparsable requests are counted, too", async () => {
   const before = (await scrape()).sum("sluice_requests_total", { code: "400" });
   const client = await connectRaw({ port: gateway.httpPort });
   client.write("GET / HTTP/1.1\r\nHost: a b\r\n\r\n");
@@ -92,39 +92,34 @@ test("what could not even be read is counted, too", async () => {
   );
 });
 
-test.each(["prometheus", "openmetrics"] as const)(
-  "%s is readable, and all there is to know is in it",
-  async (format) => {
-    await get("/a");
-    const { families, sum } = await scrape(format);
-    const suffix = format === "openmetrics" ? "" : "_total";
-    for (const name of [
-      `sluice_requests${suffix}`,
-      "sluice_request_duration_seconds",
-      "sluice_upstream_duration_seconds",
-      "sluice_gateway_overhead_seconds",
-      `sluice_retries${suffix}`,
-      "sluice_requests_in_flight",
-      "sluice_websockets_open",
-      "sluice_target_up",
-      `sluice_target_ejections${suffix}`,
-      "sluice_config_revision",
-      "sluice_config_apply_seconds",
-      "sluice_worker_ready",
-      `sluice_worker_restarts${suffix}`,
-      "sluice_build_info",
-      `sluice_process_cpu_seconds${suffix}`,
-      "sluice_process_resident_memory_bytes",
-      "sluice_process_start_time_seconds",
-      "sluice_process_open_fds",
-    ])
-      expect([name, families.has(name)]).toEqual([name, true]);
-    expect(sum("sluice_worker_ready")).toBe(WORKERS);
-    expect(sum("sluice_target_up", { service: "shop", target: `127.0.0.1:${origin.port}` })).toBe(
-      1,
-    );
-  },
-);
+test.each(["prometheus", "openmetrics"] as const)("%s is readable and complete", async (format) => {
+  await get("/a");
+  const { families, sum } = await scrape(format);
+  const suffix = format === "openmetrics" ? "" : "_total";
+  for (const name of [
+    `sluice_requests${suffix}`,
+    "sluice_request_duration_seconds",
+    "sluice_upstream_duration_seconds",
+    "sluice_gateway_overhead_seconds",
+    `sluice_retries${suffix}`,
+    "sluice_requests_in_flight",
+    "sluice_websockets_open",
+    "sluice_target_up",
+    `sluice_target_ejections${suffix}`,
+    "sluice_config_revision",
+    "sluice_config_apply_seconds",
+    "sluice_worker_ready",
+    `sluice_worker_restarts${suffix}`,
+    "sluice_build_info",
+    `sluice_process_cpu_seconds${suffix}`,
+    "sluice_process_resident_memory_bytes",
+    "sluice_process_start_time_seconds",
+    "sluice_process_open_fds",
+  ])
+    expect([name, families.has(name)]).toEqual([name, true]);
+  expect(sum("sluice_worker_ready")).toBe(WORKERS);
+  expect(sum("sluice_target_up", { service: "shop", target: `127.0.0.1:${origin.port}` })).toBe(1);
+});
 
 describe("the format", () => {
   test.each([
@@ -146,7 +141,7 @@ describe("the format", () => {
   });
 });
 
-test("a route that is gone is shown under its name for a while; a new one of that name is not counted twice", async () => {
+test("a deleted route stays under its name for a while; a new one of that name is not counted twice", async () => {
   const make = () =>
     gateway.ok("POST", "/api/v1/routes", { name: "brief", service_id: "shop", paths: ["/brief"] });
   await make();
@@ -162,14 +157,14 @@ test("a route that is gone is shown under its name for a while; a new one of tha
   expect(back.sum("sluice_requests_total", { route: "brief" })).toBe(3);
 });
 
-test("names that people choose cannot break the text", async () => {
+test("names that users choose cannot break the text", async () => {
   const host = "xn--bcher-kva.example";
   await gateway.ok("POST", "/api/v1/services", { name: "a b.c~d", targets: [{ host, port: 1 }] });
   const { sum } = await scrape();
   expect(sum("sluice_target_up", { service: "a b.c~d", target: `${host}:1` })).toBe(1);
 });
 
-test("the list needs no credentials, and only GET and HEAD are known", async () => {
+test("the list needs no credentials, and accepts only GET and HEAD", async () => {
   await gateway.ok("POST", "/api/v1/users", {
     email: "admin@a.example",
     name: "A",

@@ -1,4 +1,4 @@
-// What plugins decide is told: the reason with the request, the decision with the counters of the plugin.
+// Decisions of plugins are reported: the reason with the request, the decision with the counters of the plugin.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";

@@ -1,4 +1,4 @@
-// Recent requests of a running gateway: what is told of each, limits and filters, and that no secret is among it.
+// Recent requests of a running gateway: the facts of each, limits and filters, and that no secret is among it.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { freePort } from "../../support/data-plane.ts";
@@ -40,7 +40,7 @@ const list = (query = ""): Promise<any[]> => gateway.ok("GET", `/api/v1/requests
 // biome-ignore lint/suspicious/noExplicitAny: as above
 const find = (q: string): Promise<any> => eventually(async () => (await list(`?q=${q}`))[0]);
 
-test("a request is told with all that is known of it", async () => {
+test("a request has all known facts", async () => {
   await send("/a/full?page=2", {
     method: "POST",
     body: "1234567",
@@ -77,7 +77,7 @@ test("a request is told with all that is known of it", async () => {
   expect(await gateway.ok("GET", `/api/v1/requests/${found.id}`)).toEqual(found);
 });
 
-test("a request that no route took, and one whose target did not answer, say why", async () => {
+test("a request without a route, and one whose target did not respond, have a reason", async () => {
   expect((await send("/none")).status).toBe(404);
   expect(await find("/none")).toMatchObject({
     status: 404,
@@ -102,7 +102,7 @@ test("a request that no route took, and one whose target did not answer, say why
   expect(failed.reasons).toContain("connection_refused");
 });
 
-test("an error page and the list name a request the same", async () => {
+test("an error page and the list show the same id for a request", async () => {
   const response = await send("/named-nothing", { headers: { accept: "application/json" } });
   const id = response.headers.get("x-request-id");
   const found = await find("/named-nothing");
@@ -135,7 +135,7 @@ describe("limit", () => {
     if (status === 400) expect(Object.keys((await response.json()) as object)).toEqual(["error"]);
   });
 
-  test("is 100 unless said otherwise, and the newest come first", async () => {
+  test("is 100 by default, and the newest come first", async () => {
     for (let sent = 0; sent < 120; sent++) await send(`/a/many?n=${sent}`);
     await find("n=119");
     expect((await list()).length).toBe(100);
@@ -145,7 +145,7 @@ describe("limit", () => {
   });
 });
 
-test("filters are joined, and a wrong one is refused with its name", async () => {
+test("filters are combined, and an invalid one is refused by name", async () => {
   await send("/a/404");
   await find("/a/404");
   expect(
@@ -161,7 +161,7 @@ test("filters are joined, and a wrong one is refused with its name", async () =>
   ).toBe(404);
 });
 
-test("a connection of a stream route is listed when it has ended, and counted", async () => {
+test("a connection of a stream route is listed after it ends, and counted", async () => {
   const echo = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,
@@ -242,7 +242,7 @@ test("secrets in queries appear neither in the list, nor in a search, nor in met
   expect(found.path).toMatch(/^\/a\/canary\?[A-Za-z_-]+=\*\*\*&then=1$/);
 });
 
-test("the number that is kept can be changed, also to none, and what fits stays", async () => {
+test("the number of stored requests can be changed, also to none, and what fits stays", async () => {
   await send("/a/kept");
   const kept = await find("/a/kept");
   await gateway.ok("PATCH", "/api/v1/settings", { retention: { requests: 10 } });
@@ -260,7 +260,7 @@ test("the number that is kept can be changed, also to none, and what fits stays"
   expect((await find("/a/seen")).path).toBe("/a/seen");
 });
 
-test("a request that waited for a place says how long", async () => {
+test("a request that waited in a queue shows for how long", async () => {
   const held = Promise.withResolvers<void>();
   const slow = Bun.serve({
     hostname: "127.0.0.1",

@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const WORKERS = 4;
 
-test("over the restart of every worker the sums are exactly the requests that were sent", async () => {
+test("over the restart of every worker the totals equal the requests that were sent", async () => {
   const origin = startOrigin();
   cleanups.push(() => origin.stop());
   const port = freePort();

@@ -13,7 +13,7 @@ interface Row {
   readonly errors: number;
 }
 
-/** Answers with the status in the path, after the milliseconds in the query. */
+/** Responds with the status in the path, after the milliseconds in the query. */
 const origin = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -51,7 +51,7 @@ beforeAll(async () => {
 });
 
 describe("the figures", () => {
-  test("are those of the requests that were sent, by route, service and target", async () => {
+  test("match the requests that were sent, by route, service and target", async () => {
     await Promise.all([
       send("/one/200", 40),
       send("/one/503", 5),
@@ -78,7 +78,7 @@ describe("the figures", () => {
     expect(points.reduce((sum, { requests }) => sum + requests, 0)).toBe(75);
   });
 
-  test("of one object are asked for by its name or id", async () => {
+  test("of one object are selected by its name or id", async () => {
     const total = async (query: string) => (await stats(query)).history.total.requests;
     expect(await total("?route=to-two")).toBe(20);
     expect(await total("?service=one&range=24h")).toBe(48);
@@ -87,7 +87,7 @@ describe("the figures", () => {
     expect((await stats("?top=1")).now.by_route).toHaveLength(1);
   });
 
-  test("of durations are right within a bucket", async () => {
+  test("of durations are correct within a bucket", async () => {
     const waits = Array.from({ length: 20 }, (_, n) => 100 + n * 20);
     await Promise.all(waits.map((wait) => send(`/two/200?wait=${wait}`)));
     await send("/two/200", 6);
@@ -99,7 +99,7 @@ describe("the figures", () => {
     expect(latency_ms.p99).toBeGreaterThanOrEqual(latency_ms.p95);
   });
 
-  test("stay when a target has gone, under its id", async () => {
+  test("remain after a target is deleted, under its id", async () => {
     const made = await api.create(`/services/${service["one"]}/targets`, {
       host: "127.0.0.2",
       port: 1,
@@ -109,7 +109,7 @@ describe("the figures", () => {
     expect(by_target[0].requests).toBe(48);
   });
 
-  test("of attempts are told apart by target", async () => {
+  test("of attempts are separate for each target", async () => {
     const made = await api.create("/services", {
       name: "retrying",
       health: { passive: { enabled: false } },
@@ -145,7 +145,7 @@ test.each([
   expect(body.error).toContain(name);
 });
 
-test("the past is there after a restart, once, and the last minute begins anew", async () => {
+test("the past survives a restart, once, and the last minute starts anew", async () => {
   const before = (await stats()).history.total.requests;
   await api.gateway.restart();
   const { now, history } = await stats();

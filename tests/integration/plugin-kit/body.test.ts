@@ -65,7 +65,7 @@ describe.each([
     if (length !== null) expect(length).toBe(String(expected.length));
   });
 
-  test("that is watched stays as it is", async () => {
+  test("that is only read stays as it is", async () => {
     const { get } = await start({ inner: "count" }, answerOf("hello world"));
     const { body } = await get("/");
     expect(body).toBe("hello world");

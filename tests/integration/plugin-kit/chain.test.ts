@@ -1,4 +1,4 @@
-// The order of plugins, where they apply, what their answers and failures do, on a real data plane.
+// The order of plugins, their scopes, the effects of their responses and failures, on a real data plane.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { PluginSketch } from "../../support/data-plane.ts";
 import { type PluginScene, pluginScene } from "../../support/plugin-scene.ts";
@@ -27,7 +27,7 @@ async function start(plugins: readonly PluginSketch[], more: object = {}): Promi
 }
 
 describe("the order", () => {
-  test("is by phase, then by place; the response comes back the other way round", async () => {
+  test("is by phase, then by priority; the response passes in reverse order", async () => {
     const { get } = await start([{ name: "third" }, { name: "first" }, { name: "second" }]);
     const { status, headers } = await get("/");
     expect(status).toBe(200);
@@ -55,7 +55,7 @@ describe("the order", () => {
     ]);
   });
 
-  test("is kept by plugins that take their time", async () => {
+  test("is the same with slow plugins", async () => {
     const { get } = await start([
       { name: "first", config: { slow: true } },
       { name: "second" },
@@ -71,7 +71,7 @@ describe("the order", () => {
   });
 });
 
-describe("where instances apply", () => {
+describe("scopes of instances", () => {
   const consumers = [{ username: "alice" }, { username: "bob" }];
   const first = { name: "first" };
   const services = [{ name: "web" }, { name: "other" }];
@@ -112,7 +112,7 @@ describe("where instances apply", () => {
     });
   });
 
-  test("route: there alone", async () => {
+  test("route: only there", async () => {
     expect(await places([{ ...first, routeId: "r1", config: { tag: "r" } }])).toEqual({
       all: [],
       r1: ["first(r).access"],
@@ -120,7 +120,7 @@ describe("where instances apply", () => {
     });
   });
 
-  test("of several instances the one in the most special place runs", async () => {
+  test("of several instances the one of the most specific scope runs", async () => {
     const at = (tag: string, ids: object): PluginSketch => ({
       ...first,
       label: tag,
@@ -172,7 +172,7 @@ describe("where instances apply", () => {
     expect(of(found.r2)).toEqual([`first(${expected.r2}).access`]);
   });
 
-  test("the most special of those with a consumer wins too", async () => {
+  test("the most specific of those with a consumer wins too", async () => {
     const found = await places([
       { name: "second", config: { consumer: "alice" } },
       { ...first, label: "r", config: { tag: "r" }, routeId: "r1" },
@@ -186,7 +186,7 @@ describe("where instances apply", () => {
     expect(of(found.r2)).toEqual(["first(c).access"]);
   });
 
-  test("a request that no route takes meets the global ones", async () => {
+  test("a request without a route runs the global ones", async () => {
     const started = await start([{ name: "first" }, { name: "second", serviceId: "web" }], {
       routes: [{ name: "all", service_id: "web", hosts: ["elsewhere.example"] }],
     });
@@ -203,7 +203,7 @@ describe("where instances apply", () => {
 });
 
 describe("a condition", () => {
-  test("keeps an instance out of all phases of requests that do not fit", async () => {
+  test("disables all phases of an instance for requests that do not match", async () => {
     const { get } = await start([
       { name: "first", when: { header: { "x-on": "1" }, not: { path: ["/never"] } } },
     ]);
@@ -238,7 +238,7 @@ describe("a response of a plugin", () => {
     ]);
   });
 
-  test("may be its own", async () => {
+  test("may be a custom one", async () => {
     const { get, send } = await start([{ name: "second", config: { replies: ["pre_auth"] } }]);
     const { status, body, headers } = await get("/");
     expect({ status, body }).toEqual({ status: 202, body: "own answer" });
@@ -264,7 +264,7 @@ describe("a failing plugin", () => {
     },
   );
 
-  test("is left out where it fails open, or where the instance says so", async () => {
+  test("is skipped where it fails open, or where the instance is set to", async () => {
     const { get, apply } = await start([{ name: "open", config: { throws: ["access"] } }]);
     expect((await get("/")).status).toBe(200);
     await apply({
@@ -286,7 +286,7 @@ describe("a failing plugin", () => {
 });
 
 describe("instances", () => {
-  test("go on through changes that are not theirs, and are closed when they are", async () => {
+  test("survive unrelated changes, and are closed on their own", async () => {
     const { apply, get } = await start([{ name: "first", config: { tag: "1" } }]);
     await apply({ routes: [{ name: "new", service_id: "web", paths: ["/new"] }] });
     await apply({ plugins: [{ name: "second" }] });

@@ -52,7 +52,7 @@ const ODD_PATHS = [
 const ODD_BODIES = ["", "{", '{"a":', "null", "[]", "a=1&a=%zz", "\u0000\u0001", '{"apikey":{}}'];
 
 describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {
-  test("is harmless with its example, whatever comes", async () => {
+  test("is harmless with its example for all requests", async () => {
     const scene = await pluginScene({
       services: [
         { name: "web", targets: [] },
@@ -85,7 +85,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     }
   });
 
-  test("has handlers for the phases that it names, and touches nothing shared while it is made", async () => {
+  test("has handlers for its declared phases, and changes nothing shared while it is created", async () => {
     const unused = (): never => {
       throw new Error("not in create");
     };

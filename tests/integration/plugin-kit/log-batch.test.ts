@@ -269,7 +269,7 @@ test("a copy is logged only by plugins that saw it", async () => {
   expect(ends).toEqual(["/n/2 200", "/n/2 200"]);
 });
 
-test("a condition holds for each request by itself", async () => {
+test("a condition applies to each request separately", async () => {
   const { get } = await start([{ name: "later", when: { header: { "x-on": "1" } } }]);
   for (const number of range(40)) await get(`/n/${number}`, { "x-on": String(number % 10) });
   await heardOf(4);

@@ -67,7 +67,7 @@ async function ask(headers: Record<string, string> = {}, path = "/") {
   return { status: answer.status, who, noted: noted.filter((each) => each.startsWith("policy.")) };
 }
 
-test("without rules everything goes on as usual", async () => {
+test("requests pass without rules", async () => {
   await configure({});
   expect(await ask()).toEqual({ status: 200, who: null, noted: [] });
 });
@@ -118,7 +118,7 @@ test("without an authentication plugin, a challenge rejects", async () => {
   expect(noted).toContain("policy.unknown_client");
 });
 
-test("the first rule that holds decides, and no other is looked at", async () => {
+test("the first rule that matches decides, and no other is evaluated", async () => {
   await configure({
     rules: [
       { when: { method: ["POST"] }, action: "continue" },
@@ -143,14 +143,14 @@ test.each([
   ["=/a b", "/a%20b"],
   ["/a/../private", "/private"],
   ["/caf\u00e9 %2f", "/caf%C3%A9%20/"],
-])("a rule for %p is one for %p, however it is written", async (path, requested) => {
+])("a rule for %p matches %p in every spelling", async (path, requested) => {
   await configure({ rules: [{ when: { path: [path] }, action: "deny" }] });
   expect((await scene.get(requested)).status).toBe(403);
   expect((await scene.get("/other")).status).toBe(200);
 });
 
-describe("a refusal", () => {
-  test("is the gateway's page, with the status that was asked for", async () => {
+describe("a rejection", () => {
+  test("is the gateway's page, with the configured status", async () => {
     await configure({ default: "deny", deny_status: 404 });
     const answer = await scene.get("/", { Accept: "application/json" });
     expect(answer.status).toBe(404);
@@ -170,7 +170,7 @@ describe("a refusal", () => {
   });
 });
 
-describe("rules about who the client is are judged after authentication", () => {
+describe("rules on the client's identity are evaluated after authentication", () => {
   beforeAll(() => withLogin());
   afterAll(withoutLogin);
   const rules = [
@@ -199,12 +199,12 @@ describe("rules about who the client is are judged after authentication", () => 
   test("rules after them do not allow clients that authentication rejects", async () => {
     expect(await ask(lan)).toMatchObject({ status: 401, noted: [] });
   });
-  test("and the default is for the others", async () => {
+  test("and the default applies to the others", async () => {
     const answer = await scene.send("POST", "/", { headers: bob });
     expect(answer.status).toBe(403);
     expect(noted).toContain("policy.deny:default");
   });
-  test("also when a rule asks who it is not", async () => {
+  test("also when a rule excludes an identity", async () => {
     await configure({ rules: [{ when: { not: { group: ["staff"] } }, action: "deny" }] });
     expect((await ask(alice)).status).toBe(200);
     expect((await ask(bob)).status).toBe(403);
@@ -287,7 +287,7 @@ test.each([
   expect((await ask({}, path)).status).toBe(isAmbiguous ? 200 : 403);
 });
 
-test("an instance for some people alone is judged once it is known who they are", async () => {
+test("an instance for certain consumers is evaluated after authentication", async () => {
   await withLogin();
   const when = { consumer: ["bob"] };
   await scene.apply({ plugins: [{ name: "access-policy", when, config: { default: "deny" } }] });
@@ -296,7 +296,7 @@ test("an instance for some people alone is judged once it is known who they are"
   await withoutLogin();
 });
 
-test("two rules cannot have one name", () => {
+test("two rules cannot have the same name", () => {
   const rules = [{ name: "a" }, { name: "" }, { name: "" }, { name: "a" }];
   expect(accessPolicy.check?.({ rules } as never)).toEqual([
     { path: "rules[3].name", message: "is already the name of rules[0]" },

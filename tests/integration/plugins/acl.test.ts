@@ -6,7 +6,7 @@ import { config } from "../../../src/pdk/fields.ts";
 import acl from "../../../src/plugins/acl.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 
-/** Recognises everybody who says so, as a provider with users of its own does. */
+/** Authenticates every client that claims so, as a provider with users of its own does. */
 const provider = definePlugin({
   name: "provider",
   summary: "",

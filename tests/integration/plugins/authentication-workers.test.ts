@@ -58,7 +58,7 @@ describe("basic-auth", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(30);
   });
 
-  test("takes passwords of consumers as the management API stores them", async () => {
+  test("accepts passwords of consumers as the management API stores them", async () => {
     await use("basic-auth", { users });
     const { status, fields } = await visit(basic("alice", "a long password"));
     expect(status).toBe(200);
@@ -66,7 +66,7 @@ describe("basic-auth", () => {
     expect((await visit(basic("inline", "right"))).status).toBe(200);
   });
 
-  test("never shows a hash, and keeps it when it is not sent", async () => {
+  test("never shows a hash, and keeps it when omitted", async () => {
     const id = await use("basic-auth", { users });
     const shown = JSON.stringify((await api.call(`GET /plugins/${id}`)).body);
     expect(shown).toContain("inline");
@@ -76,7 +76,7 @@ describe("basic-auth", () => {
     expect((await visit(basic("inline", "right"))).status).toBe(200);
   });
 
-  test("refuses what is no hash, without showing it", async () => {
+  test("refuses an invalid hash, without showing it", async () => {
     const config = { users: [{ username: "a", password_hash: "hunter2-canary" }] };
     const body = { name: "basic-auth", label: "wrong", service_id: "mirror", config };
     const { status, body: answer } = await api.call("POST /plugins", { body });
@@ -85,7 +85,7 @@ describe("basic-auth", () => {
   });
 });
 
-test("hmac-auth lets a nonce be used once in both workers together", async () => {
+test("hmac-auth accepts a nonce once in both workers together", async () => {
   await use("hmac-auth", { nonce_cache: true, required_components: ["@method"] });
   const components = [['"@method"', "GET"]] as const;
   const headers = signed({ components, key: SECRET, keyId: "k1", parameters: { nonce: "n" } });
@@ -94,7 +94,7 @@ test("hmac-auth lets a nonce be used once in both workers together", async () =>
   expect(statuses.filter((status) => status === 401)).toHaveLength(19);
 });
 
-test("jwt takes secrets of consumers as the management API stores them", async () => {
+test("jwt accepts secrets of consumers as the management API stores them", async () => {
   const { SignJWT } = await import("jose");
   const token = await new SignJWT({ iss: "alice-key" })
     .setProtectedHeader({ alg: "HS256" })
@@ -107,7 +107,7 @@ test("jwt takes secrets of consumers as the management API stores them", async (
   expect((await api.call("POST /plugins", { body: wrong })).status).toBe(400);
 });
 
-test("acl names what is wrong with its lists", async () => {
+test("acl reports errors in its lists", async () => {
   for (const [config, error] of [
     [{}, "config: allow or deny must name a group"],
     [{ allow: ["a"], deny: ["b"] }, "config.deny: must be empty when allow is not"],

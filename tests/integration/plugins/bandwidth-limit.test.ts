@@ -80,7 +80,7 @@ describe("a response", () => {
       },
     ],
   ];
-  test.each(answers)("%s passes no faster than it may", async (_, sketch) => {
+  test.each(answers)("%s passes no faster than the limit", async (_, sketch) => {
     const { time, scene } = await limited({ download_bps: RATE }, sketch);
     const { state, whole } = download(scene);
     // Nothing is there but what may go at once.
@@ -99,7 +99,7 @@ describe("a response", () => {
     else expect(all.toString()).toBe(body.toString("latin1"));
   });
 
-  test("stops where the time stops, and shares what there is", async () => {
+  test("pauses with the clock, and shares the bandwidth", async () => {
     const { time, scene } = await limited(
       { download_bps: RATE },
       { answer: () => new Response(body) },
@@ -128,7 +128,7 @@ describe("a response", () => {
     abort.abort();
   });
 
-  test("of another key is not held back by it", async () => {
+  test("of another key is not delayed by it", async () => {
     const { scene } = await limited(
       { download_bps: RATE, key: "header:X-Who" },
       { answer: () => new Response(body) },
@@ -144,7 +144,7 @@ describe("a response", () => {
     expect([status, headers.get("content-length")]).toEqual([200, String(body.length)]);
   });
 
-  test("whose client goes away leaves nothing behind", async () => {
+  test("whose client disconnects leaves nothing behind", async () => {
     const { scene } = await limited({ download_bps: RATE }, { answer: () => new Response(body) });
     const { state, abort, whole } = download(scene);
     await eventually(() => state.size === PIECE);
@@ -160,7 +160,7 @@ describe("a body from a client", () => {
   test.each([
     ["whose length is known", () => body],
     ["of unknown length", () => new Blob([body]).stream()],
-  ])("%s passes no faster than it may", async (_, made) => {
+  ])("%s passes no faster than the limit", async (_, made) => {
     let arrived = 0;
     const got: Uint8Array[] = [];
     const origin = Bun.serve({
@@ -197,12 +197,12 @@ describe("a body from a client", () => {
     expect(Buffer.concat(got).equals(body)).toBe(true);
   });
 
-  test("is not held back when there is only a limit on responses", async () => {
+  test("is not delayed by a limit on responses only", async () => {
     const { scene } = await limited({ download_bps: RATE });
     expect((await scene.send("POST", "/", { body })).seen?.body.length).toBeGreaterThan(0);
   });
 
-  test("of a client that goes away leaves nothing behind", async () => {
+  test("of a client that disconnects leaves nothing behind", async () => {
     const { scene } = await limited({ upload_bps: 10 });
     const abort = new AbortController();
     const call = fetch(scene.plane.url, { method: "POST", body, signal: abort.signal });

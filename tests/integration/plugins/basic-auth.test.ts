@@ -61,7 +61,7 @@ afterAll(() => scene.stop());
 describe("a password", () => {
   beforeAll(() => fresh("passwords"));
 
-  test("of a consumer lets it in, and the target learns who it is", async () => {
+  test("authenticates its consumer, and the target receives the identity", async () => {
     const { status, seen } = await scene.get("/", basic("alice", "pässwort"));
     expect(status).toBe(200);
     expect(seen?.headers).toMatchObject({
@@ -86,7 +86,7 @@ describe("a password", () => {
     expect(seen?.headers).not.toHaveProperty("x-consumer-username");
   });
 
-  test("that was rotated away is valid until its time is over", async () => {
+  test("that was rotated is valid until its period ends", async () => {
     expect((await scene.get("/", basic("rotated", "new"))).status).toBe(200);
     expect((await scene.get("/", basic("rotated", "pässwort"))).status).toBe(200);
   });
@@ -101,11 +101,11 @@ describe("a password", () => {
 describe("without consumers", () => {
   beforeAll(() => fresh("without consumers", { consumers: false }));
 
-  test("the users of the configuration are let in", async () => {
+  test("the configured users are allowed", async () => {
     expect((await scene.get("/", basic("htpasswd", "secret"))).status).toBe(200);
   });
 
-  test("consumers are not, whatever they show", async () => {
+  test("consumers are not, whatever they send", async () => {
     const { status, seen } = await scene.get("/", basic("alice", "pässwort"));
     expect([status, seen]).toEqual([401, null]);
   });
@@ -139,7 +139,7 @@ describe("refused with 401 is", () => {
 });
 
 describe("of wrong passwords from one address", () => {
-  test("ten are checked, and then none until a while has passed", async () => {
+  test("ten are checked, and then none for a while", async () => {
     await fresh("ten");
     await scene.get("/", basic("alice", "pässwort"));
     for (let at = 0; at < 10; at++)
@@ -154,7 +154,7 @@ describe("of wrong passwords from one address", () => {
     expect((await scene.get("/")).status).toBe(401);
   });
 
-  test("no more are checked when many come at once", async () => {
+  test("no more are checked when many arrive at once", async () => {
     await fresh("at once");
     const guesses = Array.from({ length: 40 }, (_, at) =>
       scene.get("/", basic("inline", `guess ${at}`)),
@@ -164,7 +164,7 @@ describe("of wrong passwords from one address", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(30);
   });
 
-  test("right ones do not count, however often", async () => {
+  test("correct ones do not count, however often", async () => {
     await fresh("right");
     for (let round = 0; round < 2; round++) {
       const clients = Array.from({ length: 30 }, () =>
@@ -177,7 +177,7 @@ describe("of wrong passwords from one address", () => {
   });
 });
 
-test("a password that was changed is not remembered", async () => {
+test("a changed password is not cached", async () => {
   await fresh("changed");
   expect((await scene.get("/", basic("alice", "pässwort"))).status).toBe(200);
   await scene.apply({

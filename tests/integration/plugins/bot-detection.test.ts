@@ -40,7 +40,7 @@ describe("by default", () => {
   });
 });
 
-test("lists can be left out", async () => {
+test("lists may be empty", async () => {
   await configure({ presets: ["scanners"] });
   expect(await as("GPTBot/1.2")).toBe(200);
   expect(await as("sqlmap/1.8")).toBe(403);
@@ -48,7 +48,7 @@ test("lists can be left out", async () => {
   expect(await as("sqlmap/1.8")).toBe(200);
 });
 
-test("own expressions are added, and those that allow win", async () => {
+test("custom expressions are added, and those that allow win", async () => {
   await configure({ deny: ["^curl/", "evil"], allow: ["^curl/8\\.5", "GPTBot"], status: 429 });
   expect(await as("curl/7.0")).toBe(429);
   expect(await as("an EVIL bot")).toBe(429);
@@ -57,7 +57,7 @@ test("own expressions are added, and those that allow win", async () => {
   expect(await as("a curl/7.0")).toBe(200);
 });
 
-test("clients without a name can be refused", async () => {
+test("clients without a User-Agent can be refused", async () => {
   await configure({ missing_ua: "deny" });
   for (const line of ["", "User-Agent:\r\n", "User-Agent:  \r\n"]) {
     const { answers } = await exchange(`GET / HTTP/1.1\r\nHost: h\r\n${line}\r\n`, {
@@ -68,7 +68,7 @@ test("clients without a name can be refused", async () => {
   expect(await as("curl/8.5.0")).toBe(200);
 });
 
-test("the refused can be made to wait, and take nothing with them when they go", async () => {
+test("rejections can be delayed, and release everything on disconnect", async () => {
   await configure({ tarpit_ms: 600_000 });
   const gone = new AbortController();
   const headers = { "User-Agent": "sqlmap" };

@@ -1,11 +1,11 @@
-// A data plane with response-cache before an origin whose answers a test changes as it goes along.
+// A data plane with response-cache before an origin whose responses a test changes.
 import { pluginScene, type PluginScene, type SceneAnswer } from "../../support/plugin-scene.ts";
 
 type Answerer = (request: Request) => Response | Promise<Response>;
 
 export interface CacheScene {
   readonly scene: PluginScene;
-  /** What the origin answers from now on. */
+  /** The origin's response from now on. */
   answer: Answerer;
   get: PluginScene["get"];
   send: PluginScene["send"];

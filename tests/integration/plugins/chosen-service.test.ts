@@ -73,7 +73,7 @@ const transform = (serviceId: string, more: Partial<PluginSketch> = {}): PluginS
 });
 
 test.each(["web", "a", "b"])(
-  "what goes to %s has its own transform, and no other",
+  "traffic to %s has its own transform, and no other",
   async (service) => {
     const { ask } = await start(["web", "a"].map((name) => transform(name)));
     const { body, headers, seen } = await ask(service);
@@ -83,7 +83,7 @@ test.each(["web", "a", "b"])(
   },
 );
 
-test("plugins of the route and of everything run once, in their order", async () => {
+test("plugins of the route and global ones run once, in order", async () => {
   const named = (label: string, place: Partial<PluginSketch>): PluginSketch => ({
     name: "transform",
     label,
@@ -100,7 +100,7 @@ test("plugins of the route and of everything run once, in their order", async ()
   expect((await ask("b")).seen?.get("x-of")).toBe("everything, route, late");
 });
 
-describe("who may not use a service", () => {
+describe("a client without access", () => {
   const credentials = [
     { type: "key" as const, id: "k", consumerId: "alice", hash: hashToken("good") },
   ];
@@ -128,7 +128,7 @@ describe("who may not use a service", () => {
       { Authorization: `Basic ${btoa("alice:no")}` },
       401,
     ],
-  ])("and %s does not get there through the split", async (_, plugin, headers, status) => {
+  ])("and %s does not reach it through the split", async (_, plugin, headers, status) => {
     const hash = await hashPassword("secret");
     const { ask } = await start([{ ...plugin, serviceId: "a" }], {
       consumers,
@@ -143,7 +143,7 @@ describe("who may not use a service", () => {
     expect(requests.map(({ service }) => service)).toEqual(["web"]);
   });
 
-  test("who may gets there, known by name, with the plugins for this consumer of that service", async () => {
+  test("with access reaches it, identified, with the plugins for this consumer of that service", async () => {
     const hash = await hashPassword("secret");
     const { ask } = await start(
       [
@@ -167,7 +167,7 @@ describe("who may not use a service", () => {
     expect(seen?.has("authorization")).toBe(false);
   });
 
-  test("what the route's own service asks is asked before the choice", async () => {
+  test("plugins of the route's own service run before the choice", async () => {
     const { ask } = await start([{ name: "key-auth", serviceId: "web" }], {
       consumers,
       credentials,
@@ -177,7 +177,7 @@ describe("who may not use a service", () => {
   });
 });
 
-test("a place that the route's own service has given is given back", async () => {
+test("a concurrency slot of the route's own service is released", async () => {
   const limit = (serviceId: string): PluginSketch => ({
     name: "concurrency-limit",
     label: `limit ${serviceId}`,
@@ -189,7 +189,7 @@ test("a place that the route's own service has given is given back", async () =>
     await eventually(async () => (await ask(service)).status === 200);
 });
 
-test("CORS is as the chosen service says", async () => {
+test("CORS follows the chosen service", async () => {
   const cors = (serviceId: string, origin: string): PluginSketch => ({
     name: "cors",
     label: `cors ${serviceId}`,
@@ -205,7 +205,7 @@ test("CORS is as the chosen service says", async () => {
   expect(await allowed("a", "https://web.example")).toBeNull();
 });
 
-test("services that hand requests on to each other do not do so for ever", async () => {
+test("services that forward requests to each other do not loop", async () => {
   const { scene } = await start([], {});
   await scene.apply({
     removedPlugins: ["split web a b"],
@@ -221,7 +221,7 @@ test("services that hand requests on to each other do not do so for ever", async
   expect(requests.at(-1)?.headers.get("x-of")).toBe("web");
 });
 
-test("a WebSocket has the transform of the service that it goes to", async () => {
+test("a WebSocket has the transform of the chosen service", async () => {
   const { scene } = await start([transform("web"), transform("a")]);
   const headers = { "X-Sluice-Split": "a" };
   const socket = new WebSocket(scene.plane.webSocketUrl, { headers } as unknown as string[]);

@@ -60,7 +60,7 @@ describe("a circuit opens", () => {
     expect(refused.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("not while most requests work", async () => {
+  test("not while most requests succeed", async () => {
     const { often, isOpen } = await broken({ min_requests: 4 });
     for (let round = 0; round < 10; round++) await often(200, 200, 500);
     expect(await isOpen()).toBe(false);
@@ -78,7 +78,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(wanted);
   });
 
-  test("by failures in a row, however many worked before", async () => {
+  test("by consecutive failures, however many succeeded before", async () => {
     const { often, isOpen } = await broken({ consecutive: 3, min_requests: 1000 });
     await often(...times(20, 200), 500, 500, 200, 500, 500);
     expect(await isOpen()).toBe(false);
@@ -86,7 +86,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  test("not by failures that are longer ago than the window", async () => {
+  test("not by failures older than the window", async () => {
     const { time, often, isOpen } = await broken({ min_requests: 4, window: 10 });
     await often(500, 500, 500);
     time.now += 20_000;
@@ -96,7 +96,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  test("by responses that take too long", async () => {
+  test("by slow responses", async () => {
     const config = { min_requests: 4, latency_ms: 20, latency_quantile: 0.5 };
     const { scene, often, isOpen } = await broken(config, {
       answer: async (request) => {
@@ -113,7 +113,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  describe("by targets that give no response:", () => {
+  describe("by targets that send no response:", () => {
     const silent = startOrigin({ answer: null });
     const hangingUp = startOrigin({ answer: "close" });
     const noHttp = startOrigin({ answer: "hello\r\n\r\n" });
@@ -142,7 +142,7 @@ describe("a circuit opens", () => {
     });
   });
 
-  test("not by clients that go away or send what no target gets", async () => {
+  test("not by client aborts or requests that no target gets", async () => {
     const { scene, held, isOpen } = await broken(
       { min_requests: 1, error_ratio: 0.01 },
       { plugins: [{ name: "request-size-limit", priority: 1, config: { max_uri_bytes: 20 } }] },
@@ -160,7 +160,7 @@ describe("a circuit opens", () => {
 describe("an open circuit", () => {
   const trip = { min_requests: 1, error_ratio: 1, open_for: 10, close_after: 2 };
 
-  test("says how long it still is", async () => {
+  test("reports the remaining time", async () => {
     const { time, scene, often } = await broken(trip);
     await often(500);
     time.now += 3500;
@@ -171,7 +171,7 @@ describe("an open circuit", () => {
     expect((await scene.get("/")).seen).not.toBeNull();
   });
 
-  test("closes when enough requests have worked, and forgets what was before", async () => {
+  test("closes after enough successful requests, and forgets earlier ones", async () => {
     const { time, often, isOpen } = await broken({ ...trip, min_requests: 2, error_ratio: 0.6 });
     await often(500, 500);
     time.now += 10_000;
@@ -181,7 +181,7 @@ describe("an open circuit", () => {
     expect(await isOpen()).toBe(false);
   });
 
-  test("stays open twice as long each time that it is tried in vain, up to 300 seconds", async () => {
+  test("doubles its time after each failed probe, up to 300 seconds", async () => {
     const { time, scene, often } = await broken(trip);
     await often(500);
     const waits: number[] = [];
@@ -198,7 +198,7 @@ describe("an open circuit", () => {
     expect((await scene.get("/")).headers.get("retry-after")).toBe("10");
   });
 
-  test("that is tried lets only a few through at a time", async () => {
+  test("allows only a few probes at a time", async () => {
     const { time, scene, held, often, counted } = await broken({ ...trip, half_open_requests: 2 });
     await often(500);
     time.now += 10_000;
@@ -212,7 +212,7 @@ describe("an open circuit", () => {
     expect(counted.inside("probes web")).toBe(0);
   });
 
-  test("is judged by none that began before it opened", async () => {
+  test("ignores requests that began before it opened", async () => {
     const { time, scene, held, often } = await broken({ ...trip, close_after: 1 });
     const early = scene.get("/hold");
     await eventually(() => held.length === 1);
@@ -280,7 +280,7 @@ describe("circuits are separate", () => {
   });
   afterAll(() => origin.stop());
 
-  test("by service when the instance is on everything", async () => {
+  test("by service when the instance is global", async () => {
     const { scene } = await broken(config, sketch(origin.port));
     await scene.get("/a/fail");
     const statuses: number[] = [];
@@ -300,7 +300,7 @@ describe("circuits are separate", () => {
   });
 });
 
-test("what has no service has no circuit", async () => {
+test("without a service there is no circuit", async () => {
   const { scene } = await broken(
     { min_requests: 1 },
     { routes: [{ name: "none", hosts: ["elsewhere.example"], service_id: "web" }] },

@@ -61,7 +61,7 @@ function plain(bytes: Buffer, coding: string | null): string {
 
 const codingOf = ({ headers }: Received) => headers.get("content-encoding");
 
-describe("the coding is what the client likes best", () => {
+describe("the client's preferred coding is used", () => {
   test.each([
     ["gzip", "gzip"],
     ["x-gzip", "gzip"],
@@ -93,13 +93,13 @@ describe("the coding is what the client likes best", () => {
     expect(answer.headers.get("content-length")).toBe(String(answer.bytes.length));
   });
 
-  test("out of those that are set", async () => {
+  test("among the configured ones", async () => {
     await scene.apply({ plugins: [{ name: "compress", config: { encodings: ["gzip", "br"] } }] });
     expect(codingOf(await ask("/", "gzip, br, zstd"))).toBe("gzip");
     expect(codingOf(await ask("/", "zstd"))).toBeNull();
   });
 
-  test("with the effort that is set", async () => {
+  test("with the configured level", async () => {
     const noise = Array.from({ length: 3000 }, (_, at) => `${(at * 7919) % 1009} `).join("");
     origin.answer = () => html(noise);
     const sizes = async (config: object) => {
@@ -115,7 +115,7 @@ describe("the coding is what the client likes best", () => {
   });
 });
 
-describe("left as it is", () => {
+describe("not compressed is", () => {
   test.each([
     ["an image", () => html(PAGE, { "Content-Type": "image/png" })],
     ["what has no type", () => html(PAGE, { "Content-Type": "" })],
@@ -151,14 +151,14 @@ describe("left as it is", () => {
     ]);
   });
 
-  test("what a page of another site asks for with cookies", async () => {
+  test("a response to a cross-site request with cookies", async () => {
     const headers = { "Sec-Fetch-Site": "cross-site" };
     expect(codingOf(await ask("/", "gzip", { headers }))).toBe("gzip");
     expect(codingOf(await ask("/", "gzip", { headers: { ...headers, Cookie: "s=1" } }))).toBeNull();
     expect(codingOf(await ask("/", "gzip", { headers: { Cookie: "s=1" } }))).toBe("gzip");
   });
 
-  test("answers without a body", async () => {
+  test("responses without a body", async () => {
     for (const status of [204, 304]) {
       origin.answer = () =>
         new Response(null, { status, headers: { "Content-Type": "text/html" } });
@@ -171,7 +171,7 @@ describe("left as it is", () => {
     }
   });
 
-  test("types and lengths that are not set", async () => {
+  test("types and lengths that are not configured", async () => {
     const config = { types: ["text/html"], min_bytes: 10 };
     await scene.apply({ plugins: [{ name: "compress", config }] });
     origin.answer = () => html("x".repeat(10));
@@ -186,7 +186,7 @@ describe("left as it is", () => {
 });
 
 describe("the head", () => {
-  test("has a weak tag, and neither ranges nor the length of what was longer", async () => {
+  test("has a weak tag, and neither ranges nor the former length", async () => {
     origin.answer = () => html(PAGE, { ETag: '"v1"', "Accept-Ranges": "bytes", Vary: "Cookie" });
     const { headers } = await ask("/", "br");
     expect(headers.get("etag")).toBe('W/"v1"');
@@ -224,7 +224,7 @@ describe("the head", () => {
     expect(await tagFor('"v1"')).toBe('"v1"');
   });
 
-  test("of 304 tells caches as much as the response whose tag it has", async () => {
+  test("of 304 has the caching fields of the response with its tag", async () => {
     origin.answer = () =>
       new Response(null, { status: 304, headers: { ETag: '"v1"', Vary: "Origin" } });
     const varyFor = async (shown: string) =>
@@ -244,7 +244,7 @@ function readHead(text: string) {
   return { fields, body };
 }
 
-describe("bodies of every kind come through", () => {
+describe("bodies of every kind are delivered", () => {
   const sizes = [0, 1, 1023, 1024, 4095, 4096, 16_384, 262_144, 262_145, 1_048_576, 3_000_000];
   const bodies = sizes.map((size) => "0123456789abcdef\n".repeat(size / 17 + 1).slice(0, size));
 
@@ -295,7 +295,7 @@ describe("bodies of every kind come through", () => {
     await scene.apply({ routes: [{ name: "all", service_id: "web" }] });
   });
 
-  test("also from a cache inside of it, which keeps them plain, or outside, which keeps them coded", async () => {
+  test("also from a cache inside of it, which stores them plain, or outside, which stores them coded", async () => {
     origin.answer = () => html(PAGE, { "Cache-Control": "max-age=60" });
     for (const priority of [9500, 10]) {
       await scene.apply({
@@ -346,7 +346,7 @@ test.each([
   await scene.apply({ removedPlugins: ["respond"] });
 });
 
-test("events go on as they come when flush is set", async () => {
+test("events are passed on immediately when flush is set", async () => {
   const events: Origin = startOrigin({ answer: null });
   const plane = await startDataPlane({
     services: [{ name: "web", targets: [{ port: events.port }] }],
@@ -384,7 +384,7 @@ test("events go on as they come when flush is set", async () => {
   events.stop();
 });
 
-test("a response that breaks off never looks complete", async () => {
+test("an aborted response never looks complete", async () => {
   const half: Origin = startOrigin({
     answer: (_, connection) => {
       connection.write(

@@ -30,7 +30,7 @@ afterAll(async () => {
   await origin.stop(true);
 });
 
-test("all are served in the end, and never more than allowed at once", async () => {
+test("all are served eventually, and never more at once than allowed", async () => {
   const client = async (own: number) => {
     const all: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {

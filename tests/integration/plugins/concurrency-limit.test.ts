@@ -53,7 +53,7 @@ async function limited(config: object, sketch: Sketch = {}) {
 
 const status = async (answer: Promise<{ status: number }>) => (await answer).status;
 
-test("one request too many is refused with 503 until another has ended", async () => {
+test("a request above the limit gets 503 until another has ended", async () => {
   const { scene, held, inside, release } = await limited({ max: 2 });
   const both = [scene.get("/hold"), scene.get("/hold")];
   await eventually(() => held.length === 2);
@@ -87,7 +87,7 @@ test.each([
   await first;
 });
 
-describe("a place is given back", () => {
+describe("a slot is released", () => {
   const ends: [string, Sketch, (scene: PluginScene) => Promise<unknown>][] = [
     ["after an ordinary answer", {}, (scene) => scene.get("/")],
     ["after HEAD", {}, (scene) => scene.send("HEAD", "/")],
@@ -142,7 +142,7 @@ describe("a place is given back", () => {
     await eventually(() => inside("web") === 0);
   });
 
-  test("when the client goes away, at whatever moment", async () => {
+  test("when the client disconnects, at any time", async () => {
     const { scene, inside, release } = await limited({ max: 100, queue: 100 });
     const clients: Promise<unknown>[] = [];
     for (let moment = 0; moment < 60; moment++) {
@@ -203,7 +203,7 @@ describe("a place is given back", () => {
 });
 
 describe("a queue", () => {
-  test("serves those that wait in the order in which they came", async () => {
+  test("serves requests in order of arrival", async () => {
     const { scene, held, release } = await limited({ max: 1, queue: 3, queue_timeout: 60_000 });
     const all = [scene.get("/hold/0")];
     await eventually(() => held.length === 1);
@@ -223,7 +223,7 @@ describe("a queue", () => {
     expect(await Promise.all(all.map(status))).toEqual([200, 200, 200, 200]);
   });
 
-  test("is left when the time is over", async () => {
+  test("ends with its timeout", async () => {
     const { scene, held, release } = await limited({ max: 1, queue: 1, queue_timeout: 30 });
     const first = scene.get("/hold");
     await eventually(() => held.length === 1);
@@ -234,7 +234,7 @@ describe("a queue", () => {
     expect(await status(scene.get("/"))).toBe(200);
   });
 
-  test("is left by a client that goes away, and its place is another's", async () => {
+  test("loses clients that disconnect, and the next one gets their slot", async () => {
     const { scene, held, inside, release } = await limited({
       max: 1,
       queue: 1,
@@ -257,7 +257,7 @@ describe("a queue", () => {
   });
 });
 
-test("connections of stream routes are counted, and one too many is closed", async () => {
+test("connections of stream routes are counted, surplus ones are closed", async () => {
   const origin = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,

@@ -31,7 +31,7 @@ const allowed = ({ headers }: { headers: Headers }) => headers.get("access-contr
 describe("with the defaults and one origin", () => {
   beforeAll(() => configure({ origins: [APP] }));
 
-  test("a browser that asks gets 204 and everything it needs, and the service hears nothing", async () => {
+  test("a preflight gets 204 and all permissions, and does not reach the service", async () => {
     const answer = await preflight({ "Access-Control-Request-Headers": "x-a, Content-Type" });
     expect(answer.status).toBe(204);
     expect(answer.seen).toBeNull();
@@ -53,7 +53,7 @@ describe("with the defaults and one origin", () => {
     expect(answer.headers.get("vary")).toStartWith("Origin");
   });
 
-  test("its answers may be read, and what the service says itself does not count", async () => {
+  test("its responses are readable, and the service's own CORS fields are removed", async () => {
     const own = await scene.get("/", { Origin: APP });
     expect(allowed(own)).toBe(APP);
     expect(own.headers.has("access-control-allow-credentials")).toBe(false);
@@ -79,13 +79,13 @@ describe("with the defaults and one origin", () => {
     expect(allowed(await scene.get("/", { Origin: origin }))).toBeNull();
   });
 
-  test("a plain OPTIONS is the service's", async () => {
+  test("a plain OPTIONS reaches the service", async () => {
     expect((await scene.send("OPTIONS", "/", { headers: { Origin: APP } })).seen?.method).toBe(
       "OPTIONS",
     );
   });
 
-  test("an error page of the gateway can be read too", async () => {
+  test("an error page of the gateway is readable too", async () => {
     await scene.apply({ plugins: [{ name: "key-auth" }] });
     const answer = await scene.get("/", { Origin: APP });
     expect(answer.status).toBe(401);
@@ -94,7 +94,7 @@ describe("with the defaults and one origin", () => {
   });
 });
 
-test("names of fields that are none are not reflected", async () => {
+test("invalid field names are not reflected", async () => {
   await configure({ origins: ["*"] });
   const answer = await preflight({ "Access-Control-Request-Headers": "x a, <b>" });
   expect(answer.status).toBe(204);
@@ -109,7 +109,7 @@ test("every page may read when the origin is *, and one response fits all", asyn
   expect(answer.headers.get("vary")).toBe("Accept");
 });
 
-test("an expression has to fit the whole origin", async () => {
+test("an expression must match the whole origin", async () => {
   await configure({ origins: ["~https://[a-z]+\\.example\\.com"], credentials: true });
   const own = await scene.get("/", { Origin: "https://shop.example.com" });
   expect(allowed(own)).toBe("https://shop.example.com");
@@ -133,7 +133,7 @@ describe("an origin with a wildcard", () => {
     "https://a.b.c.example.com",
     "https://xn--mnchen-3ya.example.com",
     "http://nas.lan:8080",
-  ])("takes %s", async (origin) => {
+  ])("matches %s", async (origin) => {
     const answer = await scene.get("/", { Origin: origin });
     expect(allowed(answer)).toBe(origin);
     expect(answer.headers.get("access-control-allow-credentials")).toBe("true");
@@ -159,13 +159,13 @@ describe("an origin with a wildcard", () => {
     "http://nas.lan:80801",
     "https://*.example.com",
     `https://${"a.".repeat(300)}example.com`,
-  ])("does not take %s", async (origin) => {
+  ])("does not match %s", async (origin) => {
     const answer = await scene.get("/", { Origin: origin });
     expect(allowed(answer)).toBeNull();
     expect(answer.headers.has("access-control-allow-credentials")).toBe(false);
   });
 
-  test('names the method and the fields that are asked for: beside credentials "*" is a name', async () => {
+  test("names the requested method and fields: with credentials * is a plain name", async () => {
     const answer = await preflight({
       Origin: "https://a.example.com",
       "Access-Control-Request-Headers": "x-a",
@@ -175,7 +175,7 @@ describe("an origin with a wildcard", () => {
   });
 });
 
-test("methods, fields, time and private networks are said as configured", async () => {
+test("methods, fields, max age and private networks are sent as configured", async () => {
   await configure({
     origins: [APP],
     methods: ["QUERY"],
@@ -193,7 +193,7 @@ test("methods, fields, time and private networks are said as configured", async 
   expect(asked.headers.get("vary")).toContain("Access-Control-Request-Private-Network");
 });
 
-test("with preflight_continue the service is asked, and the gateway says who has permission", async () => {
+test("with preflight_continue the service responds, and the gateway sets the permissions", async () => {
   await configure({ origins: [APP], preflight_continue: true });
   const answer = await preflight();
   expect(answer.seen?.method).toBe("OPTIONS");

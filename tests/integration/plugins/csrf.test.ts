@@ -72,7 +72,7 @@ describe("by origin", () => {
     expect(status).toBe(403);
   });
 
-  test("requests that do not say where they come from can be refused", async () => {
+  test("requests without an origin can be refused", async () => {
     await configure({ missing_origin: "deny" });
     expect(await post({})).toBe(403);
     expect(await post({ "Sec-Fetch-Site": "same-origin" })).toBe(200);
@@ -89,7 +89,7 @@ test("over HTTPS a page that came over HTTP is another origin", async () => {
   expect((await scene.get("/", secure)).headers.get("set-cookie")).toEndWith("; Secure");
 });
 
-describe("by a token that is sent twice", () => {
+describe("by a double-submitted token", () => {
   const tokenOf = async (headers: Record<string, string> = {}) => {
     const answer = await scene.get("/", headers);
     const cookie = answer.headers.get("set-cookie");
@@ -128,7 +128,7 @@ describe("by a token that is sent twice", () => {
       expect(await post(headers as Record<string, string>)).toBe(403);
   });
 
-  test("names can be others, and an invalid cookie is replaced", async () => {
+  test("names are configurable, and an invalid cookie is replaced", async () => {
     await configure({ mode: "double_submit", cookie_name: "c", header_name: "X-C" });
     const token = (await tokenOf({ Cookie: "c=old" })) ?? "";
     expect(await post({ Cookie: `c=${token}`, "X-C": token })).toBe(200);

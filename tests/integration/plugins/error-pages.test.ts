@@ -45,7 +45,7 @@ const three = (name: string) => ({
   text: `${name} \${status} \${request.path} \${request.header.x}`,
 });
 
-describe("of a request that failed", () => {
+describe("of a failed request", () => {
   test.each([
     ["HTML", HTML, "text/html; charset=utf-8", /^<p title="">five 502 Bad Gateway: .+<\/p>$/],
     ["JSON", JSON_WANTED, "application/json", /^\{"page":"five","status":502,/],
@@ -57,7 +57,7 @@ describe("of a request that failed", () => {
     ],
     ["text", TEXT, "text/plain; charset=utf-8", /^five 502 \/down $/],
     ["anything", { Accept: "*/*" }, "text/plain; charset=utf-8", /^five 502/],
-  ])("the page comes as %s when the client likes that", async (_, headers, type, pattern) => {
+  ])("the page is %s when the client prefers that", async (_, headers, type, pattern) => {
     await use({ pages: { "5xx": three("five"), "404": three("four") } });
     const answer = await scene.get("/down", headers);
     expect(answer.status).toBe(502);
@@ -77,7 +77,7 @@ describe("of a request that failed", () => {
     expect((await scene.get("/down", TEXT)).body).toStartWith("502 Bad Gateway");
   });
 
-  test("a form that there is none of leaves the gateway's own", async () => {
+  test("a missing format uses the gateway's own page", async () => {
     await use({ pages: { "5xx": { html: "<p>own</p>" } } });
     expect((await scene.get("/down", JSON_WANTED)).headers.get("content-type")).toBe(
       "application/problem+json",
@@ -86,7 +86,7 @@ describe("of a request that failed", () => {
     expect((await scene.get("/down", { Accept: "image/png" })).body).not.toContain("own");
   });
 
-  test("what plugins refuse gets one, with their fields", async () => {
+  test("rejections of plugins get one, with their headers", async () => {
     await scene.apply({
       plugins: [
         { name: "error-pages", config: { pages: { "401": three("who") } } },
@@ -99,7 +99,7 @@ describe("of a request that failed", () => {
     await scene.apply({ plugins: [], removedPlugins: ["basic-auth"] });
   });
 
-  test("paths that no route takes get one of an instance for everything", async () => {
+  test("paths without a route get one of a global instance", async () => {
     await scene.apply({ removedRoutes: ["all"] });
     await use({ pages: { "404": three("nowhere") } });
     expect((await scene.get("/nope", TEXT)).body).toBe("nowhere 404 /nope ");
@@ -113,7 +113,7 @@ describe("of a request that failed", () => {
     expect(headers.get("content-length")).toBe("5");
   });
 
-  test("what a client sends becomes neither a tag nor a member", async () => {
+  test("client input becomes neither a tag nor a member", async () => {
     await use({ pages: { "5xx": three("x") } });
     const x = `"><script>alert(1)</script>\\", "admin": true, "y": "`;
     const html = (await scene.get("/down", { ...HTML, x })).body;
@@ -125,13 +125,13 @@ describe("of a request that failed", () => {
   });
 });
 
-describe("of what a target answers", () => {
-  test("there is none unless it is asked for", async () => {
+describe("of a target's response", () => {
+  test("there is none by default", async () => {
     await use({ pages: { "404": three("own") } });
     expect((await scene.get("/404", TEXT)).body).toBe("from the target");
   });
 
-  test("the page replaces the body and what was said of it, and nothing else", async () => {
+  test("the page replaces the body and its headers, and nothing else", async () => {
     await use({ pages: { "404": three("own") }, replace_upstream: true });
     const { status, body, headers } = await scene.get("/404", TEXT);
     expect(status).toBe(404);
@@ -145,14 +145,14 @@ describe("of what a target answers", () => {
     expect((await scene.get("/410", TEXT)).body).toBe("from the target");
   });
 
-  test("the connection goes on after a page", async () => {
+  test("the connection continues after a page", async () => {
     await use({ pages: { "4xx": three("own") }, replace_upstream: true });
     for (let at = 0; at < 5; at++) expect((await scene.get("/404", TEXT)).body).toStartWith("own");
     expect((await scene.get("/200", TEXT)).body).toBe("from the target");
   });
 });
 
-describe("a browser comes back by itself", () => {
+describe("a browser reloads by itself", () => {
   const pages = { "5xx": { html: "<p>${refresh}</p>" } };
 
   test.each([
@@ -168,7 +168,7 @@ describe("a browser comes back by itself", () => {
     expect(body).toBe(`<p>${refresh ?? 0}</p>`);
   });
 
-  test("not when it has sent something", async () => {
+  test("not after a request with a body", async () => {
     await use({ pages });
     const { headers } = await scene.send("POST", "/down", { headers: HTML, body: "x" });
     expect(headers.get("refresh")).toBeNull();

@@ -45,8 +45,8 @@ beforeEach(() => {
   answer = () => new Response();
 });
 
-describe("the server that decides", () => {
-  test("learns what the client shows and asks for, and nothing else", async () => {
+describe("the authorization server", () => {
+  test("gets the client's credentials and request, nothing else", async () => {
     await configure({});
     const { status } = await scene.send("POST", "/a%20b?c=d&e", {
       headers: { Authorization: "Bearer x", Cookie: "s=1", "X-Own": "1", Accept: "text/html" },
@@ -68,7 +68,7 @@ describe("the server that decides", () => {
     expect(seen?.headers["accept"]).not.toBe("text/html");
   });
 
-  test("cannot be lied to about where a request comes from and what it asks for", async () => {
+  test("receives no forged origin or request line", async () => {
     await configure({});
     await scene.get("/real", {
       "X-Forwarded-For": "10.0.0.1",
@@ -102,7 +102,7 @@ describe("the server that decides", () => {
     await scene.apply({ listener: { trusted_proxies: [] } });
   });
 
-  test("may be left without X-Forwarded-*, and asked with other fields, method and path", async () => {
+  test("gets no X-Forwarded-* if so set, and other fields, method and path", async () => {
     await configure({
       url: url("/check?x=1"),
       method: "POST",
@@ -119,7 +119,7 @@ describe("the server that decides", () => {
     );
   });
 
-  test("does not see what the client declares to be of its connection", async () => {
+  test("does not receive fields that the client names in Connection", async () => {
     await configure({});
     const { port } = scene.plane;
     await exchange(
@@ -144,8 +144,8 @@ describe("the server that decides", () => {
   });
 });
 
-describe("a request that passes", () => {
-  test.each([200, 202, 204, 299])("does so with %d", async (status) => {
+describe("an allowed request", () => {
+  test.each([200, 202, 204, 299])("passes with %d", async (status) => {
     await configure({});
     answer = () => new Response(null, { status });
     expect((await scene.get("/")).status).toBe(200);
@@ -171,7 +171,7 @@ describe("a request that passes", () => {
       expect(seen?.headers).not.toHaveProperty(name);
   });
 
-  test("keeps the fields even when the client declares them to be of its connection", async () => {
+  test("keeps the fields even when the client names them in Connection", async () => {
     await configure({ response_headers_to_upstream: ["X-User"] });
     answer = () => new Response(null, { headers: { "X-User": "ann" } });
     const before = scene.requests.length;
@@ -182,7 +182,7 @@ describe("a request that passes", () => {
     expect(scene.requests[before]?.headers["x-user"]).toBe("ann");
   });
 
-  test("gives the client the cookies of both answers", async () => {
+  test("returns the cookies of both responses to the client", async () => {
     await configure({});
     answer = () => {
       const headers = new Headers({ Location: "/elsewhere" });
@@ -213,8 +213,8 @@ describe("a request that passes", () => {
   });
 });
 
-describe("a request that does not pass", () => {
-  test("is answered as the other server says", async () => {
+describe("a rejected request", () => {
+  test("gets the other server's response", async () => {
     await configure({});
     answer = () => {
       const headers = new Headers({ Location: "https://login.example/?rd=x", "X-Own": "1" });
@@ -244,7 +244,7 @@ describe("a request that does not pass", () => {
     expect(given.headers.get("www-authenticate")).toBe("Basic");
   });
 
-  test("gets the listed fields, and never those of the other server's connection", async () => {
+  test("gets the listed fields, and never hop-by-hop ones of the other server", async () => {
     await configure({ response_headers_to_client: ["X-A", "X-B"] });
     answer = () =>
       new Response("no", {
@@ -257,7 +257,7 @@ describe("a request that does not pass", () => {
     expect(headers.has("set-cookie")).toBe(false);
   });
 
-  test("gets a compressed answer in the plain", async () => {
+  test("gets a compressed response decompressed", async () => {
     await configure({ response_headers_to_client: ["Content-Type"] });
     answer = () =>
       new Response(Bun.gzipSync("not you"), {
@@ -269,7 +269,7 @@ describe("a request that does not pass", () => {
     expect(headers.has("content-encoding")).toBe(false);
   });
 
-  test("uses the anonymous consumer when there is one", async () => {
+  test("uses the anonymous consumer when configured", async () => {
     await configure({ anonymous_consumer: "guest" });
     answer = () => new Response("no", { status: 401 });
     const { status, seen } = await scene.get("/", { "X-Consumer-Username": "root" });
@@ -284,7 +284,7 @@ describe("a request that does not pass", () => {
 describe("without a response", () => {
   const gone = () => `http://127.0.0.1:${freePort()}/`;
 
-  test("requests are refused with 503, or what is said", async () => {
+  test("requests get 503, or the configured status", async () => {
     await configure({ url: gone() });
     const { status, headers, body, seen } = await scene.get("/");
     expect({ status, seen }).toEqual({ status: 503, seen: null });
@@ -294,14 +294,14 @@ describe("without a response", () => {
     expect((await scene.get("/")).status).toBe(500);
   });
 
-  test("or pass, without what they say of themselves, when it is to be so", async () => {
+  test("or pass with fail_open, without identity headers of the client", async () => {
     await configure({ url: gone(), fail_open: true, response_headers_to_upstream: ["X-User"] });
     const { status, seen } = await scene.get("/", { "X-User": "root" });
     expect(status).toBe(200);
     expect(seen?.headers).not.toHaveProperty("x-user");
   });
 
-  test("that is whole in time, too", async () => {
+  test("that is complete in time, too", async () => {
     const { promise, resolve } = Promise.withResolvers<Response>();
     answer = () => promise;
     await configure({ timeout: 50 });
@@ -309,7 +309,7 @@ describe("without a response", () => {
     resolve(new Response());
   });
 
-  test("refusals of the other server are answers: fail_open does not overrule them", async () => {
+  test("rejections of the other server are responses: fail_open does not override them", async () => {
     await configure({ fail_open: true });
     for (const status of [401, 403, 500, 503]) {
       answer = () => new Response("no", { status });
@@ -318,10 +318,10 @@ describe("without a response", () => {
   });
 });
 
-describe("responses that are kept", () => {
+describe("cached responses", () => {
   const caching = { cache_ttl: 60, cache_key: ["header:Authorization", "cookie:s"] };
 
-  test("spare questions, for the same client and the same request only", async () => {
+  test("avoid calls, for the same client and the same request only", async () => {
     await configure({ ...caching, response_headers_to_upstream: ["X-User"] });
     let count = 0;
     answer = () => new Response(null, { headers: { "X-User": `u${++count}` } });
@@ -337,7 +337,7 @@ describe("responses that are kept", () => {
     expect(await user("/a", { Authorization: "1" })).toBe("u1");
   });
 
-  test("are never those of clients that show nothing", async () => {
+  test("never belong to clients without credentials", async () => {
     await configure(caching);
     await scene.get("/");
     await scene.get("/");
@@ -347,7 +347,7 @@ describe("responses that are kept", () => {
   test.each([
     ["a refusal", () => new Response("no", { status: 403 })],
     ["a cookie", () => new Response(null, { headers: { "Set-Cookie": "a=1" } })],
-  ])("are none with %s", async (_, given) => {
+  ])("are not stored with %s", async (_, given) => {
     await configure(caching);
     answer = given;
     await scene.get("/", { Authorization: "1" });
@@ -361,7 +361,7 @@ describe("a preset", () => {
     ["authelia", "/api/authz/forward-auth", "Remote-User"],
     ["authentik", "/outpost.goauthentik.io/auth/traefik", "X-authentik-username"],
     ["oauth2-proxy", "/oauth2/auth", "X-Auth-Request-Email"],
-  ])("%s knows the path and the fields", async (preset, path, field) => {
+  ])("%s sets the path and the fields", async (preset, path, field) => {
     await configure({ preset });
     answer = () => new Response(null, { headers: { [field]: "ann" } });
     const { seen } = await scene.get("/", {
@@ -375,7 +375,7 @@ describe("a preset", () => {
     expect(seen?.headers).not.toHaveProperty(field.toLowerCase().replaceAll("-", "_"));
   });
 
-  test("gives way to what is said", async () => {
+  test("yields to explicit settings", async () => {
     await configure({
       preset: "authelia",
       url: url("/own"),
@@ -389,7 +389,7 @@ describe("a preset", () => {
   });
 });
 
-test("preflight requests pass without a question, and without what they say of themselves", async () => {
+test("preflight requests pass without a call, and without identity headers of the client", async () => {
   const headers = {
     Origin: "https://a.example",
     "Access-Control-Request-Method": "PUT",
@@ -414,13 +414,13 @@ test("a client allowed by a policy cannot send identity headers either", async (
   await scene.apply({ removedPlugins: ["access-policy"] });
 });
 
-test("bytes above 127 in the fields of a response arrive as they are", async () => {
+test("bytes above 127 in response headers arrive unchanged", async () => {
   await configure({ response_headers_to_upstream: ["X-User"] });
   answer = () => new Response(null, { headers: { "X-User": "J\u00c3\u00b6rg \u0080" } });
   expect((await scene.get("/")).seen?.headers["x-user"]).toBe("J\u00c3\u00b6rg \u0080");
 });
 
-describe("settings that cannot be", () => {
+describe("invalid settings", () => {
   test.each([
     ["a body with GET", { forward_body: true }, "forward_body"],
     ["a memory without a key", { cache_ttl: 1 }, "cache_key"],
@@ -453,7 +453,7 @@ describe("settings that cannot be", () => {
     expect(found.map((problem) => problem.path)).toContain(path);
   });
 
-  test("those of the examples can", () => {
+  test("those of the examples are valid", () => {
     const ok = { cache_ttl: 60, cache_key: ["header:authorization", "cookie:s"] };
     for (const config of [forwardAuth.example, { url: "http://a", ...ok }])
       expect(forwardAuth.check?.(decode(forwardAuth.config, config) as never)).toEqual([]);

@@ -69,7 +69,7 @@ describe("a signature", () => {
     ["with a nonce and a tag", () => ({ parameters: { nonce: 'a"b\\', tag: "app" } })],
     ["made as long ago as allowed", () => ({ parameters: { created: seconds() - 298 } })],
     ["made as far ahead as allowed", () => ({ parameters: { created: seconds() + 298 } })],
-  ])("%s lets its consumer in", async (_, differing) => {
+  ])("%s authenticates its consumer", async (_, differing) => {
     const { status, seen } = await get(differing());
     expect(status).toBe(200);
     expect(seen?.headers).toMatchObject({ "x-consumer-username": "alice" });
@@ -77,7 +77,7 @@ describe("a signature", () => {
     expect(seen?.headers).not.toHaveProperty("signature-input");
   });
 
-  test("may cover whatever a request has", async () => {
+  test("may cover every part of a request", async () => {
     const authority = `127.0.0.1:${scene.plane.port}`;
     const query = "b=with+plus%20and%20%C3%A7&a=1&a=2&e=&t=~!";
     const components = [
@@ -109,7 +109,7 @@ describe("a signature", () => {
     expect(status).toBe(200);
   });
 
-  test("may stand beside those of others", async () => {
+  test("may appear beside other signatures", async () => {
     const other = signed({ components: basics(), key: "x", keyId: "unknown", label: "proxy" });
     const own = signed({ components: basics(), key: SECRET, keyId: "k1" });
     const { status } = await scene.get("/x?a=1", {
@@ -119,7 +119,7 @@ describe("a signature", () => {
     expect(status).toBe(200);
   });
 
-  test("covers nothing of an empty query but its mark", async () => {
+  test("covers only the question mark of an empty query", async () => {
     const components = [...basics("GET", "/"), ['"@query"', "?"]] as const;
     const headers = signed({ components, key: SECRET, keyId: "k1" });
     expect((await scene.get("/", headers)).status).toBe(200);
@@ -208,7 +208,7 @@ describe("refused with 401 is", () => {
     expect(answer.seen).toBeNull();
   });
 
-  test("any mutation of a good one, and none breaks anything", async () => {
+  test("any mutation of a valid one, and none causes an error", async () => {
     const good = signed({ components: basics(), key: SECRET, keyId: "k1" });
     const letters = 'A9(;"=:, %';
     for (const field of ["Signature-Input", "Signature"] as const)
@@ -223,8 +223,8 @@ describe("refused with 401 is", () => {
   });
 });
 
-describe("what must be covered", () => {
-  test("can be chosen", async () => {
+describe("required components", () => {
+  test("are configurable", async () => {
     await use({ required_components: ["@path", "x-list"] });
     const components = [['"@path"', "/x"]] as const;
     const list = [...components, ['"x-list"', "a"]] as const;
@@ -235,7 +235,7 @@ describe("what must be covered", () => {
     expect((await get({ components: member }, { "X-List": "a" })).status).toBe(401);
   });
 
-  test("and how", async () => {
+  test("and other settings are, too", async () => {
     await use({ algorithms: ["ed25519"], clock_skew: 10, realm: "shop", hide_credentials: false });
     expect((await get()).headers.get("www-authenticate")).toBe('Signature realm="shop"');
     const own = { key: pair.privateKey, keyId: "k2" };
@@ -270,7 +270,7 @@ describe("a body", () => {
     ["sha512", digestOf("the body", "sha512")],
     ["both", `${digestOf("the body")}, ${digestOf("the body", "sha512")}`],
     ["an unknown one beside it", `md5=:AAAA:, ${digestOf("the body")}`],
-  ])("with a digest (%s) goes on as it is", async (_, digest) => {
+  ])("with a digest (%s) passes unchanged", async (_, digest) => {
     const { status, seen } = await post("the body", digest);
     expect(status).toBe(200);
     expect(seen?.body).toBe("the body");
@@ -297,18 +297,18 @@ describe("a body", () => {
     expect(answer.seen).toBeNull();
   });
 
-  test("that is not there needs no digest", async () => {
+  test("that is empty needs no digest", async () => {
     expect((await post(null, null)).status).toBe(200);
     expect((await post(null, digestOf(""))).status).toBe(200);
   });
 
-  test("that is too long to be checked is refused with 413", async () => {
+  test("that is too long to check is refused with 413", async () => {
     const most = "x".repeat(20);
     expect((await post(most, digestOf(most))).status).toBe(200);
     expect((await post(`${most}x`, digestOf(`${most}x`))).status).toBe(413);
   });
 
-  test("is not looked at unless that is asked for", async () => {
+  test("is not checked unless configured", async () => {
     await use();
     expect((await post("another body", digestOf("the body"))).status).toBe(200);
   });
@@ -317,7 +317,7 @@ describe("a body", () => {
 describe("a nonce", () => {
   const withNonce = (nonce: string | number | undefined) => ({ parameters: { nonce } });
 
-  test("is good for one request, however many come at once", async () => {
+  test("is valid for one request, however many arrive at once", async () => {
     await use({ nonce_cache: true });
     const headers = signed({
       components: basics(),
@@ -355,6 +355,6 @@ test.each([
   [{ algorithms: ["rsa-pss-sha512"] }],
   [{ algorithms: [] }],
   [{ clock_skew: 0 }],
-])("%j is no configuration", (own) => {
+])("%j is invalid", (own) => {
   expect(() => decode(plugin.config, own)).toThrow();
 });

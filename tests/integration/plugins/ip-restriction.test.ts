@@ -56,7 +56,7 @@ describe.each([
   );
 });
 
-test("a refusal has the status and the sentence that were asked for, and nothing of it is HTML", async () => {
+test("a rejection has the configured status and text, without HTML", async () => {
   await configure({ deny: ["0.0.0.0/0"], status: 451, message: "the <b>law</b> says no" });
   const page = await scene.get("/", { Accept: "text/html" });
   expect(page.status).toBe(451);
@@ -66,7 +66,7 @@ test("a refusal has the status and the sentence that were asked for, and nothing
   expect(problem).toMatchObject({ status: 451, detail: "the <b>law</b> says no" });
 });
 
-test("nothing that a stranger says of its address counts", async () => {
+test("address headers of untrusted clients do not count", async () => {
   await configure({ allow: ["10.0.0.0/8"] });
   await scene.apply({ settings: { trusted_proxies: [] } });
   for (const name of [

@@ -1,4 +1,4 @@
-// An issuer of tokens on a real socket that does what a test tells it: publishes keys, fails, lies, and counts who asks.
+// An issuer of tokens on a real socket that a test controls: publishes keys, fails, lies, and counts who asks.
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
 export interface SigningKey {
@@ -41,7 +41,7 @@ export function signToken(
 export class Issuer {
   /** What is published. */
   keys: readonly JWK[] = [];
-  /** What is answered in the place of the keys. */
+  /** The response in the place of the keys. */
   answer: (() => Response | Promise<Response>) | null = null;
   /** What the discovery document says beside the truth. */
   lies: Readonly<Record<string, unknown>> = {};

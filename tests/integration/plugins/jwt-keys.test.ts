@@ -34,8 +34,8 @@ const use = (own: Record<string, unknown>) =>
 const get = async (key: SigningKey, parts: TokenParts = {}) =>
   scene.get("/", bearer(await signToken(key, parts)));
 
-describe("an address of keys", () => {
-  test("is asked once, however many clients come at first", async () => {
+describe("a JWKS URL", () => {
+  test("is fetched once, however many clients arrive first", async () => {
     await use({ jwks_url: issuer.keysUrl });
     expect(issuer.fetches).toBe(0);
     const answers = await Promise.all(Array.from({ length: 20 }, () => get(first)));
@@ -43,7 +43,7 @@ describe("an address of keys", () => {
     expect(issuer.fetches).toBe(1);
   });
 
-  test("is not asked again by a flood of tokens with unknown keys", async () => {
+  test("is not fetched again for a flood of tokens with unknown keys", async () => {
     await use({ jwks_url: issuer.keysUrl, jwks_refresh_min_interval: 3600 });
     await get(first);
     const flood = Array.from({ length: 50 }, (_, at) => get(second, { header: { kid: `x${at}` } }));
@@ -52,7 +52,7 @@ describe("an address of keys", () => {
     expect((await get(first)).status).toBe(200);
   });
 
-  test("is asked again for a key that is not known, when enough time has passed", async () => {
+  test("is fetched again for an unknown key after the interval", async () => {
     await use({ jwks_url: issuer.keysUrl, jwks_refresh_min_interval: 1 });
     expect((await get(first)).status).toBe(200);
     issuer.keys = [first.jwk, second.jwk];
@@ -60,7 +60,7 @@ describe("an address of keys", () => {
     expect((await get(first)).status).toBe(200);
   });
 
-  test("is asked again when the keys are old; those that are gone are refused", async () => {
+  test("is fetched again when the keys expire; removed ones are refused", async () => {
     await use({ jwks_url: issuer.keysUrl, jwks_cache_ttl: 1, jwks_refresh_min_interval: 1 });
     expect((await get(first)).status).toBe(200);
     issuer.keys = [second.jwk];
@@ -76,7 +76,7 @@ describe("an address of keys", () => {
     ["secrets only", () => Response.json({ keys: [{ kty: "oct", k: "AAAA", kid: "1" }] })],
     ["a redirect", () => Response.redirect("/elsewhere")],
     ["too much", () => new Response("x".repeat(300_000))],
-  ])("that answers with %s leaves nothing to check with: 503", async (_, answer) => {
+  ])("that responds with %s leaves no keys to verify with: 503", async (_, answer) => {
     issuer.answer = answer;
     await use({ jwks_url: issuer.keysUrl, jwks_refresh_min_interval: 7 });
     for (let at = 0; at < 3; at++) {
@@ -100,7 +100,7 @@ describe("an address of keys", () => {
 });
 
 describe("an issuer", () => {
-  test("says where its keys are, and they are good for its own tokens only", async () => {
+  test("publishes its keys, and they are valid for its own tokens only", async () => {
     const other = new Issuer();
     other.keys = [second.jwk];
     await use({ issuer: [issuer.url, other.url, "not an address"] });
@@ -117,14 +117,14 @@ describe("an issuer", () => {
     ["speaks for another one", { issuer: "https://elsewhere.test" }],
     ["names no keys", { jwks_uri: null }],
     ["has its keys in a file", { jwks_uri: "file:///etc/passwd" }],
-  ])("that %s is not believed", async (_, lies) => {
+  ])("that %s is not trusted", async (_, lies) => {
     issuer.lies = lies;
     await use({ issuer: [issuer.url] });
     expect((await get(first, { claims: { iss: issuer.url } })).status).toBe(503);
     expect(issuer.fetches).toBe(0);
   });
 
-  test("is not asked when keys are given", async () => {
+  test("is unused when keys are configured", async () => {
     await use({ issuer: [issuer.url], jwks: { keys: [first.jwk] } });
     expect((await get(first, { claims: { iss: issuer.url } })).status).toBe(200);
     expect(issuer.asked).toEqual([]);
@@ -158,7 +158,7 @@ describe("over time", () => {
   const knows = async (keys: KeySet | null, id: string) =>
     keys !== null && (await keys.candidates("ES256", id)).length === 1;
 
-  test("keys are kept for their time and then fetched anew", async () => {
+  test("keys are cached for their time and then fetched again", async () => {
     const { clock, keys } = remote();
     await keys.keys();
     clock.now += 299_999;
@@ -208,7 +208,7 @@ describe("over time", () => {
     });
   });
 
-  test("an issuer that never answered is asked once for each interval", async () => {
+  test("an unreachable issuer is contacted once per interval", async () => {
     issuer.answer = () => new Response("", { status: 500 });
     const { clock, keys } = remote();
     for (let interval = 1; interval <= 3; interval++) {
@@ -220,7 +220,7 @@ describe("over time", () => {
 });
 
 describe("a set of keys", () => {
-  test("is looked at up to a hundred", async () => {
+  test("is read up to a hundred", async () => {
     const many = Array.from({ length: 150 }, (_, at) => ({ ...first.jwk, kid: String(at) }));
     const set = KeySet.read({ keys: many });
     expect(await set?.candidates("ES256", "99")).toHaveLength(1);
@@ -228,7 +228,7 @@ describe("a set of keys", () => {
     expect((await set?.candidates("ES256", null))?.length).toBeLessThanOrEqual(10);
   });
 
-  test("gives a key for no other algorithm than its own", async () => {
+  test("provides a key for no other algorithm than its own", async () => {
     const rsa = await createKey("RS256", "r");
     const open = { ...rsa.jwk, alg: undefined, kid: "open" };
     const short = { ...rsa.jwk, n: "AQAB", kid: "short" };

@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => scene.stop());
 
 describe("a key", () => {
-  test("in a header field lets its consumer in, and the target learns who it is", async () => {
+  test("in a header field authenticates its consumer for the target too", async () => {
     const { status, seen } = await scene.get("/x", { "X-API-Key": "good" });
     expect(status).toBe(200);
     expect(seen?.headers).toMatchObject({
@@ -50,13 +50,13 @@ describe("a key", () => {
     expect(seen?.headers).not.toHaveProperty("x-anonymous-consumer");
   });
 
-  test("in the query is taken out of it", async () => {
+  test("in the query is removed", async () => {
     const { status, seen } = await scene.get("/x?a=1&key=good&b=%20");
     expect(status).toBe(200);
     expect(seen?.target).toBe("/x?a=1&b=%20");
   });
 
-  test("in a cookie is taken out of it", async () => {
+  test("in a cookie is removed", async () => {
     const { seen } = await scene.get("/x", { Cookie: "a=1; key=good; b=2" });
     expect(seen?.headers["cookie"]).toBe("a=1; b=2");
   });
@@ -64,7 +64,7 @@ describe("a key", () => {
   test.each([
     ["JSON", "application/json", '{"apikey":"good","more":1}'],
     ["a form", "application/x-www-form-urlencoded", "apikey=good&more=1"],
-  ])("in the body as %s, which goes on as it is", async (_, type, body) => {
+  ])("in the body as %s, which passes unchanged", async (_, type, body) => {
     const { status, seen } = await scene.send("POST", "/x", {
       headers: { "Content-Type": type },
       body,
@@ -74,7 +74,7 @@ describe("a key", () => {
     expect(seen?.headers["content-length"]).toBe(String(body.length));
   });
 
-  test("that was rotated away is valid until its time is over", async () => {
+  test("that was rotated is valid until its period ends", async () => {
     expect((await scene.get("/", { "X-API-Key": "rotated" })).status).toBe(200);
     expect((await scene.get("/", { "X-API-Key": "new" })).status).toBe(200);
     expect((await scene.get("/", { "X-API-Key": "too late" })).status).toBe(401);
@@ -88,7 +88,7 @@ describe("a key", () => {
     ["an empty one", { "X-API-Key": "" }],
     ["two in one field", { "X-API-Key": "good, good" }],
     ["two in two fields", { "X-API-Key": "good", apikey: "good" }],
-  ])("is needed: %s is refused with 401", async (_, headers) => {
+  ])("is required: %s is refused with 401", async (_, headers) => {
     const answer = await scene.get("/", headers as Record<string, string>);
     expect(answer.status).toBe(401);
     expect(answer.headers.get("www-authenticate")).toBe('ApiKey realm="sluice"');
@@ -98,7 +98,7 @@ describe("a key", () => {
   });
 });
 
-test("what a client says of itself never reaches the target", async () => {
+test("identity headers of clients never reach the target", async () => {
   const { seen } = await scene.get("/", {
     apikey: "good",
     "X-Consumer-Username": "root",

@@ -61,7 +61,7 @@ describe("encrypted", () => {
   });
 
   test.each(["ldap", "ldaps"])(
-    "over %s, a certificate for another host is none",
+    "over %s, a certificate for another host is refused",
     async (scheme) => {
       const other = await selfSigned("other");
       const server = await start(scheme === "ldaps", other);
@@ -78,7 +78,7 @@ describe("encrypted", () => {
     expect(server.asked).toEqual(["starttls"]);
   });
 
-  test("or not at all: a connection that breaks is not begun anew in the plain", async () => {
+  test("or not at all: a broken connection does not fall back to plain text", async () => {
     const server = await start(false);
     const before = server.connections;
     await configure(at(server, "ldap"));

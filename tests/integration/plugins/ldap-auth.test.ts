@@ -92,14 +92,14 @@ describe("a password", () => {
     ["no base64", { Authorization: "Basic %%%" }],
     ["no colon", { Authorization: `Basic ${btoa("ann")}` }],
     ["no UTF-8", { Authorization: `Basic ${btoa("ann:\xff")}` }],
-  ])("is needed: %s is refused with 401", async (_, headers) => {
+  ])("is required: %s is refused with 401", async (_, headers) => {
     await configure();
     const answer = await scene.get("/", headers as Record<string, string>);
     expect(answer).toMatchObject({ status: 401, seen: null });
     expect(answer.headers.get("www-authenticate")).toBe('Basic realm="sluice", charset="UTF-8"');
   });
 
-  test("that is empty never gets to the directory", async () => {
+  test("that is empty never reaches the directory", async () => {
     for (const config of [direct, searching]) {
       await configure(config);
       await as("ann", "");
@@ -107,7 +107,7 @@ describe("a password", () => {
     expect(directory.asked).toEqual([]);
   });
 
-  test("that was right is not asked for again for a while, unless that is not wanted", async () => {
+  test("that was correct is cached for a while, unless disabled", async () => {
     await configure();
     for (let i = 0; i < 3; i++) expect((await as("ann")).status).toBe(200);
     expect(directory.asked).toHaveLength(1);
@@ -119,14 +119,14 @@ describe("a password", () => {
     expect(directory.asked).toHaveLength(3);
   });
 
-  test("of many requests at once is asked for once", async () => {
+  test("of many simultaneous requests is verified once", async () => {
     await configure();
     const all = await Promise.all(Array.from({ length: 20 }, () => as("ann")));
     expect(all.every(({ status }) => status === 200)).toBe(true);
     expect(directory.asked).toHaveLength(1);
   });
 
-  test("may not be guessed for long", async () => {
+  test("has a limit on guesses", async () => {
     await configure();
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++) statuses.push((await as("ann", `guess ${i}`)).status);
@@ -160,7 +160,7 @@ describe("a name", () => {
     "x),(uid=ann",
   ];
 
-  test.each(hostile)("such as %s opens nothing in a bind", async (name) => {
+  test.each(hostile)("such as %s injects nothing into a bind", async (name) => {
     await configure();
     expect((await as(name)).status).toBe(401);
     const [bind = ""] = directory.asked;
@@ -171,7 +171,7 @@ describe("a name", () => {
     expect(inner).toMatch(/^(?:[A-Za-z0-9.@_\u0080-\u{10ffff}-]|\\[0-9a-f]{2})*$/u);
   });
 
-  test.each(hostile)("such as %s opens nothing in a search", async (name) => {
+  test.each(hostile)("such as %s injects nothing into a search", async (name) => {
     await configure(searching);
     expect((await as(name)).status).toBe(401);
     expect(directory.asked).toEqual(["bind cn=reader,dc=x", `search ${PEOPLE} (uid=${name})`]);
@@ -206,7 +206,7 @@ describe("a name", () => {
   });
 });
 
-describe("looked for by an account", () => {
+describe("search with an account", () => {
   test("one matching entry is authenticated", async () => {
     await configure(searching);
     expect((await as("ann")).status).toBe(200);
@@ -218,7 +218,7 @@ describe("looked for by an account", () => {
     expect((await as("ann", "reads")).status).toBe(401);
   });
 
-  test("two entries that fit are none", async () => {
+  test("two matching entries fail", async () => {
     await configure(searching);
     expect((await as("twin")).status).toBe(401);
     expect(directory.asked).not.toContainEqual(expect.stringContaining("bind uid=twin"));
@@ -244,7 +244,7 @@ describe("looked for by an account", () => {
   });
 });
 
-test("groups are read where that is wanted, and add to those of the consumer", async () => {
+test("groups are read when configured, and add to those of the consumer", async () => {
   const groups = { group_base_dn: "dc=x", consumer_by: "username" };
   const acl = { name: "acl", config: { allow: ["staff"], hide_groups_header: false } };
   for (const config of [direct, searching]) {
@@ -264,7 +264,7 @@ test("groups are read where that is wanted, and add to those of the consumer", a
   await scene.apply({ removedPlugins: ["acl"] });
 });
 
-test("anonymous consumer and preflights are as with other authentication", async () => {
+test("anonymous consumer and preflights work as with other authentication", async () => {
   await configure({ anonymous_consumer: "guest" });
   expect((await scene.get("/")).seen?.headers["x-consumer-username"]).toBe("guest");
   await configure();
@@ -273,7 +273,7 @@ test("anonymous consumer and preflights are as with other authentication", async
 });
 
 describe("a directory", () => {
-  test("that is not there is an error, and not counted as wrong passwords", async () => {
+  test("that is unreachable is an error, and does not count as wrong passwords", async () => {
     await configure({ url: `ldap://127.0.0.1:${freePort()}` });
     for (let i = 0; i < 12; i++) expect((await as("ann", `${i}`)).status).toBe(503);
   });
@@ -296,7 +296,7 @@ describe("a directory", () => {
     expect((await as("ann")).status).toBe(200);
   });
 
-  test("that sends garbage authenticates no client and breaks nothing", async () => {
+  test("that sends garbage authenticates no client and causes no crash", async () => {
     await configure({ timeout: 100 });
     directory.entries = [];
     for (let i = 0; i < 24; i++) {
@@ -309,7 +309,7 @@ describe("a directory", () => {
   });
 });
 
-describe("settings that cannot be", () => {
+describe("invalid settings", () => {
   const check = (config: Record<string, unknown>) => {
     const own = decode(ldapAuth.config, { url: "ldap://a", ...direct, ...config });
     return (ldapAuth.check?.(own as never) ?? []).map((problem) => problem.path);
@@ -330,7 +330,7 @@ describe("settings that cannot be", () => {
     expect(check(config)).toContain(path);
   });
 
-  test("those of the page can", () => {
+  test("those of the page are valid", () => {
     expect(check({})).toEqual([]);
     expect(check(searching)).toEqual([]);
     expect(check({ bind_dn: "${username}@corp.example" })).toEqual([]);

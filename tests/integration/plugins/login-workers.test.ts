@@ -47,7 +47,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-test("a session of oidc holds in both workers, and so does its end", async () => {
+test("a session of oidc is valid in both workers, and so is its end", async () => {
   const { issuer } = provider;
   const id = await use("oidc", { issuer, client_id: clientId, client_secret: clientSecret });
   expect(JSON.stringify((await api.call(`GET /plugins/${id}`)).body)).not.toContain(clientSecret);
@@ -66,7 +66,7 @@ test("a session of oidc holds in both workers, and so does its end", async () =>
   expect(await often("/page", jar.header)).toEqual([302]);
 });
 
-test("a login of oidc can be finished once in both workers together", async () => {
+test("a login of oidc can be completed once in both workers together", async () => {
   const { issuer } = provider;
   await use("oidc", { issuer, client_id: clientId, client_secret: clientSecret });
   const jar = new Jar();
@@ -78,7 +78,7 @@ test("a login of oidc can be finished once in both workers together", async () =
   expect(all.filter(({ status }) => status === 400)).toHaveLength(15);
 });
 
-test("ldap-auth counts guesses in both workers together and keeps its password", async () => {
+test("ldap-auth counts guesses in both workers together and caches its password", async () => {
   directory.entries = [
     { dn: "cn=reader,dc=x", password: "canary-reads" },
     { dn: "uid=ann,dc=x", password: "right", attributes: { uid: ["ann"] } },

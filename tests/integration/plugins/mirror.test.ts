@@ -59,7 +59,7 @@ async function mirrored(config: object, port: number, sketch: Sketch = {}) {
 }
 
 describe("a copy", () => {
-  test("to a service is what goes upstream, marked", async () => {
+  test("to a service equals the upstream request, marked", async () => {
     const { seen, port } = copies();
     const { scene, counted } = await mirrored({ service_id: "copy" }, port, {
       routes: [{ name: "all", service_id: "web", paths: ["/app"], strip_path: true }],
@@ -73,7 +73,7 @@ describe("a copy", () => {
     await eventually(() => counted()["sent"] === 1);
   });
 
-  test("to an address carries what goes upstream too", async () => {
+  test("to an address equals the upstream request too", async () => {
     const { seen, port } = copies();
     const { scene, counted } = await mirrored({ url: `http://127.0.0.1:${port}/else/` }, 1);
     await scene.get("/x?a=1", {
@@ -96,7 +96,7 @@ describe("a copy", () => {
     await eventually(() => counted()["sent"] === 1);
   });
 
-  test.each(["service_id", "url"])("has a body when it is asked for (%s)", async (to) => {
+  test.each(["service_id", "url"])("has a body when configured (%s)", async (to) => {
     const { seen, port } = copies();
     const where = to === "url" ? { url: `http://127.0.0.1:${port}` } : { service_id: "copy" };
     const { scene } = await mirrored(
@@ -172,7 +172,7 @@ describe("a copy", () => {
     expect([copy?.method, copy?.body]).toEqual(["POST", ""]);
   });
 
-  test("is made of the methods that are named, and of as many requests as wanted", async () => {
+  test("is limited to configured methods and a percentage of requests", async () => {
     const { seen, port } = copies();
     const { scene } = await mirrored({ service_id: "copy" }, port);
     for (const method of ["POST", "GET", "DELETE", "HEAD"]) await scene.send(method, "/");
@@ -200,7 +200,7 @@ describe("clients are not affected", () => {
     await eventually(() => counted()["failed"] === 5);
   });
 
-  test.each(["service_id", "url"])("that copies are not answered in time (%s)", async (to) => {
+  test.each(["service_id", "url"])("by slow mirror responses (%s)", async (to) => {
     const silent = startOrigin({ answer: null });
     cleanups.push(() => silent.stop());
     const where =
@@ -210,7 +210,7 @@ describe("clients are not affected", () => {
     await eventually(() => counted()["failed"] === 1);
   });
 
-  test("that too many copies are under way: more are dropped", async () => {
+  test("by too many copies in flight: more are dropped", async () => {
     const waiting: ((response: Response) => void)[] = [];
     const { port } = copies(() => new Promise((resolve) => waiting.push(resolve)));
     const { scene, counted } = await mirrored({ service_id: "copy", timeout: 60_000 }, port);
@@ -224,7 +224,7 @@ describe("clients are not affected", () => {
     waiting.at(-1)?.(new Response("ok"));
   });
 
-  test("that bodies never came: their copies are given up", async () => {
+  test("by incomplete bodies: their copies time out", async () => {
     const { seen, port } = copies();
     const { scene, counted } = await mirrored(
       { service_id: "copy", methods: ["POST"], include_body: true },
@@ -251,9 +251,9 @@ test("WebSockets are not copied", async () => {
   expect(seen[0]?.target).toBe("/base/after");
 });
 
-describe("what a copy says of the client", () => {
+describe("client headers in a copy", () => {
   test.each(["to an address", "to a service"])(
-    "is the gateway's word, not the client's: %s",
+    "come from the gateway, not from the client: %s",
     async (way) => {
       const { seen, port } = copies();
       const config =

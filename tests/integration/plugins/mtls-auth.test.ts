@@ -57,7 +57,7 @@ beforeAll(async () => {
 });
 
 describe("a certificate", () => {
-  test("that the listener accepts is enough, and one is needed", async () => {
+  test("that the listener accepts is sufficient, and required", async () => {
     await use({});
     const known = await visit(people.good);
     expect(known.status).toBe(200);
@@ -72,7 +72,7 @@ describe("a certificate", () => {
     expect(none.fields).toBeNull();
   });
 
-  test("is not what a client writes into a field", async () => {
+  test("cannot come from a header field of the client", async () => {
     const lie = GET.replace("\r\n\r\n", `\r\nClient-Cert: ${people.asField(people.good)}\r\n\r\n`);
     expect((await visit(undefined, lie)).status).toBe(401);
   });
@@ -90,7 +90,7 @@ describe("a certificate", () => {
     }
   });
 
-  test("may need a name, and both when both are asked for", async () => {
+  test("may require a name, and both when both are configured", async () => {
     await use({ allowed_san: ["*.svc.test", "nobody"] });
     expect((await visit(made.service)).status).toBe(200);
     expect((await visit(made.alice)).status).toBe(403);
@@ -111,7 +111,7 @@ describe("the consumer is found by", () => {
   const whoIs = async (leaf: Leaf | undefined) =>
     (await visit(leaf)).fields?.["x-consumer-username"] ?? null;
 
-  test("alternative names, the first that is known", async () => {
+  test("alternative names, the first known one", async () => {
     await use({ consumer_by: "san" });
     expect(await whoIs(made.alice)).toBe("alice");
     expect(await whoIs(made.service)).toBe("robot");
@@ -142,7 +142,7 @@ describe("the consumer is found by", () => {
   });
 });
 
-test("the target does not get the certificate unless it should", async () => {
+test("the target receives the certificate only when configured", async () => {
   await use({ forward_headers: false });
   const lie = GET.replace("\r\n\r\n", "\r\nClient-Cert: :bGll:\r\n\r\n");
   const { status, fields } = await visit(people.good, lie);
@@ -177,7 +177,7 @@ test.each([["abc", "must be a SHA-256 in hexadecimal, with or without colons"]])
   },
 );
 
-test("names that are no DNS names are compared to the letter", () => {
+test("names other than DNS names are compared exactly", () => {
   const identity = (value: string) => ({
     fingerprint: "",
     commonName: null,
@@ -190,7 +190,7 @@ test("names that are no DNS names are compared to the letter", () => {
   expect(isAllowed(identity("x.a.test"))).toBe(false);
 });
 
-describe("what a certificate says", () => {
+describe("the certificate parser", () => {
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
   async function identityOf(
     name: string,
@@ -206,7 +206,7 @@ describe("what a certificate says", () => {
     return readIdentity(new Uint8Array(certificate.rawData));
   }
 
-  test("is read as it is, whatever its names look like", async () => {
+  test("reads names unchanged, in every form", async () => {
     const identity = await identityOf("CN=one", [
       { type: "dns", value: "evil, DNS:good" },
       { type: "dns", value: 'quo"te' },
@@ -229,13 +229,13 @@ describe("what a certificate says", () => {
     ]);
   });
 
-  test("is no common name when there are several or none", async () => {
+  test("returns no common name when there are several or none", async () => {
     expect((await identityOf("CN=one, O=x, CN=two", []))?.commonName).toBeNull();
     expect((await identityOf("O=x", []))?.commonName).toBeNull();
     expect((await identityOf("CN=a\\, CN\\=b", []))?.commonName).toBe("a, CN=b");
   });
 
-  test("is nothing when it is none", () => {
+  test("rejects an invalid one", () => {
     for (const bytes of [[], [0x30, 0x80], [0x30, 0x03, 1, 2, 3]])
       expect(readIdentity(Uint8Array.from(bytes))).toBeNull();
     for (const odd of ["x", "DNS:a,DNS:b", 'DNS:"a', "::", "DNS:a, "])

@@ -77,7 +77,7 @@ test.each<[string, Lie]>([
   expect(jar.cookies.size).toBeGreaterThan(0);
 });
 
-describe("coming back is refused", () => {
+describe("the callback is refused", () => {
   const refused = async (answer: Promise<{ status: number; headers: Headers }>, status = 400) => {
     const { status: given, headers } = await answer;
     expect(given).toBe(status);
@@ -85,7 +85,7 @@ describe("coming back is refused", () => {
     expect(headers.getSetCookie().join()).not.toContain("sluice_app=");
   };
 
-  test("to a browser that has not begun (login CSRF)", async () => {
+  test("to a browser without a login (login CSRF)", async () => {
     const attacker = new Jar();
     const back = world.provider.agree(await world.begin("/", attacker));
     await refused(world.get(`${CALLBACK}?${back}`, new Jar()));
@@ -161,7 +161,7 @@ describe("coming back is refused", () => {
     expect((await world.get(`${CALLBACK}?${back}`, jar)).status).toBe(302);
   });
 
-  test("under another host than the one where it began", async () => {
+  test("under another host than that of the start", async () => {
     const jar = new Jar();
     const back = world.provider.agree(await world.begin("/", jar, { Host: "a.example" }));
     await refused(world.get(`${CALLBACK}?${back}`, jar, { Host: "b.example" }), 403);
@@ -236,7 +236,7 @@ test("logins in several tabs do not interfere", async () => {
   }
 });
 
-test("the client proves who it is, and its secrets are in no log and no response", async () => {
+test("the client authenticates, and its secrets are in no log and no response", async () => {
   const before = world.provider.tokenRequests.length;
   const done = await world.signIn(new Jar());
   expect(done.status).toBe(302);
@@ -252,7 +252,7 @@ test("the client proves who it is, and its secrets are in no log and no response
     expect(log).not.toContain(canary);
 });
 
-test("cookies of any kind are read without harm", async () => {
+test("malformed cookies cause no error", async () => {
   const random = (length: number) =>
     Array.from(crypto.getRandomValues(new Uint8Array(length)), (byte) =>
       String.fromCharCode(33 + (byte % 94)).replace(/[;,"\\]/, "x"),

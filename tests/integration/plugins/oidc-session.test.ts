@@ -1,4 +1,4 @@
-// Sessions of oidc on a real data plane: what they tell the application, where they are kept and when they end.
+// Sessions of oidc on a real data plane: what the application receives, where they are stored and when they end.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { Jar, World } from "./oidc-world.ts";
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 describe("a session", () => {
-  test("leads back to the page and tells the application who it is", async () => {
+  test("returns to the page and identifies the user to the application", async () => {
     const jar = new Jar();
     const done = await world.signIn(jar, "/page?a=b%20c");
     expect(done.status).toBe(302);
@@ -39,7 +39,7 @@ describe("a session", () => {
       expect(seen?.headers).not.toHaveProperty(name);
   });
 
-  test("holds nothing that can be read in its cookie", async () => {
+  test("has an encrypted cookie", async () => {
     const jar = new Jar();
     await world.signIn(jar);
     const text = Buffer.from(jar.cookies.get("sluice_app")?.slice(2) ?? "", "base64url").toString();
@@ -56,7 +56,7 @@ describe("a session", () => {
       .find((line) => line.startsWith("__Host-sluice_app="));
     expect(cookie).toEndWith("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure");
     expect((await world.get("/", jar, https)).status).toBe(200);
-    // Under the name without the prefix anybody in the domain could have put it there.
+    // Without the prefix, any host of the domain could have set it.
     const value = jar.cookies.get("__Host-sluice_app") ?? "";
     expect((await world.scene.get("/", { ...https, Cookie: `sluice_app=${value}` })).status).toBe(
       302,
@@ -75,7 +75,7 @@ describe("a session", () => {
     ["of several parts that are not there", (value: string) => `3${value.slice(1)}`],
     ["no base64", () => "1.%%%"],
     ["of the login", (_: string, jar: Jar) => jar.cookies.get("pending") ?? ""],
-  ])("that is %s is none", async (_, bend) => {
+  ])("that is %s is invalid", async (_, bend) => {
     const jar = new Jar();
     await world.begin("/", jar);
     const [, pending = ""] = [...jar.cookies][0] ?? [];
@@ -85,7 +85,7 @@ describe("a session", () => {
     expect((await world.scene.get("/", { Cookie: `sluice_app=${value}` })).status).toBe(302);
   });
 
-  test("is split when it is long, and what is left over of a longer one goes", async () => {
+  test("is split when it is long, and surplus parts of a longer one are deleted", async () => {
     await world.configure({ headers: { "X-Auth-Groups": "groups" } });
     const groups = Array.from({ length: 150 }, (_, at) => `group-${at}-${"x".repeat(15)}`);
     world.provider.lie = { claims: { groups } };
@@ -115,7 +115,7 @@ describe("a session", () => {
     );
   });
 
-  test("is kept awake by use, but not for ever", async () => {
+  test("is extended by use, up to its maximum", async () => {
     await world.configure({ session: { idle: 2, absolute: 3 } });
     const jar = new Jar();
     await world.signIn(jar);
@@ -142,7 +142,7 @@ describe("a session", () => {
     expect(cookies.sort()).toEqual(["app", "sluice_app"]);
   });
 
-  test("of another issuer, client or list of claims is none", async () => {
+  test("of another issuer, client or list of claims is invalid", async () => {
     const jar = new Jar();
     await world.signIn(jar);
     await world.configure({ allowed_groups: [] });
@@ -153,7 +153,7 @@ describe("a session", () => {
     expect((await world.scene.get("/", jar.header)).status).toBe(302);
   });
 
-  test("needs the claims and one of the groups that are asked for", async () => {
+  test("requires the configured claims and one of the groups", async () => {
     const jar = new Jar();
     await world.configure({ groups_claim: "realm_access.roles", allowed_groups: ["staff", "ops"] });
     world.provider.lie = { claims: { realm_access: { roles: ["ops"] } } };
@@ -178,7 +178,7 @@ describe("a session", () => {
     }
   });
 
-  test("with names that no field can hold sends them percent-encoded", async () => {
+  test("percent-encodes names that are invalid field values", async () => {
     world.provider.lie = {
       claims: { name: "Łukasz 100%\r\nX: 1 \ud800", groups: ["a,b", "ü", 3] },
     };
@@ -190,7 +190,7 @@ describe("a session", () => {
     expect(seen?.headers).not.toHaveProperty("x");
   });
 
-  test("asks the userinfo endpoint for what the token lacks, and believes it only about the same person", async () => {
+  test("reads missing claims from the userinfo endpoint, for the same subject only", async () => {
     world.provider.lie = {
       claims: { email: undefined },
       userinfo: { sub: "subject-1", email: "info@example.com", name: "Other" },
@@ -205,7 +205,7 @@ describe("a session", () => {
     expect((await world.signIn(new Jar())).status).toBe(403);
   });
 
-  test("with SameSite=Strict steps over a page of its own", async () => {
+  test("with SameSite=Strict redirects through a page of its own", async () => {
     await world.configure({ session: { same_site: "Strict" } });
     const jar = new Jar();
     const done = await world.signIn(jar, "/page?a='b\"&c");

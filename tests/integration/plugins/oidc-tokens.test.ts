@@ -29,7 +29,7 @@ describe("tokens", () => {
     expect(seen?.headers["authorization"]).toBe("Bearer canary-access-token");
   });
 
-  test("are renewed once, however many requests there are, and the claims with them", async () => {
+  test("are renewed once, however many requests arrive, and the claims with them", async () => {
     world.provider.lie = renewing;
     const jar = new Jar();
     await world.signIn(jar);
@@ -70,7 +70,7 @@ describe("tokens", () => {
     await eventually(async () => (await world.scene.get("/", jar.header)).status === 302);
   });
 
-  test("that cannot be renewed now leave the session as it is", async () => {
+  test("that temporarily cannot be renewed keep the session as it is", async () => {
     world.provider.lie = renewing;
     const jar = new Jar();
     await world.signIn(jar);
@@ -84,7 +84,7 @@ describe("tokens", () => {
     expect((await world.scene.get("/", jar.header)).status).toBe(200);
   });
 
-  test("are left alone when that is to be so", async () => {
+  test("are not renewed when disabled", async () => {
     await world.configure({ refresh: false });
     world.provider.lie = { ...renewing, answer: { expires_in: 0.1 } };
     const jar = new Jar();
@@ -177,12 +177,12 @@ describe("a Bearer token", () => {
     expect((await withToken({ groups: ["others"] })).status).toBe(403);
   });
 
-  test("counts for nothing when it is not allowed", async () => {
+  test("is ignored when disabled", async () => {
     await world.configure({ bearer_allowed: false });
     expect((await withToken()).status).toBe(302);
   });
 
-  test("of the application does no harm to a session", async () => {
+  test("of the application does not affect a session", async () => {
     const jar = new Jar();
     await world.signIn(jar);
     const { status, seen } = await world.get("/", jar, { Authorization: "Bearer own" });
@@ -190,7 +190,7 @@ describe("a Bearer token", () => {
     expect(seen?.headers["authorization"]).toBe("Bearer own");
   });
 
-  test("is taken with a key that is new", async () => {
+  test("is accepted with a new key", async () => {
     expect((await withToken()).status).toBe(200);
     await world.configure({ realm: "other" });
     await world.provider.rotateKeys("second");

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 
 describe("with a certified provider", () => {
-  test("a user logs in, is known to the application, and logs out", async () => {
+  test("a user logs in, is identified to the application, and logs out", async () => {
     const plugin = (issuer: string) => ({
       name: "oidc",
       config: {
@@ -77,7 +77,7 @@ describe("with a certified provider", () => {
 });
 
 describe("a page without a session", () => {
-  test("leads to the provider with state, nonce and a challenge", async () => {
+  test("redirects to the provider with state, nonce and a challenge", async () => {
     const url = new URL(await world.begin("/page", new Jar()));
     expect(url.href).toStartWith(`${world.provider.issuer}/authorize?`);
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
@@ -91,7 +91,7 @@ describe("a page without a session", () => {
       expect(url.searchParams.get(name)).toHaveLength(43);
   });
 
-  test("never reaches the application, and the response is not kept by anybody", async () => {
+  test("never reaches the application, and the response is not cacheable", async () => {
     const { status, headers, seen } = await world.scene.get("/page");
     expect({ status, seen }).toEqual({ status: 302, seen: null });
     expect(headers.get("cache-control")).toBe("no-store");
@@ -100,7 +100,7 @@ describe("a page without a session", () => {
     );
   });
 
-  test("asks without a challenge when PKCE is off", async () => {
+  test("redirects without a challenge when PKCE is off", async () => {
     await world.configure({ pkce: false, scopes: ["openid"] });
     const url = new URL(await world.begin("/page", new Jar()));
     expect(url.searchParams.has("code_challenge")).toBe(false);
@@ -127,18 +127,18 @@ describe("a page without a session", () => {
     [{ Accept: "text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8" }],
     [{ "Sec-Fetch-Mode": "navigate", Accept: "text/html" }],
     [{}],
-  ])("is one with %o", async (headers) => {
+  ])("gets one with %o", async (headers) => {
     expect((await world.scene.get("/", headers as Record<string, string>)).status).toBe(302);
   });
 
-  test("is refused when that is to be so", async () => {
+  test("is refused when configured", async () => {
     await world.configure({ unauth_action: "deny", realm: "r" });
     const { status, headers } = await world.scene.get("/");
     expect(status).toBe(401);
     expect(headers.get("www-authenticate")).toBe('Bearer realm="r"');
   });
 
-  test("passes when that is to be so, without what the client says of itself", async () => {
+  test("passes when configured, without identity headers of the client", async () => {
     await world.configure({ unauth_action: "pass" });
     const { status, seen } = await world.scene.get("/", {
       "X-Auth-User": "root",
@@ -151,7 +151,7 @@ describe("a page without a session", () => {
     expect(seen?.headers["cookie"]).toBe("a=1");
   });
 
-  test("uses the anonymous consumer when there is one", async () => {
+  test("uses the anonymous consumer when configured", async () => {
     await world.configure({ anonymous_consumer: "guest" });
     const { seen } = await world.scene.get("/");
     expect(seen?.headers["x-consumer-username"]).toBe("guest");
@@ -204,7 +204,7 @@ describe("logout", () => {
     expect((await world.scene.get("/", copy)).status).toBe(302);
   });
 
-  test("goes on to the provider, and from there to the page that is said", async () => {
+  test("continues to the provider, and from there to the configured page", async () => {
     const { issuer } = world.provider;
     const after = "https://www.example.com/bye";
     world.provider.document = { end_session_endpoint: `${issuer}/end?x=1` };
@@ -225,7 +225,7 @@ describe("logout", () => {
   });
 });
 
-describe("settings that cannot be", () => {
+describe("invalid settings", () => {
   test.each([
     ["issuer", { issuer: "http://id.example.com" }],
     ["issuer", { issuer: "https://id.example.com/?x" }],
@@ -246,7 +246,7 @@ describe("settings that cannot be", () => {
     expect(oidc.check?.(own as never).map((problem) => problem.path)).toContain(path);
   });
 
-  test("that of the example can", () => {
+  test("that of the example is valid", () => {
     expect(oidc.check?.(decode(oidc.config, oidc.example) as never)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// otel-tracing on a real data plane with a collector that takes, refuses and stalls: traces go on, spans arrive, requests never wait.
+// otel-tracing on a real data plane with a collector that accepts, refuses and stalls: traces continue, spans arrive, requests never wait.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import otelTracing from "../../../src/plugins/otel-tracing.ts";
 import { startCollector } from "../../support/otlp-collector.ts";
@@ -42,7 +42,7 @@ const upstreamParent = (headers: Readonly<Record<string, string>> | undefined) =
   PARENT.exec(headers?.["traceparent"] ?? "")?.slice(1) ?? [];
 
 describe("without an endpoint", () => {
-  test("a valid trace passes as it came, with its state", async () => {
+  test("a valid trace passes unchanged, with its state", async () => {
     await configure({});
     for (const value of [parent(), parent("00"), `${parent().replace("00-", "01-")}-more`]) {
       const { seen } = await scene.get("/", { traceparent: value, tracestate: "a=1,b=2" });
@@ -60,7 +60,7 @@ describe("without an endpoint", () => {
     ["something behind version 00", `${parent()}-x`],
     ["two of them", `${parent()}, ${parent()}`],
     ["rubbish", "00-zz-zz-zz"],
-  ])("%s begins a trace, and a state that belongs to nothing is gone", async (_, value) => {
+  ])("%s starts a trace, and drops its state", async (_, value) => {
     await configure({ sample_rate: 1 });
     const headers = { tracestate: "a=1", ...(value === undefined ? {} : { traceparent: value }) };
     const { seen } = await scene.get("/", headers);
@@ -70,7 +70,7 @@ describe("without an endpoint", () => {
     expect(seen?.headers["tracestate"]).toBeUndefined();
   });
 
-  test("a trace that begins here is marked as the rate says", async () => {
+  test("a trace that starts here is sampled by the rate", async () => {
     await configure({ sample_rate: 0 });
     expect(upstreamParent((await scene.get("/")).seen?.headers)[2]).toBe("00");
   });
@@ -139,7 +139,7 @@ describe("with an endpoint", () => {
     expect(JSON.stringify(spans)).not.toContain("hidden");
   });
 
-  test("a path of its own is kept", async () => {
+  test("a custom path is used", async () => {
     const { url, receives, batches } = collector();
     await configure({ endpoint: `${url}/otlp/x`, sample_rate: 1, batch: quick });
     await scene.get("/");
@@ -148,7 +148,7 @@ describe("with an endpoint", () => {
     expect(batches[0]!.resource).toEqual({ "service.name": "sluice" });
   });
 
-  test("the caller decides what is sampled, whatever the rate", async () => {
+  test("the caller decides about sampling, whatever the rate", async () => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 0, batch: quick });
     const unsampled = await scene.get("/", { traceparent: parent("00") });
@@ -163,7 +163,7 @@ describe("with an endpoint", () => {
     expect((await receives(4)).slice(2).every(({ traceId }) => traceId !== TRACE)).toBe(true);
   });
 
-  test("about as many as the rate says are sampled, and the mark says which", async () => {
+  test("the rate decides how many are sampled, and the flag shows which", async () => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 0.5, batch: quick });
     const flags: (string | undefined)[] = [];
@@ -178,7 +178,7 @@ describe("with an endpoint", () => {
   test.each([
     ["an error of the target", "/503", { server: 2, client: 2, status: 503 }],
     ["what the client did wrong", "/404", { server: undefined, client: 2, status: 404 }],
-  ])("%s is marked as the conventions say", async (_, path, wanted) => {
+  ])("%s is named by the conventions", async (_, path, wanted) => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 1, batch: quick });
     await scene.get(path);
@@ -187,7 +187,7 @@ describe("with an endpoint", () => {
     expect(client!.attributes["error.type"]).toBe(String(wanted.status));
   });
 
-  test("a target that cannot be reached, and a request that went nowhere", async () => {
+  test("an unreachable target, and a request without a route", async () => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 1, batch: quick });
     await scene.apply({
@@ -207,7 +207,7 @@ describe("with an endpoint", () => {
     await scene.apply({ removedRoutes: ["dead"], removedServices: ["dead"] });
   });
 
-  test("odd methods and hosts break nothing", async () => {
+  test("unusual methods and hosts cause no error", async () => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 1, batch: quick });
     await scene.send("PROPFIND", '/a"b\\c', { headers: { "user-agent": 'x"\\\u00e9' } });
@@ -221,7 +221,7 @@ describe("with an endpoint", () => {
     });
   });
 
-  test("a trace that request-id has begun keeps its id, and the rate decides about it", async () => {
+  test("a trace that request-id started keeps its id, and the rate decides about it", async () => {
     const { url, receives } = collector();
     await configure({ endpoint: url, sample_rate: 1, batch: quick }, [{ name: "request-id" }]);
     const { seen, headers } = await scene.get("/");
@@ -236,7 +236,7 @@ describe("with an endpoint", () => {
 
 describe("a collector", () => {
   test.each([429, 502, 503, 504])(
-    "that answers %i is asked again, and loses nothing",
+    "that responds with %i gets a retry, and loses nothing",
     async (status) => {
       const { url, receives, batches } = collector((index) =>
         index === 0
@@ -251,7 +251,7 @@ describe("a collector", () => {
     },
   );
 
-  test.each([400, 401, 500])("that answers %i is not asked again", async (status) => {
+  test.each([400, 401, 500])("that responds with %i gets no retry", async (status) => {
     const { url, receives, batches } = collector((index) =>
       index === 0 ? new Response(null, { status }) : Response.json({}),
     );
@@ -271,7 +271,7 @@ describe("a collector", () => {
     expect(batches).toHaveLength(2);
   });
 
-  test("that stalls holds up no request, and what there is no room for is dropped and counted", async () => {
+  test("that stalls delays no request, and spans above the limit are dropped and counted", async () => {
     const gate = Promise.withResolvers<void>();
     const { url, receives } = collector(async (index) => {
       if (index === 0) await gate.promise;
@@ -294,7 +294,7 @@ describe("a collector", () => {
     expect((await receives(40)).length).toBeLessThan(80);
   });
 
-  test("that is gone is tried until the time is over", async () => {
+  test("that is gone gets retries up to a time limit", async () => {
     const gone = collector();
     await gone.stop();
     await configure({
@@ -310,7 +310,7 @@ describe("a collector", () => {
     expect(told.fields).toMatchObject({ why: "the connection was refused" });
   });
 
-  test("gets spans together, and those that wait when the instance goes", async () => {
+  test("receives spans in batches, and queued ones when the instance ends", async () => {
     const { url, receives, batches } = collector();
     await configure({ endpoint: url, sample_rate: 1, batch: { max_size: 8, max_delay: 60_000 } });
     for (let n = 0; n < 6; n++) await scene.get("/");
@@ -322,7 +322,7 @@ describe("a collector", () => {
   });
 });
 
-test("spans that wait when the gateway stops are sent, and a collector that stalls holds it up for a second at most", async () => {
+test("queued spans are sent at shutdown, and a collector that stalls delays it by a second at most", async () => {
   const { url, taken } = collector();
   const stalled = Promise.withResolvers<Response>();
   const stalling = collector(() => stalled.promise);

@@ -1,4 +1,4 @@
-// Plugins as people set them up: written over the management API, run by a real gateway with two workers, with databases of addresses.
+// Plugins as users configure them: written over the management API, run by a real gateway with two workers, with databases of addresses.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -54,7 +54,7 @@ async function visit(headers: Readonly<Record<string, string>> = {}, path = "/")
   return { status: Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1]), field };
 }
 
-describe("of several instances the one in the most special place runs", () => {
+describe("of several instances the one of the most specific scope runs", () => {
   const places = [
     { scope: "consumer_route", where: { consumer_id: "alice", route_id: "mirror" } },
     { scope: "consumer_service", where: { consumer_id: "alice", service_id: "mirror" } },
@@ -64,7 +64,7 @@ describe("of several instances the one in the most special place runs", () => {
     { scope: "global", where: {} },
   ];
 
-  test("for a client that is known, one after the other as they are deleted", async () => {
+  test("for an identified client, one after the other as they are deleted", async () => {
     await use("key-auth", {});
     const alice = { "X-API-Key": keys["alice"] ?? "" };
     const bob = { "X-API-Key": keys["bob"] ?? "" };
@@ -87,7 +87,7 @@ describe("of several instances the one in the most special place runs", () => {
     expect((await visit(alice)).field("content-security-policy")).toBeNull();
   });
 
-  test("a second one in the same place is refused", async () => {
+  test("a second one of the same scope is refused", async () => {
     for (const { where } of places) await use("security-headers", {}, where);
     for (const { where } of places) {
       const body = { name: "security-headers", ...where };
@@ -169,7 +169,7 @@ describe("access-policy", () => {
     expect((await visit({ ...home, Accept: "text/html" })).status).toBe(200);
   });
 
-  test("tells every decision in the list of requests, however long the names are", async () => {
+  test("shows every decision in the list of requests, however long the names are", async () => {
     const name = "r".repeat(64);
     await use("access-policy", { rules: [{ name, when: {}, action: "challenge" }] });
     await use("key-auth", {});

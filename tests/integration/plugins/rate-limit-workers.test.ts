@@ -57,7 +57,7 @@ async function hammer(
 
 describe("of 1500 requests over four workers", () => {
   test.each(["fixed", "sliding", "token_bucket"])(
-    "a limit of 1000 (%s) lets exactly 1000 through",
+    "a limit of 1000 (%s) allows exactly 1000",
     async (algorithm) => {
       await limit({ limits: [{ requests: 1000, window: YEAR, algorithm }] });
       const seen = await hammer(1500);
@@ -66,7 +66,7 @@ describe("of 1500 requests over four workers", () => {
     60_000,
   );
 
-  test("two limits let no more through than either of them, and never count what the other refuses", async () => {
+  test("two limits allow no more than either of them, and never count what the other refuses", async () => {
     const limits = [
       { name: "all", requests: 600, window: YEAR, algorithm: "fixed", key: "service" },
       { name: "app", requests: 100, window: YEAR, algorithm: "fixed", key: "header:X-App" },
@@ -88,7 +88,7 @@ describe("of 1500 requests over four workers", () => {
   }, 60_000);
 });
 
-describe("counts that are kept", () => {
+describe("persisted counts", () => {
   const config = { limits: [{ requests: 3, window: YEAR, algorithm: "fixed" }], persist: true };
   const spend = async (times: number) => {
     const all: number[] = [];
@@ -97,7 +97,7 @@ describe("counts that are kept", () => {
   };
   const file = () => join(gateway.dataDir, "counters.bin");
 
-  test("outlive a stop", async () => {
+  test("survive a stop", async () => {
     await limit(config);
     expect(await spend(2)).toEqual([200, 200]);
     await gateway.restart();
@@ -105,7 +105,7 @@ describe("counts that are kept", () => {
     expect(statSync(file()).mode & 0o777).toBe(0o600);
   }, 60_000);
 
-  test("outlive a crash, but for the last seconds", async () => {
+  test("survive a crash, except for the last seconds", async () => {
     await limit(config);
     expect(await spend(2)).toEqual([200, 200]);
     const from = Date.now();

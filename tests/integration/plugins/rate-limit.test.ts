@@ -94,7 +94,7 @@ describe("headers", () => {
     expect(refused.headers.get("retry-after")).not.toBeNull();
   });
 
-  test("names the limit first of which least is left, in the place of what the target says", async () => {
+  test("name the limit with the least remaining first, and replace those of the target", async () => {
     const answer = () =>
       new Response("ok", { headers: { "RateLimit-Limit": "7", RateLimit: "mine" } });
     const config = {
@@ -110,7 +110,7 @@ describe("headers", () => {
     expect(headers.get("ratelimit-limit")).toBe("3");
   });
 
-  test("has the configured status and text", async () => {
+  test("have the configured status and text", async () => {
     const { scene } = await limited(only({ requests: 1 }, { status: 503, message: "come back" }));
     await scene.get("/");
     const refused = await scene.get("/", { Accept: "application/json" });
@@ -118,7 +118,7 @@ describe("headers", () => {
     expect(JSON.parse(refused.body)).toMatchObject({ status: 503, detail: "come back" });
   });
 
-  test("also comes with responses of the gateway itself and of plugins behind", async () => {
+  test("are also on responses of the gateway itself and of plugins behind", async () => {
     const { scene } = await limited(only({}), { services: [{ name: "web", targets: [] }] });
     const { status, headers } = await scene.get("/");
     expect([status, headers.get("ratelimit")]).toEqual([503, '"default";r=1;t=60']);
@@ -126,7 +126,7 @@ describe("headers", () => {
 });
 
 describe("a window", () => {
-  test("that is fixed begins anew with each multiple of its length", async () => {
+  test("that is fixed restarts with each multiple of its length", async () => {
     const { time, scene } = await limited(only({ window: 10 }));
     time.now += 9999;
     expect(await statuses(3, () => scene.get("/"))).toEqual([200, 200, 429]);
@@ -134,7 +134,7 @@ describe("a window", () => {
     expect(await statuses(3, () => scene.get("/"))).toEqual([200, 200, 429]);
   });
 
-  test("that slides counts what is left of the one before, and says exactly when to come again", async () => {
+  test("that slides counts the remainder of the previous one, and sends an exact Retry-After", async () => {
     const { time, scene } = await limited({ limits: [{ requests: 10, window: 10 }] });
     time.now += 9000;
     expect((await statuses(11, () => scene.get("/"))).filter((each) => each === 200)).toHaveLength(
@@ -153,7 +153,7 @@ describe("a window", () => {
     }
   });
 
-  test("that slides lets through no more than the limit in a window, and less than twice as much in any stretch", async () => {
+  test("that slides allows no more than the limit in a window, and less than twice as much in any period", async () => {
     const [requests, window] = [20, 10];
     const { time, scene } = await limited({ limits: [{ requests, window }] });
     const passed: number[] = [];
@@ -181,7 +181,7 @@ describe("a window", () => {
 });
 
 describe("a token bucket", () => {
-  test("allows a burst and then an even flow", async () => {
+  test("allows a burst and then a constant rate", async () => {
     const { time, scene } = await limited({
       limits: [{ requests: 60, window: 60, algorithm: "token_bucket", burst: 3 }],
     });
@@ -198,7 +198,7 @@ describe("a token bucket", () => {
 
 describe("several limits", () => {
   test.each(["fixed", "sliding", "token_bucket"])(
-    "must all have room, and one that refuses costs nothing in the others (%s)",
+    "must all have capacity, and one that refuses costs nothing in the others (%s)",
     async (algorithm) => {
       const limits = [
         { name: "many", requests: 5, window: 3600, algorithm, key: "ip" },
@@ -215,7 +215,7 @@ describe("several limits", () => {
     },
   );
 
-  test("apply to what their conditions say", async () => {
+  test("apply by their conditions", async () => {
     const limits = [
       { name: "writes", requests: 1, algorithm: "fixed", when: { method: ["POST"] } },
       { name: "all", requests: 3, algorithm: "fixed" },
@@ -228,13 +228,13 @@ describe("several limits", () => {
     expect(await statuses(2, () => scene.get("/"))).toEqual([200, 429]);
   });
 
-  test("none of which applies leave a request alone", async () => {
+  test("none of which applies do not affect a request", async () => {
     const { scene } = await limited(only({ when: { path: ["/api"] } }));
     const { status, headers } = await scene.get("/");
     expect([status, headers.get("ratelimit")]).toEqual([200, null]);
   });
 
-  test("may take more for a request than one", async () => {
+  test("may have a cost above one for a request", async () => {
     const { scene } = await limited(only({ requests: 5, cost: 2 }));
     expect(await statuses(3, () => scene.get("/"))).toEqual([200, 200, 429]);
   });
@@ -250,7 +250,7 @@ describe("requests are counted by", () => {
     ]);
   });
 
-  test("as much of an IPv6 address as is said", async () => {
+  test("the configured prefix of an IPv6 address", async () => {
     const { from } = await limited(only({ requests: 1 }, { ipv6_prefix: 128 }));
     expect((await from("2001:db8:1:1::1")).status).toBe(200);
     expect((await from("2001:db8:1:1::2")).status).toBe(200);
@@ -260,7 +260,7 @@ describe("requests are counted by", () => {
   test.each([
     ["header:X-App", { "X-App": "a" }, { "X-App": "b" }],
     ["cookie:app", { Cookie: "app=a" }, { Cookie: "x=1; app=b" }],
-  ])("%s, or by the address when it is not there", async (key, one, other) => {
+  ])("%s, or by the address when it is missing", async (key, one, other) => {
     const { scene } = await limited(only({ requests: 1, key }));
     const ask = (headers: Record<string, string>) => () => scene.get("/", headers);
     expect(await statuses(2, ask(one as never))).toEqual([200, 429]);
@@ -298,7 +298,7 @@ describe("requests are counted by", () => {
     expect((await ask("/other", "b")).status).toBe(429);
   });
 
-  test("parts of which none can be moved into another", async () => {
+  test("parts that cannot be shifted into each other", async () => {
     const { scene } = await limited(only({ requests: 1, key: ["header:a", "header:b"] }));
     expect((await scene.get("/", { a: "x", b: "y1:z" })).status).toBe(200);
     expect((await scene.get("/", { a: "xy", b: "1:z" })).status).toBe(200);
@@ -325,7 +325,7 @@ describe("requests are counted by", () => {
     expect((await ask("", "192.0.2.2")).status).toBe(200);
   });
 
-  test("a claim, but only of a token that was accepted", async () => {
+  test("a claim, but only of an accepted token", async () => {
     const { SignJWT } = await import("jose");
     const secret = "0123456789abcdef0123456789abcdef";
     const { scene } = await limited(only({ requests: 1, key: "jwt:tenant" }), {
@@ -369,7 +369,7 @@ describe("only some responses count", () => {
   const answer = (request: Request) =>
     new Response("", { status: Number(new URL(request.url).searchParams.get("s") ?? 200) });
 
-  test("by the status of the target, which clients see at once", async () => {
+  test("by the status of the target, without delay for clients", async () => {
     const { scene } = await limited(config({ count_when: "response_status:[401, 5xx]" }), {
       answer,
     });
@@ -382,7 +382,7 @@ describe("only some responses count", () => {
     expect(refused.headers.get("retry-after")).toBe("60");
   });
 
-  test("also of plugins that come before it, and then those are not asked any more", async () => {
+  test("also of plugins before it, which then no longer run", async () => {
     const { scene } = await limited(config({ count_when: "response_status:401" }), {
       plugins: [{ name: "key-auth" }],
       consumers: [{ username: "alice" }],
@@ -401,7 +401,7 @@ describe("only some responses count", () => {
   });
 });
 
-test("odd requests are counted like others", async () => {
+test("unusual requests are counted like others", async () => {
   const { scene } = await limited(
     only({ requests: 1000, key: ["header:X", "cookie:c", "query:q", "jwt:a.b", "consumer"] }),
   );
@@ -412,7 +412,7 @@ test("odd requests are counted like others", async () => {
   }
 });
 
-test("a change of the plugin keeps the counts of limits that stay", async () => {
+test("a change of the plugin keeps the counts of unchanged limits", async () => {
   const { scene } = await limited(only({ requests: 2 }));
   await scene.get("/");
   await scene.apply({

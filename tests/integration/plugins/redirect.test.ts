@@ -88,7 +88,7 @@ test.each([301, 302, 303, 307, 308])("the status may be %d", async (status) => {
   expect((await ask("/")).status).toBe(status);
 });
 
-test("paths that the expression does not fit, and requests that are there already, go on", async () => {
+test("paths that do not match the expression, and requests for the destination, continue", async () => {
   await configure({ regex: "^/old$", to: "/new" });
   expect((await ask("/other")).status).toBe(200);
   expect((await ask("/old")).status).toBe(308);
@@ -160,7 +160,7 @@ test.each([
 });
 
 test.each(["/older", "/", "/new/old", "/Old"])(
-  "with a prefix, %s goes on to the service",
+  "with a prefix, %s passes to the service",
   async (path) => {
     await configure({ prefix: "/old", to: "/new" });
     expect((await ask(path)).status).toBe(200);

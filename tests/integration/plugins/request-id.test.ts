@@ -28,7 +28,7 @@ describe("the id", () => {
     expect(other.headers.get(ID)).not.toBe(one.headers.get(ID));
   });
 
-  test("of a client is believed only when it comes from a trusted proxy", async () => {
+  test("of a client is accepted only from a trusted proxy", async () => {
     await configure({});
     const stranger = await scene.get("/", { "X-Request-Id": "mine" });
     expect(stranger.seen?.headers[ID]).toMatch(V7);
@@ -41,7 +41,7 @@ describe("the id", () => {
   });
 
   test.each(["a b", "", "<script>", "a,b", "é", "a".repeat(129), 'a"b'])(
-    "%p is no id",
+    "%p is invalid",
     async (id) => {
       await configure({ trust_incoming: "always" });
       expect((await scene.get("/", { "X-Request-Id": id })).seen?.headers[ID]).toMatch(V7);
@@ -54,7 +54,7 @@ describe("the id", () => {
     expect((await scene.get("/", { "X-Request-Id": id })).seen?.headers[ID]).toBe(id);
   });
 
-  test("has another header and format, and is not sent to the client", async () => {
+  test("can use another header and format, and be hidden from the client", async () => {
     await configure({ header: "X-Trace", generator: "uuidv4", echo: false });
     const { headers, seen } = await scene.get("/", { "X-Request-Id": "left alone" });
     expect(seen?.headers["x-trace"]).toMatch(V4);
@@ -62,7 +62,7 @@ describe("the id", () => {
     expect(headers.has("x-trace")).toBe(false);
   });
 
-  test("stands on error pages, whatever its form", async () => {
+  test("is on error pages of every format", async () => {
     await configure({ trust_incoming: "always" });
     await scene.apply({ plugins: [{ name: "key-auth" }] });
     const answer = await scene.get("/", { "X-Request-Id": "a/b=c", Accept: "application/json" });
@@ -79,7 +79,7 @@ describe("traceparent", () => {
   const ask = async (headers: Record<string, string>) =>
     (await scene.get("/", headers)).seen?.headers;
 
-  test("that is valid goes on as it came, with its tracestate", async () => {
+  test("that is valid passes unchanged, with its tracestate", async () => {
     await configure({});
     const seen = await ask({ traceparent: valid, tracestate: "a=1" });
     expect(seen).toMatchObject({ traceparent: valid, tracestate: "a=1" });
@@ -95,14 +95,14 @@ describe("traceparent", () => {
     ["of the version ff", `ff${valid.slice(2)}`],
     ["that is too long", `${valid}-01`],
     ["twice", `${valid}, ${valid}`],
-  ])("%s begins a new trace without the old state", async (_, traceparent) => {
+  ])("%s starts a new trace without the old state", async (_, traceparent) => {
     await configure({});
     const seen = await ask({ ...(traceparent === "" ? {} : { traceparent }), tracestate: "a=1" });
     expect(seen?.["traceparent"]).toMatch(created);
     expect(seen).not.toHaveProperty("tracestate");
   });
 
-  test("can begin unsampled, be only passed on, and be left alone", async () => {
+  test("can start unsampled, be only passed on, and be disabled", async () => {
     await configure({ trace_sampled: false });
     expect((await ask({}))?.["traceparent"]).toEndWith("-00");
     await configure({ traceparent: "propagate" });
@@ -114,7 +114,7 @@ describe("traceparent", () => {
   });
 });
 
-test("a client can neither take the id away nor add another one", async () => {
+test("a client can neither remove the id nor add another one", async () => {
   await configure({});
   for (const name of ["X-Request-Id", "X_Request_Id", "x-request_id"]) {
     const { answers } = await exchange(
@@ -129,7 +129,7 @@ test("a client can neither take the id away nor add another one", async () => {
   }
 });
 
-test("the field cannot be one of the gateway's own", () => {
+test("the header cannot be one of the gateway's own", () => {
   expect(requestId.check?.({ header: "Via" } as never)).toHaveLength(1);
   expect(requestId.check?.({ header: "X-Id" } as never)).toEqual([]);
 });

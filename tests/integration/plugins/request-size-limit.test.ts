@@ -36,13 +36,13 @@ describe("a body", () => {
     [["12345", "67890"], 200],
     [["12345", "678901"], 413],
     [["x".repeat(100_000)], 413],
-  ])("that is chunked is counted on its way", async (pieces, status) => {
+  ])("that is chunked is counted as it arrives", async (pieces, status) => {
     await configure({ max_body_bytes: 10 });
     const answer = await scene.send("POST", "/", { body: streamed(...pieces) });
     expect(answer.status).toBe(status);
   });
 
-  test("that another plugin has read is judged as well", async () => {
+  test("that another plugin has read is checked as well", async () => {
     await configure({ max_body_bytes: 10 });
     await scene.apply({
       plugins: [{ name: "key-auth", config: { key_in_body: true, anonymous_consumer: "guest" } }],
@@ -64,7 +64,7 @@ describe("a body", () => {
     expect((await scene.get("/")).status).toBe(200);
   });
 
-  test("is refused by the length that it announces", async () => {
+  test("is refused by its Content-Length", async () => {
     await configure({ max_body_bytes: 10 });
     const { answers } = await exchange(
       "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n12345678901",

@@ -1,4 +1,4 @@
-// respond on a real data plane: what is answered in the place of the service, to whom, how often and how late.
+// respond on a real data plane: the response in the place of the service, to whom, how often and how late.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import respond from "../../../src/plugins/respond.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -17,7 +17,7 @@ const configure = (config: Record<string, unknown>) =>
   scene.apply({ plugins: [{ name: "respond", config }] });
 
 describe("the response", () => {
-  test("is the gateway's page with 503 by default, in the form that the client likes", async () => {
+  test("is the gateway's page with 503 by default, in the client's preferred format", async () => {
     await configure({});
     const answer = await scene.get("/", { Accept: "application/json" });
     expect(answer.status).toBe(503);
@@ -61,20 +61,20 @@ describe("the response", () => {
     expect(body.slice(40)).toBe(`"${shown}"`);
   });
 
-  test("has no body when there is none to have", async () => {
+  test("has no body for statuses without one", async () => {
     await configure({ status: 204 });
     expect(await scene.get("/")).toMatchObject({ status: 204, body: "", seen: null });
     await configure({ status: 200, body: "x" });
     expect(await scene.send("HEAD", "/")).toMatchObject({ status: 200, body: "" });
   });
 
-  test("has the time to come back in the place of the usual one", async () => {
+  test("replaces Retry-After with the configured time", async () => {
     await configure({ retry_after: 600 });
     expect((await scene.get("/")).headers.get("retry-after")).toBe("600");
   });
 });
 
-describe("some get to the service all the same", () => {
+describe("some reach the service all the same", () => {
   const bypass = {
     cidr: ["10.1.0.0/16", "2001:db8::/32"],
     header: { "X-Preview": "s3cret", "X-Any": "*" },
@@ -115,7 +115,7 @@ describe("a delay", () => {
     expect((await scene.get("/")).body).toBe("late");
   });
 
-  test("ends when the client goes away", async () => {
+  test("ends when the client disconnects", async () => {
     await configure({ delay_ms: 600_000 });
     const gone = new AbortController();
     const request = fetch(scene.plane.url, { signal: gone.signal });
@@ -165,12 +165,12 @@ describe("after_authentication", () => {
       plugins: [{ name: "respond", config: { status: 200, body: "inside", ...config } }],
     });
 
-  test("without it everybody is answered", async () => {
+  test("without it, for every client", async () => {
     await answering({});
     expect(await guarded.get("/")).toMatchObject({ status: 200, body: "inside", seen: null });
   });
 
-  test("with it only those whom the authentication plugins of the route let in", async () => {
+  test("with it, only for clients that the route's authentication plugins allow", async () => {
     await answering({ after_authentication: true });
     expect(await guarded.get("/")).toMatchObject({ status: 401, seen: null });
     expect((await guarded.get("/")).body).not.toContain("inside");
@@ -181,7 +181,7 @@ describe("after_authentication", () => {
     });
   });
 
-  test("and what other plugins refuse is refused when it comes after them", async () => {
+  test("and rejections of other plugins stay when they come after them", async () => {
     await guarded.apply({
       plugins: [
         {

@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 const INJECTED = "evil.example";
 
-describe("a field that no key holds cannot shape a response for others", () => {
+describe("a field outside the cache key cannot shape a response for others", () => {
   test.each([
     ...["X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix"],
     ...["X-Forwarded-Server", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-For"],
@@ -73,7 +73,7 @@ test("an allowed origin is part of the variant", async () => {
   expect(other.headers.get("access-control-allow-origin")).toBe("https://good.example");
 });
 
-test("what looks like a file is kept no more than what it is", async () => {
+test("responses with file-like paths are stored no more than others", async () => {
   cache.answer = ({ headers }) =>
     new Response(`account of ${headers.get("cookie")}`, {
       headers: { "Content-Type": "text/html" },
@@ -98,19 +98,19 @@ test.each([
   ["/a/b", "/a/b;x"],
   ["/a/b", "/a/b/"],
   ["/a/b", "/A/b"],
-])("%s and %s may be two things, and %#", async (one, other) => {
+])("%s and %s may differ, and %#", async (one, other) => {
   await cache.get(one);
   const answer = await cache.get(other);
   expect([wordOf(answer), answer.seen?.target]).toEqual(["MISS", other]);
 });
 
-test("what every server reads as one path is one", async () => {
+test("paths that all servers read alike are one", async () => {
   expect(await cache.words("/canon/abc")).toEqual(["MISS", "HIT"]);
   expect(await cache.words("/canon/%61bc", {}, 1)).toEqual(["HIT"]);
   expect(await cache.words("/canon/x/../abc", {}, 1)).toEqual(["HIT"]);
 });
 
-describe("parameters that do not count", () => {
+describe("ignored parameters", () => {
   test.each([
     "utm_source=x;callback=evil",
     "utm_source=x&callback=evil",
@@ -135,7 +135,7 @@ describe("parameters that do not count", () => {
   });
 });
 
-test("a GET with a body is never answered for others", async () => {
+test("a GET with a body never fills the cache for others", async () => {
   const { plane } = cache.scene;
   const body = "q=evil";
   const fat = `GET /fat HTTP/1.1\r\nHost: h.test\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
@@ -200,7 +200,7 @@ test("an authenticated client without a consumer does not share with anonymous o
   await authority.stop(true);
 });
 
-test("a hit is only for those whom the plugins before it let through", async () => {
+test("a hit is only for clients that the plugins before it allow", async () => {
   await cache.scene.apply({
     plugins: [
       { name: "key-auth" },
@@ -233,7 +233,7 @@ test("routes that differ by more than host and path share nothing", async () => 
   await cache.scene.apply({ removedRoutes: ["beta"] });
 });
 
-test("who chooses a service does not choose for others", async () => {
+test("a client's choice of a service does not affect others", async () => {
   const beta = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => fresh("beta") });
   cache.answer = () => fresh("stable");
   await cache.scene.apply({
@@ -272,7 +272,7 @@ test("who chooses a service does not choose for others", async () => {
   await beta.stop(true);
 });
 
-test("a part of what a plugin changes as a whole is not given unchanged", async () => {
+test("part of a response that a plugin changes is not sent unchanged", async () => {
   cache.answer = () => fresh("public secret", { "Content-Type": "text/plain", ETag: '"v1"' });
   await cache.scene.apply({
     plugins: [
@@ -295,7 +295,7 @@ test("a part of what a plugin changes as a whole is not given unchanged", async 
   await cache.scene.apply({ removedPlugins: ["transform"] });
 });
 
-describe("what plugins make of one client's request is nothing for others", () => {
+describe("responses that plugins change for one client are not for others", () => {
   const tenant = { path_rewrite: { regex: "^/t/(.*)$", to: "/${request.header.x-tenant}/$1" } };
   test.each([
     ["transform", { request: tenant }],
@@ -333,7 +333,7 @@ describe("what plugins make of one client's request is nothing for others", () =
     await cache.scene.apply({ removedPlugins: [name] });
   });
 
-  test("a script is asked about what the cache answers", async () => {
+  test("a script runs for responses of the cache", async () => {
     const source = `export const onRequest = (request) => {
       if (request.header("x-ticket") === null) return request.reject(402, "no ticket", "no.ticket");
     }`;
@@ -345,7 +345,7 @@ describe("what plugins make of one client's request is nothing for others", () =
     await cache.scene.apply({ removedPlugins: ["script"] });
   });
 
-  test("a method that changes something is never answered from the store", async () => {
+  test("an unsafe method never gets a stored response", async () => {
     cache.answer = ({ method }) => fresh(method);
     const config = { request: { method: "POST" } };
     await cache.scene.apply({

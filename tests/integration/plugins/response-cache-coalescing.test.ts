@@ -57,7 +57,7 @@ async function crowd(
 const fetchesOf = ({ origin }: Scene, path: string) =>
   origin.requests.filter(({ target }) => target === path).length;
 
-test("one fetch serves all who wait", async () => {
+test("one fetch serves all waiting clients", async () => {
   const scene = await start();
   const waiting = await crowd(scene, "/one");
   expect(fetchesOf(scene, "/one")).toBe(1);
@@ -69,7 +69,7 @@ test("one fetch serves all who wait", async () => {
   expect(fetchesOf(scene, "/one")).toBe(1);
 });
 
-test("everybody fetches alone when coalesce is off", async () => {
+test("all requests fetch separately when coalesce is off", async () => {
   const scene = await start({ coalesce: false });
   scene.origin.answer = (request) => (request.target === "/after" ? cached("x") : null);
   const waiting = await crowd(scene, "/each");
@@ -95,7 +95,7 @@ test("when the response cannot be stored, all requests fetch at once, and none w
   expect(await (await waiting[0])?.text()).toBe("one");
 });
 
-test("when the leader's answer breaks off, another one takes its place", async () => {
+test("when the leader's response breaks off, another request takes its place", async () => {
   const scene = await start();
   const waiting = await crowd(scene, "/half", 5);
   scene.origin.answer = cached("whole");
@@ -111,7 +111,7 @@ test("when the leader's answer breaks off, another one takes its place", async (
   expect(fetchesOf(scene, "/half")).toBe(2);
 });
 
-test("when the leader's client goes away, another one takes its place", async () => {
+test("when the leader's client disconnects, another one takes its place", async () => {
   const scene = await start();
   const leaving = new AbortController();
   const leader = scene.get("/left", { signal: leaving.signal }).catch(() => null);
@@ -129,7 +129,7 @@ test("when the leader's client goes away, another one takes its place", async ()
   expect(fetchesOf(scene, "/left")).toBe(2);
 });
 
-test("when the leader fails, the others try for themselves", async () => {
+test("when the leader fails, the others fetch separately", async () => {
   const scene = await start();
   const waiting = await crowd(scene, "/down", 5);
   scene.origin.answer = cached("up again");
@@ -154,7 +154,7 @@ test("a waiting client that disconnects affects no other", async () => {
   expect(words(await Promise.all([first, stays]))).toEqual(["MISS", "HIT"]);
 });
 
-test("those whose answers differ are all answered rightly", async () => {
+test("clients with different variants all get the right response", async () => {
   const scene = await start();
   const ask = (language: string) => scene.get("/v", { headers: { "Accept-Language": language } });
   const first = ask("de");
@@ -173,7 +173,7 @@ test("those whose answers differ are all answered rightly", async () => {
   expect(bodies).toEqual(["de", "fr", "de", "fr", "it"]);
 });
 
-test("those who wait are let go when the instance ends", async () => {
+test("waiting clients are released when the instance ends", async () => {
   const scene = await start();
   const waiting = await crowd(scene, "/end", 3);
   scene.origin.answer = reply("fetched");
@@ -183,7 +183,7 @@ test("those who wait are let go when the instance ends", async () => {
   expect(await (await waiting[0])?.text()).toBe("first");
 });
 
-test("requests whose answers cannot be stored neither hold others up nor take anything from them", async () => {
+test("requests without storable responses neither delay others nor deprive them", async () => {
   const scene = await start({ ttl_default: 60 });
   const cookie = { headers: { Cookie: "s=1" } };
   const slow = scene.get("/kinds", cookie);

@@ -1,4 +1,4 @@
-// The purge endpoint on a real gateway with two workers: when it has answered, no worker gives what was stored.
+// The purge endpoint on a real gateway with two workers: after its response, no worker serves purged entries.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { useGateway } from "../api/client.ts";
 
@@ -80,7 +80,7 @@ test.each([
   }
 });
 
-test("an instance is named by its id too, and the others keep what they have", async () => {
+test("an instance can be named by its id too, and the others keep their entries", async () => {
   await purge({ plugin_id: made.other, tag: "all" });
   expect(await ask("/news/1", "other.test")).toEqual([String(made.version)]);
   expect(await ask("/news/1")).toEqual([String(made.version - 1)]);
@@ -101,7 +101,7 @@ test.each([
   expect(answer.error).toContain(message);
 });
 
-test("the audit log knows who has purged what", async () => {
+test("the audit log records who purged what", async () => {
   await purge({ tag: "news" });
   const { body } = await gateway.call("GET /audit?actor=anonymous");
   const entries = body as Record<string, unknown>[];
@@ -112,7 +112,7 @@ test("the audit log knows who has purged what", async () => {
   });
 });
 
-describe("an address is taken as people have it", () => {
+describe("an address is accepted in its usual forms", () => {
   test.each([
     ["/%C3%A4/b%20c", { key: "shop.test/ä/b c" }],
     ["/%C3%A4/b%20c", { key: "https://shop.test/%c3%a4/b%20c#part" }],

@@ -50,7 +50,7 @@ const seenOf = (path: string) =>
 const failing = () => new Response("broken", { status: 503 });
 
 describe("a stale response", () => {
-  test("is validated, and freshened by 304 with what that says", async () => {
+  test("is revalidated, and 304 updates its headers", async () => {
     cache.answer = ({ headers }) =>
       headers.has("if-none-match")
         ? new Response(null, {
@@ -73,7 +73,7 @@ describe("a stale response", () => {
     expect(hit.headers.get("cache-control")).toBe("max-age=90");
   });
 
-  test("that is freshened is 304 to a client with the same copy, and a part to one that asks for it", async () => {
+  test("that 304 freshens is 304 to a client with the same copy, and a part to a range request", async () => {
     cache.answer = ({ headers }) =>
       headers.has("if-none-match")
         ? new Response(null, { status: 304, headers: { "Cache-Control": "max-age=60", Age: "59" } })
@@ -98,7 +98,7 @@ describe("a stale response", () => {
     expect((await cache.get("/c")).body).toBe("two");
   });
 
-  test("is dropped when the new one must not be kept", async () => {
+  test("is dropped when the new one must not be stored", async () => {
     cache.answer = () => aging("one");
     await outlive("/d");
     cache.answer = () => new Response("two", { headers: { "Cache-Control": "no-store" } });
@@ -117,7 +117,7 @@ describe("a stale response", () => {
 });
 
 describe("stale_while_revalidate", () => {
-  test("gives the stale answer at once and fetches a new one behind it", async () => {
+  test("serves the stale response at once and revalidates in the background", async () => {
     await cache.use({ stale_while_revalidate: 60 });
     cache.answer = () => aging("one", { ETag: '"v1"' });
     await outlive("/f");
@@ -139,7 +139,7 @@ describe("stale_while_revalidate", () => {
     expect(asked).toBe(1);
   });
 
-  test("is freshened by 304 behind it, also when HEAD or a part was asked for", async () => {
+  test("accepts 304 in the background, also for HEAD or a range", async () => {
     await cache.use({ stale_while_revalidate: 60 });
     cache.answer = () => aging("one", { ETag: '"v1"' });
     await outlive("/g");
@@ -150,7 +150,7 @@ describe("stale_while_revalidate", () => {
     expect(seenOf("/g")?.method).toBe("GET");
   });
 
-  test("goes on while the service fails, and must-revalidate forbids it", async () => {
+  test("continues while the service fails, and must-revalidate forbids it", async () => {
     await cache.use({ stale_while_revalidate: 60 });
     cache.answer = () => aging("one");
     await outlive("/h");
@@ -163,7 +163,7 @@ describe("stale_while_revalidate", () => {
     expect((await until("/i", "EXPIRED")).status).toBe(503);
   });
 
-  test("runs what is inside of the cache, and not what is outside", async () => {
+  test("runs plugins inside of the cache, and not those outside", async () => {
     cache.answer = () => aging("one");
     await cache.scene.apply({
       plugins: [
@@ -188,7 +188,7 @@ describe("stale_if_error", () => {
   test.each([
     ["503", failing],
     ["500", () => new Response("x", { status: 500 })],
-  ])("gives the stale response in the place of %s", async (name, answer) => {
+  ])("serves the stale response in the place of %s", async (name, answer) => {
     await cache.use({ stale_if_error: 60 });
     cache.answer = () => aging("one", { ETag: '"v1"' });
     await outlive(`/${name}`);
@@ -215,7 +215,7 @@ describe("stale_if_error", () => {
   test.each([
     ["the gateway's page", {}],
     ["a response of one's own", { response: { body: "open" } }],
-  ])("also while a circuit is open (%s), and what is fresh needs none", async (label, config) => {
+  ])("also while a circuit is open (%s), and fresh ones do not need it", async (label, config) => {
     await cache.scene.apply({
       plugins: [
         { name: "response-cache", config: { stale_if_error: 60 } },
@@ -237,7 +237,7 @@ describe("stale_if_error", () => {
     await cache.scene.apply({ removedPlugins: [label] });
   });
 
-  test("a response can ask for it itself, and 404 is no failure", async () => {
+  test("a response can request it itself, and 404 is no failure", async () => {
     cache.answer = () => aging("one", { "Cache-Control": "max-age=60, stale-if-error=60" });
     await outlive("/l");
     cache.answer = failing;
@@ -254,13 +254,16 @@ describe("unsafe requests", () => {
     return words;
   };
 
-  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s outdates what it changes", async (method) => {
-    await stored("/x", "/x?a=1", "/y");
-    expect(wordOf(await cache.send(method, "/x"))).toBe("BYPASS");
-    expect(await stored("/x", "/x?a=1", "/y")).toEqual(["MISS", "HIT", "HIT"]);
-  });
+  test.each(["POST", "PUT", "DELETE", "PATCH"])(
+    "%s invalidates what it changes",
+    async (method) => {
+      await stored("/x", "/x?a=1", "/y");
+      expect(wordOf(await cache.send(method, "/x"))).toBe("BYPASS");
+      expect(await stored("/x", "/x?a=1", "/y")).toEqual(["MISS", "HIT", "HIT"]);
+    },
+  );
 
-  test("outdate for everybody and every variant, and over every scheme", async () => {
+  test("invalidate for every client and every variant, and over every scheme", async () => {
     cache.answer = ({ headers }) => fresh(headers.get("accept") ?? "", { Vary: "Accept" });
     await cache.get("/v", { Accept: "text/a" });
     await cache.get("/v", { Accept: "text/b" });
@@ -269,7 +272,7 @@ describe("unsafe requests", () => {
     expect(await cache.words("/v", { Accept: "text/b" }, 1)).toEqual(["MISS"]);
   });
 
-  test("outdate what Location and Content-Location name on the same host only", async () => {
+  test("invalidate Location and Content-Location on the same host only", async () => {
     const host = `127.0.0.1:${cache.scene.plane.port}`;
     await stored("/list", "/list/7", "/list/8");
     cache.answer = () =>
@@ -287,7 +290,7 @@ describe("unsafe requests", () => {
     expect(await stored("/list/7")).toEqual(["HIT"]);
   });
 
-  test("that fail outdate nothing, and neither do safe ones", async () => {
+  test("that fail invalidate nothing, and neither do safe ones", async () => {
     await stored("/z");
     cache.answer = () => new Response("no", { status: 403 });
     await cache.send("POST", "/z");
@@ -296,7 +299,7 @@ describe("unsafe requests", () => {
     expect(await stored("/z")).toEqual(["HIT"]);
   });
 
-  test("outdate what is on its way at that moment", async () => {
+  test("invalidate responses in flight at that moment", async () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     let arrived = false;
     cache.answer = async ({ method }) => {
@@ -315,7 +318,7 @@ describe("unsafe requests", () => {
   });
 });
 
-test("the response to HEAD freshens or outdates a stale one", async () => {
+test("the response to HEAD freshens or invalidates a stale one", async () => {
   cache.answer = () => aging("0123456789", { ETag: '"v1"' });
   await outlive("/m");
   const headOf = (etag: string, body: string) => () =>

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 
 describe("a hit", () => {
-  test("is the same response, with its age and where it comes from", async () => {
+  test("is the same response, with its age and its source", async () => {
     const body = "x".repeat(20_000);
     cache.answer = () =>
       fresh(body, { "Content-Type": "text/css", ETag: '"v1"', "X-Own": "1", Age: "3" });
@@ -105,14 +105,14 @@ describe("a hit", () => {
     expect(cache.scene.requests.filter(({ target }) => target === "/r").length).toBe(1);
   });
 
-  test.each(["bytes=2-4", "bytes=10-"])("knows no part of HEAD: %s", async (Range) => {
+  test.each(["bytes=2-4", "bytes=10-"])("ignores Range of HEAD: %s", async (Range) => {
     await cache.get("/h");
     const { status, headers } = await cache.send("HEAD", "/h", { headers: { Range } });
     expect([status, headers.get("content-range")]).toEqual([200, null]);
     expect(headers.get("content-length")).toBe("2");
   });
 
-  test("keeps what caches before it say", async () => {
+  test("keeps Cache-Status of earlier caches", async () => {
     cache.answer = () => fresh("x", { "Cache-Status": "inner; hit" });
     await cache.get("/n");
     const { headers } = await cache.get("/n");
@@ -120,22 +120,22 @@ describe("a hit", () => {
   });
 });
 
-describe("what goes upstream on a miss", () => {
-  test("asks for the whole, so that there is something to store", async () => {
+describe("the upstream request on a miss", () => {
+  test("has no conditions, so that the response is storable", async () => {
     const { status, seen } = await cache.get("/whole", { "If-None-Match": '"v1"' });
     expect(status).toBe(200);
     expect(seen?.headers).not.toHaveProperty("if-none-match");
     expect(wordOf(await cache.get("/whole"))).toBe("HIT");
   });
 
-  test("is left as it is where answers cannot be stored", async () => {
+  test("is unchanged where responses cannot be stored", async () => {
     cache.answer = () => new Response("x");
     await cache.get("/not");
     const { seen } = await cache.get("/not", { "If-None-Match": '"v1"' });
     expect(seen?.headers["if-none-match"]).toBe('"v1"');
   });
 
-  test("a range passes by and is not stored", async () => {
+  test("with a range bypasses the cache, unstored", async () => {
     cache.answer = () =>
       new Response("23", {
         status: 206,
@@ -158,14 +158,14 @@ describe("not stored is", () => {
     expect(await cache.words(`/${encodeURIComponent(what)}`)).toEqual(["MISS", "MISS"]);
   });
 
-  test("a response to a request with Authorization, and it gets none either", async () => {
+  test("a response to a request with Authorization, which gets none either", async () => {
     cache.answer = () => fresh("x", { "Cache-Control": "public, max-age=60" });
     await cache.get("/auth");
     expect(await cache.words("/auth", { Authorization: "Bearer x" })).toEqual(["BYPASS", "BYPASS"]);
   });
 });
 
-describe("the cache key has", () => {
+describe("the cache key contains", () => {
   test("the fields that Vary names, as they go upstream", async () => {
     cache.answer = ({ headers }) =>
       fresh(headers.get("accept-language") ?? "none", { Vary: "Accept-Language, Accept-Encoding" });
@@ -229,7 +229,7 @@ describe("the cache key has", () => {
 });
 
 describe("settings", () => {
-  test("ttl_default keeps what says nothing, unless cookies might make it one person's", async () => {
+  test("ttl_default stores responses without lifetime, unless cookies vary them", async () => {
     cache.answer = () => new Response("x");
     await cache.use({ ttl_default: 60 });
     expect(await cache.words("/d")).toEqual(["MISS", "HIT"]);
@@ -261,7 +261,7 @@ describe("settings", () => {
     expect(await cache.words("/v")).toEqual(["MISS", "MISS"]);
   });
 
-  test("max_total is never passed", async () => {
+  test("max_total is never exceeded", async () => {
     await cache.use({ max_total: 100_000, max_body: 50_000 });
     cache.answer = () => fresh("x".repeat(40_000));
     for (const path of ["/1", "/2", "/3"]) await cache.get(path);
@@ -271,13 +271,13 @@ describe("settings", () => {
     expect(words.filter((word) => word === "MISS").length).toBeGreaterThanOrEqual(1);
   });
 
-  test("respect_cache_control off keeps what says no-store", async () => {
+  test("respect_cache_control off stores responses with no-store", async () => {
     cache.answer = () => new Response("x", { headers: { "Cache-Control": "no-store" } });
     await cache.use({ respect_cache_control: false, ttl_default: 60 });
     expect(await cache.words("/n")).toEqual(["MISS", "HIT"]);
   });
 
-  test("cache_set_cookie keeps the answer without the cookie", async () => {
+  test("cache_set_cookie stores the response without the cookie", async () => {
     cache.answer = () => fresh("x", { "Set-Cookie": "a=1" });
     await cache.use({ cache_set_cookie: true });
     const first = await cache.get("/c");
@@ -286,7 +286,7 @@ describe("settings", () => {
     expect([wordOf(second), second.headers.getSetCookie()]).toEqual(["HIT", []]);
   });
 
-  test("cache_authorized keeps what the response allows", async () => {
+  test("cache_authorized stores what the response allows", async () => {
     await cache.use({ cache_authorized: true });
     const headers = { Authorization: "Bearer x" };
     expect(await cache.words("/a", headers)).toEqual(["MISS", "MISS"]);
@@ -294,7 +294,7 @@ describe("settings", () => {
     expect(await cache.words("/b", headers)).toEqual(["MISS", "HIT"]);
   });
 
-  test("bypass_when passes by", async () => {
+  test("bypass_when applies", async () => {
     await cache.use({ bypass_when: { header: { "X-Preview": "*" } } });
     expect(await cache.words("/p", { "X-Preview": "1" })).toEqual(["BYPASS", "BYPASS"]);
     const passed = await cache.get("/p", { "X-Preview": "1" });
@@ -302,7 +302,7 @@ describe("settings", () => {
     expect(await cache.words("/p")).toEqual(["MISS", "HIT"]);
   });
 
-  test("ignore_client_no_cache off lets clients ask for news", async () => {
+  test("ignore_client_no_cache off lets clients revalidate", async () => {
     const ask = async (control: string) =>
       wordOf(await cache.get("/i", { "Cache-Control": control }));
     expect(await cache.words("/i")).toEqual(["MISS", "HIT"]);
@@ -316,7 +316,7 @@ describe("settings", () => {
     expect(wordOf(await cache.get("/i", { Pragma: "no-cache" }))).not.toBe("HIT");
   });
 
-  test("no-store and only-if-cached of clients always count", async () => {
+  test("no-store and only-if-cached of clients always apply", async () => {
     const only = { "Cache-Control": "only-if-cached" };
     expect((await cache.get("/o", only)).status).toBe(504);
     expect(await cache.words("/o", { "Cache-Control": "no-store" })).toEqual(["MISS", "MISS"]);
@@ -325,7 +325,7 @@ describe("settings", () => {
   });
 });
 
-test("plugins outside see hits too, those inside have had their part before", async () => {
+test("plugins outside see hits too, those inside have run before", async () => {
   await cache.scene.apply({
     plugins: [
       { name: "security-headers" },

@@ -89,7 +89,7 @@ test("a request can be changed", async () => {
   expect(seen?.headers["x-b"]).toBeUndefined();
 });
 
-test("a request can be refused or answered", async () => {
+test("a request can be refused or get a response", async () => {
   await use(onRequest(`request.reject(418, "no tea", "tea.none")`));
   const refused = await scene.get("/", { Accept: "application/json" });
   expect([refused.status, refused.seen, reasons]).toEqual([418, null, ["tea.none"]]);
@@ -120,7 +120,7 @@ test("a response can be changed", async () => {
   ]);
 });
 
-test("what happened can be noted and logged", async () => {
+test("events can be noted and logged", async () => {
   await use(`${onRequest(`request.note("a.b")`)}
     export function onLog(request: { result: { status: number } }) {
       for (let line = 0; line < 100; line++) (request as any).log("status " + request.result.status);
@@ -134,7 +134,7 @@ test("what happened can be noted and logged", async () => {
   expect(reasons).toEqual(["a.b"]);
 });
 
-describe("what the gateway cannot send is refused in the script", () => {
+describe("invalid messages are refused in the script", () => {
   test.each([
     `request.setHeader("X A", "1")`,
     `request.setHeader("X-A", "1\\r\\nX-B: 2")`,
@@ -162,7 +162,7 @@ describe("what the gateway cannot send is refused in the script", () => {
   });
 });
 
-describe("the sandbox has nothing of the host", () => {
+describe("the sandbox exposes nothing of the host", () => {
   test.each([
     "typeof Bun",
     "typeof process",
@@ -185,7 +185,7 @@ describe("the sandbox has nothing of the host", () => {
     );
   });
 
-  test("errors of the gateway carry nothing of it", async () => {
+  test("errors of the gateway expose nothing of it", async () => {
     const value = await valueInside(
       `(() => { try { request.setHeader("a b", "") } catch (e) { return e.stack + e.constructor.constructor("return typeof Bun")() } })().replace(/\\s+/g, " ").trim()`,
     );
@@ -200,7 +200,7 @@ describe("the sandbox has nothing of the host", () => {
   });
 });
 
-/** The script fails for /bad only, and must go on to work. */
+/** The script fails for /bad only, and must continue to work. */
 const bad = (body: string) =>
   `let calls = 0;\n${onRequest(`calls++; if (request.path === "/bad") { ${body} } request.setHeader("X-Calls", String(calls))`)}`;
 
@@ -246,13 +246,13 @@ describe("a handler that", () => {
     await eventually(async () => (await scene.get("/good")).seen?.headers["x-calls"] !== undefined);
   });
 
-  test("fails lets the request pass where it is said", async () => {
+  test("fails allows the request when configured", async () => {
     await use(bad("for (;;);"), {}, "open");
     expect((await scene.get("/bad")).status).toBe(200);
     expect(reasons).toEqual(["script.error"]);
   });
 
-  test("was stopped begins anew, with its variables", async () => {
+  test("was stopped restarts, with its variables", async () => {
     await use(bad("for (;;);"));
     const calls = async (path: string) => (await scene.get(path)).seen?.headers["x-calls"];
     expect([await calls("/"), await calls("/")]).toEqual(["1", "2"]);
@@ -268,7 +268,7 @@ describe("a handler that", () => {
     await eventually(() => reasons.length > 0);
   });
 
-  test("changes prototypes and built-ins hurts only itself", async () => {
+  test("changes prototypes and built-ins affects only itself", async () => {
     await use(
       onRequest(`JSON.parse = JSON.stringify = () => { throw 1 }; String = () => "s"; Object.freeze = (x) => x;
         Object.prototype.reason = "evil"; Object.prototype.then = 1; Array.prototype.map = null; Reflect.apply = null;
@@ -284,7 +284,7 @@ describe("a handler that", () => {
   });
 });
 
-test("a memory of its own is as large as it was said", async () => {
+test("a custom memory limit applies", async () => {
   const fill = onRequest(
     `const a = []; try { for (let i = 0; i < 640; i++) a.push("x".repeat(50000) + i) } catch {}
      const count = a.length; a.length = 0; request.setHeader("X-Count", String(count))`,
@@ -300,7 +300,7 @@ test("a memory of its own is as large as it was said", async () => {
   expect(large).toBeLessThan(20);
 });
 
-test("many requests leave nothing behind in it", async () => {
+test("many requests leave nothing behind in memory", async () => {
   await use(
     onRequest(`const a: any = { text: "x".repeat(10000) }; a.self = a; request.header("a"); request.headers;
       try { request.find() } catch {} request.setHeader("X-A", "1")`),
@@ -312,7 +312,7 @@ test("many requests leave nothing behind in it", async () => {
   }
 });
 
-test("two instances know nothing of each other", async () => {
+test("two instances are isolated", async () => {
   const count = onRequest(`(globalThis as any).n = ((globalThis as any).n ?? 0) + 1;
     request.setHeader("X-N", String((globalThis as any).n))`);
   await use(count);

@@ -27,7 +27,7 @@ const configure = (config: Record<string, unknown>) =>
 const secure = { "X-Forwarded-Proto": "https" };
 const HSTS = "strict-transport-security";
 
-test("a response has the fields of the defaults and lost what tells too much", async () => {
+test("a response has the default fields and loses revealing ones", async () => {
   await configure({});
   const { headers } = await scene.get("/");
   expect(Object.fromEntries(headers)).toMatchObject({
@@ -48,7 +48,7 @@ test("a response has the fields of the defaults and lost what tells too much", a
     expect(headers.has(name)).toBe(false);
 });
 
-test("Strict-Transport-Security goes out over HTTPS only", async () => {
+test("Strict-Transport-Security is sent over HTTPS only", async () => {
   await configure({});
   expect((await scene.get("/", secure)).headers.get(HSTS)).toBe("max-age=31536000");
   await configure({ hsts: { max_age: 63_072_000, include_subdomains: true, preload: true } });
@@ -60,7 +60,7 @@ test("Strict-Transport-Security goes out over HTTPS only", async () => {
   expect((await scene.get("/", secure)).headers.has(HSTS)).toBe(false);
 });
 
-test("every field can be set, and what is null is left to the service", async () => {
+test("every field can be set, and null leaves it to the service", async () => {
   await configure({
     frame_options: null,
     nosniff: false,
@@ -94,7 +94,7 @@ test("responses of the gateway have them too", async () => {
   await scene.apply({ removedPlugins: ["key-auth"] });
 });
 
-test("preload without what the lists ask for is refused when it is written", () => {
+test("preload without the lists' requirements is refused when it is written", () => {
   const hsts = { max_age: 31_536_000, include_subdomains: false, preload: true };
   expect(securityHeaders.check?.({ hsts } as never)).toHaveLength(1);
   expect(securityHeaders.check?.({ hsts: { ...hsts, include_subdomains: true } } as never)).toEqual(

@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 const servers: Bun.Server<undefined>[] = [];
-/** Tells who answered, and what of the request got there. */
+/** Returns the name of the service and the request it received. */
 const serving = (name: string) => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -100,26 +100,26 @@ describe("weights", () => {
       { a: 10, b: 10 },
     ],
   ] as [[string, number][], number, Record<string, number>][])(
-    "%p hold exactly over %d requests",
+    "%p are exact over %d requests",
     async (weights, times, wanted) => {
       const { often } = await split({ rules: [{ targets: to(...weights) }] });
       expect(counted(await often(times))).toEqual(wanted);
     },
   );
 
-  test("are evenly spread", async () => {
+  test("are evenly interleaved", async () => {
     const { often } = await split({ rules: [{ targets: to(["a", 3], ["b", 1]) }] });
     const names = await often(16);
     for (let at = 0; at < 16; at += 4)
       expect(counted(names.slice(at, at + 4))).toEqual({ a: 3, b: 1 });
   });
 
-  test("that are all 0 leave requests with the service of the route", async () => {
+  test("that are all 0 use the service of the route", async () => {
     const { often } = await split({ rules: [{ targets: to(["a", 0]) }] });
     expect(counted(await often(3))).toEqual({ web: 3 });
   });
 
-  test("of a service that is gone are given to the others, in their proportion", async () => {
+  test("of a deleted service go to the others, in their proportion", async () => {
     const { scene, often } = await split({
       rules: [{ targets: to(["a", 2], ["b", 1], ["c", 1]) }],
     });
@@ -132,7 +132,7 @@ describe("weights", () => {
   });
 });
 
-test("the first rule that is for a request decides, and without one nothing changes", async () => {
+test("the first matching rule decides, and without one nothing changes", async () => {
   const { often } = await split({
     rules: [
       { when: { path: ["/beta"] }, targets: to(["a", 1]) },
@@ -149,7 +149,7 @@ test("the first rule that is for a request decides, and without one nothing chan
 describe("a client", () => {
   const rules = [{ targets: to(["a", 1], ["b", 1], ["c", 0]) }];
 
-  test("stays where it is, by a cookie that tells nothing and does not go upstream", async () => {
+  test("stays on its service, by an opaque cookie that does not go upstream", async () => {
     const { scene, ask, often } = await split({ rules, sticky: {} });
     const first = await ask();
     expect(first.cookie).toMatch(
@@ -172,7 +172,7 @@ describe("a client", () => {
     expect([moved.name, moved.cookie === null]).toEqual(["c", false]);
   });
 
-  test("with a cookie that it made up begins anew", async () => {
+  test("with a forged cookie is assigned again", async () => {
     const { ask } = await split({ rules, sticky: { cookie: "s", ttl: 60 } });
     for (const value of ["a", "b", "", "__proto__", "x".repeat(500)]) {
       const { status, cookie } = await ask("/", { Cookie: `s=${value}` });
@@ -196,7 +196,7 @@ describe("a client", () => {
     expect(counted(await often(4, "/", { "X-Sluice-Split": "web" }))).toEqual({ a: 2, b: 2 });
   });
 
-  test("may choose only by the field that was named, and not at all with null", async () => {
+  test("may choose only by the configured field, and not at all with null", async () => {
     const { often } = await split({ rules, force_header: "X-Want" });
     expect(await often(1, "/", { "X-Want": "c" })).toEqual(["c"]);
     const none = await split({ rules, force_header: null });
@@ -204,7 +204,7 @@ describe("a client", () => {
   });
 });
 
-test("a WebSocket goes to the service that is chosen", async () => {
+test("a WebSocket goes to the chosen service", async () => {
   const reached: string[] = [];
   const echo = (name: string) => {
     const server = Bun.serve({

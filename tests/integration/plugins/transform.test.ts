@@ -1,4 +1,4 @@
-// transform on a real data plane: every change to requests and answers, limits at their border, and what clients try with it.
+// transform on a real data plane: every change to requests and responses, limits at their border, and what clients try with it.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { decode } from "../../../src/model/decode.ts";
@@ -45,7 +45,7 @@ describe("a request", () => {
     expect((await scene.get("/other", { x: "t1" })).seen?.target).toBe("/other");
   });
 
-  test("gets header fields: taken away, renamed, set, added", async () => {
+  test("gets header fields: removed, renamed, set, added", async () => {
     await use({
       request: {
         headers: {
@@ -102,7 +102,7 @@ describe("a request", () => {
       },
     };
 
-    test("gets members, and the length that belongs to it", async () => {
+    test("gets members, and the matching length", async () => {
       await use({ request: { body_json: members } });
       const { seen } = await post(
         JSON.stringify({
@@ -139,7 +139,7 @@ describe("a request", () => {
       ["another type", '{"secret":1}', { "Content-Type": "text/plain" }],
       ["compressed, or said to be", '{"secret":1}', { "Content-Encoding": "gzip" }],
       ["too deep", "[".repeat(200_000), {}],
-    ])("is left as it is when it is %s", async (_, body, headers) => {
+    ])("is unchanged when it is %s", async (_, body, headers) => {
       await use({ request: { body_json: members } });
       const { seen, status } = await post(body, headers);
       expect(status).toBe(200);
@@ -179,7 +179,7 @@ describe("a request", () => {
     expect((await scene.get("/", { x: "1" })).seen?.body).toBe("");
   });
 
-  test("of a client that tries to make more of a variable than a value", async () => {
+  test("expands no variables of the client", async () => {
     await use({
       request: {
         headers: { set: { "X-Set": "${request.query.v}" } },
@@ -244,7 +244,7 @@ describe("a response", () => {
     for (const name of ["x-gone", "x-old", "set-cookie"]) expect(headers.has(name)).toBe(false);
   });
 
-  test("gets another JSON body, with its length and a weak ETag, and the target is asked for all of it", async () => {
+  test("gets another JSON body, with its length and a weak ETag, and the target gets no Range", async () => {
     await use({
       response: { body_json: { remove: ["debug"], set: { "meta.path": "${request.path}" } } },
     });
@@ -282,7 +282,7 @@ describe("a response", () => {
     expect(JSON.parse((await scene.get("/?name=%22,%22b%22:%22")).body)).toEqual({ a: '","b":"' });
   });
 
-  test("that comes in pieces is changed as a whole", async () => {
+  test("that arrives in pieces is changed as a whole", async () => {
     await use({ response: { body_replace: [{ regex: "secret", with: "" }] } });
     answer = () =>
       new Response(
@@ -305,7 +305,7 @@ describe("a response", () => {
     ["a picture", { "Content-Type": "image/png" }],
     ["a part", { "Content-Type": "text/plain", "Content-Range": "bytes 0-1/9" }],
     ["of another charset", { "Content-Type": "text/plain; charset=iso-8859-1" }],
-  ])("that is %s is not touched", async (what, headers) => {
+  ])("that is %s is unchanged", async (what, headers) => {
     await use({ response: { body_replace: [{ regex: "secret", with: "" }] } });
     answer = () =>
       new Response(what === "compressed" ? gzipSync("the secret") : "the secret", {
@@ -316,7 +316,7 @@ describe("a response", () => {
     expect(got.get("etag")).toBe('"abc"');
   });
 
-  test("of HEAD says no length, because that of the target is another one", async () => {
+  test("of HEAD has no length, because that of the target differs", async () => {
     await use({ response: { body_replace: [{ regex: "o", with: "oo" }] } });
     answer = () => new Response("ok", { headers: { "Content-Type": "text/plain", ETag: '"x"' } });
     const { headers } = await scene.send("HEAD", "/");
@@ -340,7 +340,7 @@ describe("a response", () => {
     expect((await scene.get("/")).body).toBe("a".repeat(MIB + 1));
   });
 
-  test("that the gateway makes for a failed request is not changed", async () => {
+  test("that the gateway creates for a failed request is unchanged", async () => {
     await use({ response: { headers: { set: { "X-Set": "1" } }, status_map: { "5xx": 200 } } });
     await scene.apply({ services: [{ name: "web", targets: [] }] });
     const { status, headers } = await scene.get("/");

@@ -63,7 +63,7 @@ describe("ordinary requests pass", () => {
   });
 });
 
-test("by default requests pass, and all that was found is noted once", async () => {
+test("by default requests pass, and all matches are noted once", async () => {
   await configure({});
   const target = "/?a=%3Cscript%3Ealert(1)%3C/script%3E&b=%27+or+1=1--+";
   const answer = await scene.get(target, { "X-Api-Version": "${jndi:ldap://x/a}" });
@@ -76,7 +76,7 @@ test("by default requests pass, and all that was found is noted once", async () 
   ]);
 });
 
-test("the status, the rule sets and what is left out can be chosen", async () => {
+test("status, rule sets and exclusions are configurable", async () => {
   const status = async (target: string) => (await scene.get(target)).status;
   await configure({ mode: "block", status: 404, rulesets: ["xss"] });
   expect(await status("/?a=<script>")).toBe(404);
@@ -95,7 +95,7 @@ const FORM = { "Content-Type": "application/x-www-form-urlencoded" };
 const JSON_TYPE = { "Content-Type": "application/json; charset=utf-8" };
 
 describe("bodies", () => {
-  test("are looked at only where it is said", async () => {
+  test("are inspected only when configured", async () => {
     await configure({ mode: "block" });
     expect((await post("a=1+union+select+2", FORM)).status).toBe(200);
   });
@@ -118,7 +118,7 @@ describe("bodies", () => {
     expect((await post("a=1+union+select+2", headers)).status).toBe(403);
   });
 
-  test("of honest clients go upstream as they are", async () => {
+  test("of ordinary clients go upstream unchanged", async () => {
     await configure({ mode: "block", inspect_body: true });
     for (const body of ["user=O'Brien&comment=it's+fine+or+not", "q=select+a+colour+from+the+list"])
       expect((await post(body, FORM)).seen?.body).toBe(body);
@@ -129,7 +129,7 @@ describe("bodies", () => {
     expect((await scene.send("POST", "/", { body: form })).status).toBe(200);
   });
 
-  test("that are too long or compressed are noted and pass whole, others that are no text just pass", async () => {
+  test("that are too long or compressed are noted and pass whole, others that are not text just pass", async () => {
     await configure({ mode: "block", inspect_body: true, max_body: 20 });
     const attack = "a=1+union+select+234";
     expect((await post(attack, FORM)).status).toBe(403);

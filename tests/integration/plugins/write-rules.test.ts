@@ -51,7 +51,7 @@ describe("the rule of a policy", () => {
     );
   });
 
-  test("is accepted when it is sound", async () => {
+  test("is accepted when it is valid", async () => {
     const rules = [
       { when: { path: ["/a", "=/b", "~^/c"], time: { after: "08:00" } }, action: "deny" },
     ];

@@ -24,7 +24,7 @@ async function setUp(service: Record<string, unknown>): Promise<Gateway> {
   return gateway;
 }
 
-/** Asks over fresh connections until both workers have answered a few times; hands every answer over. */
+/** Sends requests over fresh connections until both workers have responded a few times; passes on every response. */
 async function askBoth(
   gateway: Gateway,
   fields: string,
@@ -42,7 +42,7 @@ async function askBoth(
   });
 }
 
-test("a sticky cookie is good in every worker and after a restart", async () => {
+test("a sticky cookie is valid in every worker and after a restart", async () => {
   const gateway = await setUp({ sticky: { enabled: true } });
   const cookies = new Map<string, string>();
   await askBoth(gateway, "", (reply) => {

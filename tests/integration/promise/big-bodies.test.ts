@@ -1,4 +1,4 @@
-// Bodies pass through at the speed of the slower side, in constant memory, and stop when nobody wants them any more.
+// Bodies pass through at the speed of the slower side, in constant memory, and stop when the client disconnects.
 import { afterEach, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
@@ -34,7 +34,7 @@ async function scene(): Promise<{ gateway: Gateway; origin: BigOrigin }> {
   return { gateway, origin };
 }
 
-test("a download to a client that does not read for a while arrives whole, in constant memory", async () => {
+test("a download to a client that pauses reading arrives whole, in constant memory", async () => {
   const { gateway } = await scene();
   const before = peakMemory(gateway.pid);
   const got = await downloadSlowly(gateway.httpPort, { megabytes: MEGABYTES, pauseMs: PAUSE_MS });
@@ -42,14 +42,14 @@ test("a download to a client that does not read for a while arrives whole, in co
   expect(peakMemory(gateway.pid) - before).toBeLessThan(MOST_GROWTH_MB);
 });
 
-test("an upload to a target that does not read for a while arrives whole, in constant memory", async () => {
+test("an upload to a target that pauses reading arrives whole, in constant memory", async () => {
   const { gateway } = await scene();
   const before = peakMemory(gateway.pid);
   expect(await upload(gateway.httpPort, MEGABYTES)).toEqual(digestOf(MEGABYTES));
   expect(peakMemory(gateway.pid) - before).toBeLessThan(MOST_GROWTH_MB);
 });
 
-test("a client that goes away in the middle of a download ends the request to the target", async () => {
+test("a client that disconnects during a download ends the request to the target", async () => {
   const { gateway, origin } = await scene();
   await abandonDownload(gateway.httpPort, { megabytes: MEGABYTES, after: 10 });
   await eventually(() => origin.open === 0);

@@ -68,7 +68,7 @@ export interface BigOrigin {
   stop(): void;
 }
 
-/** Answers GET /<megabytes> with such a body; answers a POST with its digest after it has stopped reading for a while. */
+/** Responds to GET /<megabytes> with such a body, to a POST with its digest after it has stopped reading for a while. */
 export function startBigOrigin({ pauseMs = 0 } = {}): BigOrigin {
   const peers = new Set<OriginPeer>();
   const server = Bun.listen<OriginPeer>({

@@ -28,7 +28,7 @@ export async function carryOut(gateway: Gateway, mutation: Mutation): Promise<nu
 
 const collections = ["services", "targets", "routes", "listeners", "settings"] as const;
 
-/** Everything that the management API tells about the configuration, as text to compare. */
+/** Everything that the management API returns of the configuration, as text to compare. */
 export async function readEverything(gateway: Gateway): Promise<Record<string, string>> {
   const documents = await Promise.all(
     collections.map(async (name) => {
@@ -57,7 +57,7 @@ interface RouteDocument extends Omit<RouteState, "service" | "paths"> {
   readonly paths: readonly { readonly value: string }[];
 }
 
-/** The world as the management API tells it. */
+/** The world as the management API returns it. */
 export function worldOf(everything: Record<string, string>): WorldState {
   const services = JSON.parse(everything["services"]!) as ServiceDocument[];
   const routes = JSON.parse(everything["routes"]!) as RouteDocument[];

@@ -1,4 +1,4 @@
-// Reads an HTTP/1.1 answer in chunked coding from a socket piece by piece, keeping nothing of it; knows no socket.
+// Reads an HTTP/1.1 response in chunked coding from a socket piece by piece, keeping nothing of it; knows no socket.
 
 export interface ChunkedReader {
   content(chunk: Uint8Array): void;

@@ -1,4 +1,4 @@
-// Which answers are collected and arrive with their length, and which are passed on as they come.
+// Which responses are buffered and arrive with their length, and which are streamed.
 import { afterEach, expect, test } from "bun:test";
 import {
   type DataPlaneSketch,
@@ -93,7 +93,7 @@ test.each([
   { bytes: 1, collect: 0, why: "there at once, so that there is nothing to stream" },
   { bytes: 0, collect: 0, why: "nothing to stream" },
 ])(
-  "$bytes bytes arrive with their length when up to $collect are collected: $why",
+  "$bytes bytes arrive with their length when up to $collect are buffered: $why",
   async ({ bytes, collect }) => {
     const response = await ask(
       await scene(reply(bodyOf(bytes)), { response_buffer_bytes: collect }),
@@ -112,7 +112,7 @@ test.each([
   { bytes: 1_000_001, collect: 1_000_000, why: "over the limit of the service" },
   { bytes: 1_000_000, collect: 0, why: "nothing is collected" },
 ])(
-  "$bytes bytes are streamed when up to $collect are collected: $why",
+  "$bytes bytes are streamed when up to $collect are buffered: $why",
   async ({ bytes, collect }) => {
     const response = await ask(
       await scene(reply(bodyOf(bytes)), { response_buffer_bytes: collect }),
@@ -130,7 +130,7 @@ test.each([
     why: "chunked",
   },
 ])(
-  "what is there of a slow body ($why) is passed on while the target holds the rest",
+  "the start of a slow body ($why) is passed on while the target delays the rest",
   async ({ begin, rest }) => {
     const from = await scene(null);
     const client = await open(from);
@@ -143,7 +143,7 @@ test.each([
   },
 );
 
-test("the beginning of a head whose body does not come is passed on while the target holds the body", async () => {
+test("the start of a head whose body is slow is passed on while the target delays the body", async () => {
   const from = await scene(null);
   const client = await open(from);
   client.write(get);
@@ -179,7 +179,7 @@ test("Bun.serve completes a head only with the first byte of the body; once it d
   await client.until("\r\n\r\nbody");
 });
 
-test("a chunked answer that comes in one piece arrives with its length", async () => {
+test("a chunked response that arrives in one piece is sent with its length", async () => {
   const answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n";
   const response = await ask(await scene(answer));
   expect([response.header("content-length"), response.body]).toEqual(["5", "whole"]);
@@ -190,7 +190,7 @@ test.each([
   { framing: "Transfer-Encoding: chunked", event: (text: string) => `9\r\n${text}\r\n` },
   { framing: "Content-Length: 27", event: (text: string) => text },
 ])(
-  "every event of an event stream is passed on by itself ($framing)",
+  "every event of an event stream is passed on separately ($framing)",
   async ({ framing, event }) => {
     const from = await scene(null);
     const client = await open(from);
@@ -223,7 +223,7 @@ test.each([
   { why: "the event is there at once", fields: "", begin: "9\r\ndata: a\n\n\r\n" },
   { why: "it is coded", fields: "Content-Encoding: gzip\r\n", begin: "" },
   { why: "it must not be changed", fields: "Cache-Control: no-store, No-Transform\r\n", begin: "" },
-])("an event stream stays as it is: $why", async ({ fields, begin }) => {
+])("an event stream stays unchanged: $why", async ({ fields, begin }) => {
   const from = await scene(null);
   const client = await open(from);
   client.write(get);
@@ -236,7 +236,7 @@ test.each([
   expect(body).toContain("data: b\n\n");
 });
 
-test("an answer that ends with its connection is streamed", async () => {
+test("a response that ends with its connection is streamed", async () => {
   const from = await scene(null);
   const client = await open(from);
   client.write(get);
@@ -248,7 +248,7 @@ test("an answer that ends with its connection is streamed", async () => {
   expect([isStreamed(response), withoutChunks(response.body)]).toEqual([true, "part"]);
 });
 
-test("a body that does not fit into the worker's budget is streamed, and the next that fits is collected", async () => {
+test("a body above the worker's budget is streamed, and the next that fits is buffered", async () => {
   const budget = 900_000;
   const settings = { limits: { response_buffer_budget_bytes: budget } };
   const from = await scene(null, {}, settings);
@@ -270,23 +270,20 @@ test("a body that does not fit into the worker's budget is streamed, and the nex
 test.each([
   { why: "the target broke off", end: (from: Scene) => from.origin.connections.at(-1)!.reset() },
   { why: "it was slow and then streamed", end: () => undefined },
-])(
-  "the budget is free again after a body that was not collected to its end: $why",
-  async ({ end }) => {
-    const from = await scene(null, {}, { limits: { response_buffer_budget_bytes: 900_000 } });
-    const client = await open(from);
-    client.write(get);
-    const target = await answering(from);
-    target.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");
-    end(from);
-    await client.until("HTTP/1.1 ");
-    from.origin.answer = reply(bodyOf(900_000));
-    await eventually(async () => isCollected(await ask(from)));
-    client.close();
-  },
-);
+])("an incomplete buffered body releases its budget: $why", async ({ end }) => {
+  const from = await scene(null, {}, { limits: { response_buffer_budget_bytes: 900_000 } });
+  const client = await open(from);
+  client.write(get);
+  const target = await answering(from);
+  target.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");
+  end(from);
+  await client.until("HTTP/1.1 ");
+  from.origin.answer = reply(bodyOf(900_000));
+  await eventually(async () => isCollected(await ask(from)));
+  client.close();
+});
 
-test("the budget is free again after the client of a collected body has gone", async () => {
+test("a client that disconnects from a buffered body releases its budget", async () => {
   const from = await scene(null, {}, { limits: { response_buffer_budget_bytes: 900_000 } });
   const client = await open(from);
   client.write(get);
@@ -298,7 +295,7 @@ test("the budget is free again after the client of a collected body has gone", a
   await eventually(async () => isCollected(await ask(from)));
 });
 
-test("a body that breaks off while it is collected is an error, never a short answer", async () => {
+test("a body that breaks off while it is buffered is an error, never a short response", async () => {
   const from = await scene((_, connection) => {
     connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");
     return "close";
@@ -311,13 +308,13 @@ test("a body that breaks off while it is collected is an error, never a short an
 test.each([
   "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nX Y: z\r\n\r\nhalf",
   "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nX: a\0b\r\n\r\nhalf",
-])("a malformed head whose body is slow is refused and harms nobody: %j", async (answer) => {
+])("a malformed head with a slow body is refused and affects no other: %j", async (answer) => {
   const response = await ask(await scene(answer));
   expect(response.status).toBe(502);
   expect(response.header("proxy-status")).toContain("http_protocol_error");
 });
 
-test("HEAD keeps the length that the target names and waits for no body", async () => {
+test("HEAD keeps the target's Content-Length and waits for no body", async () => {
   const from = await scene("HTTP/1.1 200 OK\r\nContent-Length: 123456\r\n\r\n");
   const client = await open(from);
   client.write(get.replace("GET", "HEAD"));

@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test("a kill -9 at any moment of 200 changes loses nothing acknowledged and leaves nothing half done", async () => {
+test("a kill -9 at any moment of 200 changes loses nothing acknowledged and leaves no partial change", async () => {
   const seed = seedOfRun();
   const random = new Random(seed);
   const origins = startOrigins(4);
@@ -55,7 +55,7 @@ test("a kill -9 at any moment of 200 changes loses nothing acknowledged and leav
   }
 });
 
-test("a kill -9 among many changes on their way keeps each acknowledged one and each other one whole or not at all", async () => {
+test("a kill -9 among concurrent changes keeps each acknowledged one and each other one whole or not at all", async () => {
   const seed = seedOfRun();
   const random = new Random(seed);
   const gateway = await startGateway();
@@ -90,7 +90,7 @@ test("a kill -9 among many changes on their way keeps each acknowledged one and 
 async function killDuring(gateway: Gateway, mutation: Mutation, waitMs: number): Promise<boolean> {
   const call = await callOf(gateway, mutation);
   let isAcknowledged = false;
-  // Whoever has seen the status has been told; the kill may still cut the body.
+  // The status alone confirms the change; the kill may still cut the body.
   const reply = call().then(
     ({ status }) => {
       isAcknowledged = status === 200;

@@ -6,7 +6,7 @@ import { eventually } from "../../support/poll.ts";
 import { QuickConnection } from "../../support/quick-http.ts";
 
 const CONNECTIONS = 48;
-/** Answers that come between two events: enough for every connection to meet the one before. */
+/** Responses that arrive between two events: enough for every connection to meet the one before. */
 const STRETCH = 2000;
 const METHODS = ["GET", "GET", "GET", "PUT", "DELETE"];
 
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 /** Clients that ask again as soon as they have an answer, on connections that stay open. */
 class Load {
-  /** Answers by the name of the target. */
+  /** Responses by the name of the target. */
   readonly counts = new Map<string, number>();
   readonly failures: string[] = [];
   answers = 0;
@@ -83,7 +83,7 @@ async function setUp(passive: Record<string, number> = {}) {
   return { origins, load };
 }
 
-test("a target that is killed under load costs no client an answer", async () => {
+test("a target that is killed under load costs no client a response", async () => {
   const { origins, load } = await setUp();
   await origins[1]!.kill();
   await load.more();
@@ -94,7 +94,7 @@ test("a target that is killed under load costs no client an answer", async () =>
   expect(load.failures).toEqual([]);
 });
 
-test("all targets are restarted one after another under load, and no client notices", async () => {
+test("restarting all targets one after another under load affects no client", async () => {
   const { origins, load } = await setUp();
   for (let round = 0; round < 2; round++)
     for (const origin of origins) {
@@ -107,7 +107,7 @@ test("all targets are restarted one after another under load, and no client noti
   expect(load.failures).toEqual([]);
 });
 
-test("a target that came back gets traffic again when its ejection is over", async () => {
+test("a recovered target gets traffic again when its ejection ends", async () => {
   const { origins, load } = await setUp({ ejection_seconds: 1 });
   await origins[0]!.kill();
   await load.more();

@@ -1,4 +1,4 @@
-// What is under way when the gateway is told to stop comes to its end: bodies in both directions; what is idle holds nothing up.
+// A stopping gateway completes requests in flight: bodies in both directions; idle connections do not delay it.
 import { afterEach, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";
@@ -35,7 +35,7 @@ async function stopBegins(gateway: Gateway): Promise<void> {
   );
 }
 
-test("an answer that is being streamed is streamed to its end", async () => {
+test("a streaming response completes", async () => {
   const { gateway, origin } = await scene(null);
   const client = await open(gateway);
   client.write("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -51,7 +51,7 @@ test("an answer that is being streamed is streamed to its end", async () => {
   expect(await gateway.exited()).toBe(0);
 });
 
-test("a request that is being uploaded is taken and answered", async () => {
+test("an upload in flight completes with a response", async () => {
   const { gateway, origin } = await scene((request) => {
     const body = `${request.body.length} bytes`;
     return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -66,7 +66,7 @@ test("a request that is being uploaded is taken and answered", async () => {
   expect(await gateway.exited()).toBe(0);
 });
 
-test("kept connections without a request hold nothing up", async () => {
+test("idle connections do not delay the stop", async () => {
   const { gateway } = await scene("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   const clients = await Promise.all(Array.from({ length: 20 }, () => open(gateway)));
   for (const client of clients) client.write("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");

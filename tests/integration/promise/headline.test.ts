@@ -1,4 +1,4 @@
-// A change is in force in every worker when its reply arrives, and nobody else notices it.
+// A change is in force in every worker when its reply arrives, and no other client notices it.
 import { afterEach, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { Random, seedOfRun } from "../../support/random.ts";

@@ -76,7 +76,7 @@ each("a connection that asked once and then nothing more", async (scene) => {
 });
 
 test.concurrent(
-  "HTTP/2: an answer that begins later, beside others on its connection",
+  "HTTP/2: a response that begins later, beside others on its connection",
   async () => {
     const [, client] = slowClients;
     const { port } = scenes.get(client!)!;

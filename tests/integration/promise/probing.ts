@@ -2,7 +2,7 @@
 import { QuickConnection, type QuickReply } from "../../support/quick-http.ts";
 import { addressOf, type Outcome } from "./world.ts";
 
-/** Origins that answer with their own port. */
+/** Origins that respond with their own port. */
 export function startOrigins(count: number): { ports: number[]; stop(): void } {
   const servers = Array.from({ length: count }, () =>
     Bun.serve({
@@ -25,7 +25,7 @@ function fits(reply: QuickReply, outcome: Outcome): boolean {
   return reply.status === 200 && outcome.includes(Number(reply.body));
 }
 
-/** Asks for every address on each of `count` fresh connections at once; hands every answer over. */
+/** Asks for every address on each of `count` fresh connections at once; passes on every response. */
 export async function probe(
   port: number,
   expected: ReadonlyMap<string, Outcome>,

@@ -86,7 +86,7 @@ class Http1Connection implements SlowConnection {
 
 function openHttp2(port: number): SlowConnection {
   const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-  // What failed is told where the answer is waited for.
+  // The caller that awaits the response gets the error.
   session.on("error", () => undefined);
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   session.on("close", () => close());

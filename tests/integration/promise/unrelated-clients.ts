@@ -1,4 +1,4 @@
-// Clients of a route that nobody changes: they never stop asking, and note everything that is not as it should be.
+// Clients of an unchanged route: they send requests continuously, and note every error.
 import { QuickConnection, quickGet, type QuickReply } from "../../support/quick-http.ts";
 
 export interface UnrelatedClients {

@@ -54,7 +54,7 @@ function slowAnswer(): Response {
 }
 
 describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {
-  test("outlives clients that go away at every stage", async () => {
+  test("survives clients that disconnect at every stage", async () => {
     const scene = await pluginScene({
       answer: slowAnswer,
       consumers: [{ username: "alice" }, { username: "guest" }],
@@ -91,7 +91,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     }
   });
 
-  test("needs no header field that a client may leave out", async () => {
+  test("needs no header field that a client may omit", async () => {
     const scene = await pluginScene({ consumers: [{ username: "alice" }, { username: "guest" }] });
     try {
       await scene.apply({ plugins: [{ name, config: plugin.example }] });

@@ -99,7 +99,7 @@ const plainStatus = async (port: number, headers: Record<string, string> = {}) =
   (await fetch(`http://127.0.0.1:${port}/`, { headers, keepalive: false })).status;
 
 describe("honest clients are never refused", () => {
-  test("a map over HTTP/2 that cancels 16 tiles again and again and completes others", async () => {
+  test("a map over HTTP/2 that cancels 16 tiles repeatedly and completes others", async () => {
     const { port } = await start();
     const client = await open(port);
     for (let round = 0; round < 40; round++) {
@@ -152,7 +152,7 @@ describe("honest clients are never refused", () => {
     expect(await plainStatus(port)).toBe(200);
   }, 60_000);
 
-  test("a client whose target had answered already has aborted nothing of it", async () => {
+  test("a client whose target has already responded has aborted nothing of it", async () => {
     const { port } = await start({ max_aborted_per_connection: 1, max_aborted_per_address: 1 });
     const client = await open(port);
     for (let round = 0; round < 20; round++) {
@@ -165,7 +165,7 @@ describe("honest clients are never refused", () => {
 });
 
 describe("floods stay bounded", () => {
-  test("a connection that aborts more than its limit gets 429 before a target is asked; others of its address do not", async () => {
+  test("a connection that aborts more than its limit gets 429 before a target is contacted; others of its address do not", async () => {
     const { port } = await start();
     const [client, other] = [await open(port), await open(port)];
     for (let round = 0; round < 4; round++) await abort(client, 100);
@@ -177,7 +177,7 @@ describe("floods stay bounded", () => {
     expect(await plainStatus(port)).toBe(200);
   }, 20_000);
 
-  test("what is refused gives no token back", async () => {
+  test("refused requests return no token", async () => {
     const { port } = await start({ max_aborted_per_connection: 10, max_aborted_per_address: 0 });
     const client = await open(port);
     // Ten more than there are tokens: it takes ten seconds until one is there again.
@@ -187,7 +187,7 @@ describe("floods stay bounded", () => {
     expect(origin.asked).toBe(asked);
   });
 
-  test("what is completed gives a token back", async () => {
+  test("completed requests return a token", async () => {
     const { port } = await start({ max_aborted_per_connection: 10, max_aborted_per_address: 0 });
     const client = await open(port);
     for (let round = 0; round < 10; round++) {
@@ -214,7 +214,7 @@ describe("floods stay bounded", () => {
     ]);
   });
 
-  test("WebSocket handshakes that are left count for the address", async () => {
+  test("aborted WebSocket handshakes count for the address", async () => {
     const { port } = await start({ max_aborted_per_address: 10 });
     for (let round = 1; round <= 11; round++) {
       const socket = connect({ port, host: "127.0.0.1" });
@@ -229,7 +229,7 @@ describe("floods stay bounded", () => {
     expect(await plainStatus(port)).toBe(429);
   });
 
-  test("0 refuses nobody", async () => {
+  test("0 refuses no client", async () => {
     const { port } = await start({ max_aborted_per_connection: 0, max_aborted_per_address: 0 });
     const client = await open(port);
     for (let round = 0; round < 5; round++) await abort(client, 100);
@@ -238,8 +238,8 @@ describe("floods stay bounded", () => {
   }, 20_000);
 });
 
-describe("whose connection it is", () => {
-  test("behind the front, connections are told apart by the client's own port", async () => {
+describe("attribution of connections", () => {
+  test("behind the front, the client's own port distinguishes connections", async () => {
     const limits = { max_aborted_per_connection: 20 };
     const { port } = await start(limits, { listener: { max_connections: 100 } });
     const [client, other] = [await open(port), await open(port)];
@@ -248,7 +248,7 @@ describe("whose connection it is", () => {
     expect(await statusOf(other)).toBe(200);
   });
 
-  test("clients that share the connection of a trusted proxy are told apart by their addresses", async () => {
+  test("addresses distinguish clients that share the connection of a trusted proxy", async () => {
     const limits = { max_aborted_per_connection: 20, max_aborted_per_address: 100 };
     const { port } = await start(limits, { settings: { trusted_proxies: ["127.0.0.1"] } });
     const proxy = await open(port);
@@ -263,7 +263,7 @@ describe("whose connection it is", () => {
     expect(await plainStatus(port, { "x-forwarded-for": "203.0.113.2" })).toBe(200);
   });
 
-  test("without trust, a client gains nothing by naming other addresses", async () => {
+  test("without trust, a client gains nothing by sending other addresses", async () => {
     const { port } = await start({ max_aborted_per_connection: 20 });
     const client = await open(port);
     for (let round = 0; round < 4; round++)
@@ -272,7 +272,7 @@ describe("whose connection it is", () => {
   });
 });
 
-test("what was aborted and refused is told: in the list of requests, in the metrics, in the log", async () => {
+test("aborted and refused requests are in the list of requests, in the metrics, in the log", async () => {
   const running = await startGateway({ workers: 1 });
   try {
     await running.ok("POST", "/api/v1/services", {

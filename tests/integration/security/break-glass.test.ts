@@ -1,4 +1,4 @@
-// The commands for whoever is locked out, on a data directory that a gateway serves and on one that nobody serves.
+// The commands for locked-out admins, on a data directory that a gateway serves and on one without a gateway.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   existsSync,
@@ -120,13 +120,13 @@ describe.each([
       undefined,
       'user "nobody@example.org" does not exist',
     ],
-  ])("%s is refused in words", async (__, args, input, message) => {
+  ])("%s is refused with a message", async (__, args, input, message) => {
     const { code, stdout, stderr } = await run(["reset-password", ...args], input);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toContain(message);
   });
 
-  test("the admin token is made once, and made anew only when that is asked for", async () => {
+  test("the admin token is created once, and again only on demand", async () => {
     const first = await run(["token"]);
     expect(first.code).toBe(0);
     expect(first.stdout).toMatch(/^slt_[\w-]{43}\n$/);
@@ -145,7 +145,7 @@ describe.each([
     expect((await using(third.stdout)).status).toBe(200);
   });
 
-  test("an address that was shut out is let in again, alone or with all others", async () => {
+  test("a blocked address is allowed again, alone or with all others", async () => {
     const shutOut = () =>
       done(gateway, "PATCH /settings?force=1", session, { admin_allowed_cidrs: ["192.0.2.0/24"] });
     const status = async () =>
@@ -168,13 +168,13 @@ describe.each([
     expect(opened.stderr).toContain("Every address may use the management API now");
     expect((await done(gateway, "GET /settings", session)).admin_allowed_cidrs).toEqual([]);
 
-    // It never shuts anybody out who was in.
+    // It never blocks an address that was allowed.
     const again = await run(["reset-admin-networks", "--allow", "192.0.2.1"]);
     expect([again.code, again.stderr]).toEqual([0, "Nothing to do: every address is allowed.\n"]);
     expect(await status()).toBe(200);
   });
 
-  test("the audit log says what was done on the machine itself", async () => {
+  test("the audit log records commands on the machine itself", async () => {
     const entries: Json[] = await done(gateway, "GET /audit?actor=local", session);
     const seen = entries.map(({ method, action, kind, object_name }) =>
       [method, action, kind, object_name].join(" "),
@@ -193,7 +193,7 @@ describe.each([
   });
 });
 
-test("while the configuration is kept in a file, the list of networks is said to be changed there", async () => {
+test("while the configuration is in a file, the command refers to that file for networks", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-kept-in-file-"));
   const file = join(directory, "gateway.yaml");
   writeFileSync(file, "format: 1\nsettings: { admin_allowed_cidrs: [127.0.0.1] }\n");
@@ -211,7 +211,7 @@ test("while the configuration is kept in a file, the list of networks is said to
 });
 
 describe("the local socket", () => {
-  test("is for its owner, replaces a leftover, and is gone when the gateway is", async () => {
+  test("belongs to its owner, replaces a leftover, and is removed with the gateway", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-socket-"));
     const path = join(dataDir, "control.sock");
     const gateway = await startGateway({ dataDir, workers: 1 });
@@ -233,7 +233,7 @@ describe("the local socket", () => {
     }
   });
 
-  test("takes no orders that are none", async () => {
+  test("refuses unknown commands", async () => {
     const gateway = await startGateway({ workers: 1 });
     try {
       const unix = join(gateway.dataDir, "control.sock");
@@ -269,7 +269,7 @@ describe("the local socket", () => {
     }
   });
 
-  test("of somebody else is not spoken to", async () => {
+  test("of another user is not used", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-socket-"));
     try {
       writeFileSync(join(dataDir, "sluice.db"), "");

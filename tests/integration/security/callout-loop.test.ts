@@ -21,7 +21,7 @@ async function ownToken(listener: string): Promise<string> {
   return (await fetch(listener)).text();
 }
 
-test("what a plugin sends to its own gateway is refused by listeners and by the management API", async () => {
+test("a plugin's request to its own gateway is refused by listeners and by the management API", async () => {
   const listener = `http://127.0.0.1:${client.gateway.httpPort}/`;
   const settings = `${client.url}/api/v1/settings`;
   const own = createCallout({ loopToken: await ownToken(listener) });

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** Things that nobody may find again, by what they are. */
+/** Values that must not appear anywhere, by what they are. */
 export class Canaries {
   readonly #values = new Map<string, string>();
 

@@ -34,12 +34,12 @@ canaries.keep("key of secrets in hexadecimal", key.toString("hex"));
 canaries.keep("key of secrets as bytes", key.toString("latin1"));
 
 let gateway: Gateway;
-/** All that was answered, heads and bodies, without what is shown once. */
+/** All responses, heads and bodies, without values that are shown once. */
 let answers = "";
 let session: Record<string, string> = {};
 let admin: Record<string, string> = {};
 
-/** Calls the API, keeps the answer for the search, and hands it back. */
+/** Calls the API, stores the response for the search, and returns it. */
 async function call(line: string, body?: unknown, headers = session) {
   const [method = "", path = ""] = line.split(" ");
   const response = await gateway.api(method, path, body, headers);
@@ -195,8 +195,8 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-describe("what went wrong", () => {
-  test("with credentials is answered without them", async () => {
+describe("an error", () => {
+  test("with credentials does not contain them", async () => {
     const attempts = [
       ["POST /api/v1/auth/login", { email: EMAIL, password: wrongPassword }],
       ["POST /api/v1/auth/login", { email: "nobody@example.org", password: wrongPassword }],
@@ -223,7 +223,7 @@ describe("what went wrong", () => {
         expect(await keep(line, line.startsWith("POST") ? {} : undefined, each)).toBe(401);
   });
 
-  test("in a URL is answered and logged without it", async () => {
+  test("in a URL does not contain it, nor does the log", async () => {
     const token = admin["authorization"]?.split(" ")[1] ?? "";
     for (const value of [token, wrongToken])
       for (const path of [
@@ -247,7 +247,7 @@ describe("what went wrong", () => {
     await keep(`POST /api/v1/services?access_token=${wrongToken}`, { name: "x" }, {});
   });
 
-  test("in a document is answered without what is secret in it", async () => {
+  test("in a document does not contain its secrets", async () => {
     const bodies: readonly (readonly [string, unknown])[] = [
       ["POST /api/v1/secrets", { name: "x", value: [secretValue] }],
       ["POST /api/v1/secrets", { name: "kept", value: secretValue }],
@@ -298,7 +298,7 @@ describe("what went wrong", () => {
     await keep("POST /api/v1/sso/test", {});
   });
 
-  test("and what went right as well: passwords change, and the command line gives new ones", async () => {
+  test("and success as well: passwords change, and the command line creates new ones", async () => {
     const change = { password: secondPassword, current_password: password };
     expect(await keep(`PUT /api/v1/users/${EMAIL}/password`, change)).toBe(200);
     const where = ["--data-dir", gateway.dataDir];
@@ -313,7 +313,7 @@ describe("what went wrong", () => {
 });
 
 describe("no secret is found", () => {
-  test("in any answer", async () => {
+  test("in any response", async () => {
     const description = JSON.parse(await (await fetch(`${gateway.admin}/docs/json`)).text());
     const lines: string[] = Object.entries(description.paths as Record<string, object>)
       .filter(([, operations]) => "get" in operations)
@@ -363,14 +363,14 @@ describe("no secret is found", () => {
     expect(search()).toEqual([]);
   });
 
-  test("in what was logged, at the most talkative level", () => {
+  test("in the log, at the most verbose level", () => {
     expect(gateway.log.some(({ message }) => message === "the configuration was changed")).toBe(
       true,
     );
     expect(canaries.traces("the log", gateway.stdout + gateway.stderr)).toEqual([]);
   });
 
-  test("by a search that would not find one", () => {
+  test("by a search that cannot find one", () => {
     const planted = canaries.make("one more");
     expect(canaries.traces("here", `x${planted}x`)).toContain("one more (as it is) in here");
     expect(canaries.traces("here", Buffer.from(planted).toString("base64"))).toContain(

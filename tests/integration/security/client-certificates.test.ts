@@ -15,7 +15,7 @@ const { api, listener } = useListeners();
 const people = usePeople(api);
 const { required, shown } = people;
 
-test("connections from before are not served once certificates are required", async () => {
+test("earlier connections are not served once certificates are required", async () => {
   const port = await listener("hardened", { protocol: "https", http2: false });
   const kept = connectTls({
     host: "127.0.0.1",
@@ -43,7 +43,7 @@ test("connections from before are not served once certificates are required", as
   expect((await ask(port, shown(people.good))).text).toStartWith("HTTP/1.1 200");
 });
 
-test("authorities can be exchanged; the certificates of the old ones count no more", async () => {
+test("CAs can be replaced; certificates of the old ones are refused", async () => {
   const port = await listener("exchanged", required());
   const next = await Authority.create("Next");
   const newcomer = await next.sign({ names: ["bob"] });
@@ -124,7 +124,7 @@ describe("with openssl", () => {
     return () => rmSync(directory, { recursive: true, force: true });
   });
 
-  test("a revoked certificate is refused, others and those of no list are not", async () => {
+  test("a revoked certificate is refused, others and those without a CRL are not", async () => {
     const elliptic = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     await run(
       "req",
@@ -197,7 +197,7 @@ describe("with openssl", () => {
     expect((await ask(port, shown(people.good))).text).toBe("");
   });
 
-  test("s_client gets in with its certificate, is asked for it, and sees versions and names", async () => {
+  test("s_client connects with its certificate, gets the request, and sees versions and names", async () => {
     const port = await listener("openssl", required({ tls_min_version: "1.3" }));
     await Bun.write(join(directory, "client.pem"), `${people.good.cert}${people.good.key}`);
     const connectTo = async (...words: string[]) => {

@@ -64,14 +64,14 @@ async function person(name: string, role = "viewer") {
 
 const audit = async (query = "") => await asAdmin(`GET /audit${query}`);
 
-test("streams of everybody end when the first user is created, and tell nothing of it", async () => {
+test("unauthenticated streams end when the first user is created, without an event of it", async () => {
   for (const stream of before) {
     await stream.ends();
     expect(stream.events).toEqual([]);
   }
 });
 
-describe("without the right", () => {
+describe("without permission", () => {
   test("there is no stream: no credentials, wrong ones, and tokens in the query elsewhere", async () => {
     expect((await follow({})).status).toBe(401);
     expect((await follow(bearer("nope"))).status).toBe(401);
@@ -83,7 +83,7 @@ describe("without the right", () => {
     expect(gateway.stderr).not.toContain(token);
   });
 
-  test("the audit log is neither told nor listed: viewers and editors", async () => {
+  test("the audit log is neither streamed nor listed: viewers and editors", async () => {
     for (const role of ["viewer", "editor"]) {
       const { cookie, stream } = await person(`no-audit-${role}`, role);
       expect((await follow(cookieOf(cookie), "?kinds=audit")).status).toBe(403);
@@ -126,7 +126,7 @@ describe("a stream ends at once", () => {
     const other = await follow(cookieOf(admin));
     await end(user);
     await user.stream.ends();
-    // What ends the stream is told to those who may hear it, not to the one who may not any more.
+    // Permitted readers receive the event that ends the stream; the reader that lost its permission does not.
     await other.receives(1);
     expect(
       user.stream.events.filter(({ data }) => data.kind === "user" && data.object_id === user.id),
@@ -135,7 +135,7 @@ describe("a stream ends at once", () => {
     expect((await follow(cookieOf(user.cookie))).status).toBe(401);
   });
 
-  test("when the admin token is made anew, and when it is deleted", async () => {
+  test("when the admin token is replaced, and when it is deleted", async () => {
     for (const line of ["POST /admin/token", "DELETE /admin/token"]) {
       const { token } = await asAdmin("POST /admin/token");
       const [first, second] = [
@@ -148,7 +148,7 @@ describe("a stream ends at once", () => {
     }
   });
 
-  test("when its token is disabled, deleted, or runs out", async () => {
+  test("when its token is disabled, deleted, or expires", async () => {
     const make = async (name: string, fields: object = {}) => {
       const { id, token } = await asAdmin("POST /tokens", { name, role: "viewer", ...fields });
       return { id, stream: await follow(bearer(token)) };
@@ -165,7 +165,7 @@ describe("a stream ends at once", () => {
     await short.stream.ends();
   });
 
-  test("when its network is shut out", async () => {
+  test("when its network is blocked", async () => {
     const { stream } = await person("network");
     await asAdmin("PATCH /settings", { admin_allowed_cidrs: ["192.0.2.0/24", "127.0.0.1"] });
     await asAdmin("POST /services", { name: "network" });
@@ -173,7 +173,7 @@ describe("a stream ends at once", () => {
     expect(stream.isEnded).toBe(false);
     await asAdmin("PATCH /settings?force=1", { admin_allowed_cidrs: ["192.0.2.0/24"] });
     await stream.ends();
-    // From here on nobody gets in any more: the gateway starts anew for the rest.
+    // From here on no client is allowed: the gateway starts anew for the rest.
     await gateway.stop();
     gateway = await startGateway();
     await gateway.ok("POST", "/api/v1/users", {
@@ -187,7 +187,7 @@ describe("a stream ends at once", () => {
 });
 
 describe("the audit log", () => {
-  test("names who signed in, who could not, and who signed out", async () => {
+  test("records sign-ins, failed ones, and sign-outs", async () => {
     await gateway.api("POST", "/api/v1/auth/login", {
       email: email("root"),
       password: "canary-wrong",
@@ -209,7 +209,7 @@ describe("the audit log", () => {
     expect(JSON.stringify(await audit())).not.toContain("canary");
   });
 
-  test("names who was refused what, with a session, a token and without either", async () => {
+  test("records denied requests, with a session, a token and without either", async () => {
     const { cookie } = await person("refused");
     const { token } = await asAdmin("POST /tokens", { name: "ci", role: "editor" });
     const tries = [
@@ -238,7 +238,7 @@ describe("the audit log", () => {
     ]);
   });
 
-  test("shows that a password, a token and a secret changed, and never what they are", async () => {
+  test("shows changes of a password, a token and a secret, and never the values", async () => {
     const { id } = await person("masked");
     await asAdmin(`PUT /users/${id}/password`, { password: "canary-password-1" });
     await asAdmin("POST /secrets", { name: "masked", value: "canary-secret-1" });
@@ -261,7 +261,7 @@ describe("the audit log", () => {
     expect((await audit("?kind=token")).at(-1).detail.after.token_hash).toBe("***");
   });
 
-  test("names who made each change, and the token it was made with", async () => {
+  test("records the user and the token of each change", async () => {
     const { token } = await asAdmin("POST /tokens", { name: "deploy", role: "editor" });
     await gateway.api("POST", "/api/v1/services", { name: "by-token" }, bearer(token));
     await asAdmin("POST /services", { name: "by-session" });

@@ -37,7 +37,7 @@ async function sent(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The ids that reached the origin, and the one that the client was told. */
+/** The ids that reached the origin, and the one that the client received. */
 async function idsOf(scene: LenientScene, lines: readonly string[]) {
   const head = lines.map((line) => `${line}\r\n`).join("");
   const seen = await scene.probe(`GET / HTTP/1.1\r\nHost: h.test:81\r\n${head}\r\n`);
@@ -72,18 +72,18 @@ describe("the id of a request", () => {
     "X_Request_Id: mine",
     "X-Request-Id: a\r\nX-Request-Id: b",
     "Connection: x-request-id",
-  ])("is the gateway's own, whatever a client says: %s", async (line) => {
+  ])("is the gateway's own, whatever a client sends: %s", async (line) => {
     expect(await idsOf(untrusting, [line])).toEqual([expect.stringMatching(UUID)]);
   });
 
-  test("is that of a trusted proxy, when it means nothing anywhere", async () => {
+  test("is that of a trusted proxy, when it is harmless everywhere", async () => {
     expect(await idsOf(trusting, ["X-Request-Id: proxy.1/2"])).toEqual(["proxy.1/2"]);
     for (const id of ["a b", "<b>", "x".repeat(129), "ü"])
       expect(await idsOf(trusting, [`X-Request-Id: ${id}`])).toEqual([expect.stringMatching(UUID)]);
   });
 });
 
-describe("a client cannot strip what the gateway says by naming it in Connection", () => {
+describe("a client cannot strip headers of the gateway by naming them in Connection", () => {
   test.each(OURS)("Connection: %s", async (name) => {
     for (const connection of [
       name,
@@ -105,7 +105,7 @@ describe("a client cannot strip what the gateway says by naming it in Connection
     ).toEqual(truth(untrusting));
   });
 
-  test("nor what a trusted proxy said of it, when that proxy passes its Connection on", async () => {
+  test("nor those of a trusted proxy that passes its Connection on", async () => {
     const fields = await sent(trusting, [
       `Connection: ${OURS.join(", ")}`,
       "X-Forwarded-For: 203.0.113.9",
@@ -194,7 +194,7 @@ describe("names that an application reads as ours do not reach it", () => {
   });
 
   test.each(["X_Custom", "my_field", "x_a-b", "my.field", "Proxied"])(
-    "%s is nobody's and passes",
+    "%s is not special and passes",
     async (name) => {
       expect(await sent(untrusting, [`${name}: v`])).toEqual({
         ...truth(untrusting),
@@ -204,7 +204,7 @@ describe("names that an application reads as ours do not reach it", () => {
   );
 });
 
-describe("what an untrusted client says of itself is dropped", () => {
+describe("forwarding headers of an untrusted client are dropped", () => {
   const spoofs = [
     "X-Forwarded-For: 10.0.0.1",
     "X-Forwarded-For: 127.0.0.1, 10.0.0.1",
@@ -236,7 +236,7 @@ describe("what an untrusted client says of itself is dropped", () => {
   });
 });
 
-describe("a trusted proxy is believed, and the client is found from the right", () => {
+describe("forwarding headers of a trusted proxy count, read from the right", () => {
   const rows: [line: string, client: string, forwardedFor: string, why: string][] = [
     ["X-Forwarded-For: 203.0.113.9", "203.0.113.9", "203.0.113.9, 127.0.0.1", "one address"],
     [
@@ -315,7 +315,7 @@ describe("a trusted proxy is believed, and the client is found from the right", 
     ["X-Forwarded-For: 0x7f.1", "hexadecimal to some"],
     ["X-Forwarded-For: 203.0.113.9 evil", "rubbish behind"],
   ])(
-    "%j: an item that is no address ends the walk, so the client is the proxy that sent it (%s)",
+    "%j: an invalid address ends the walk, so the client is the proxy that sent it (%s)",
     async (line) => {
       const fields = await sent(trusting, [line]);
       expect(fields["x-real-ip"]).toEqual(["127.0.0.1"]);
@@ -338,7 +338,7 @@ describe("a trusted proxy is believed, and the client is found from the right", 
     expect(await sent(trusting, lines)).toEqual({ ...truth(trusting), ...changed });
   });
 
-  test("proxies of the settings and of the listener count together, in one chain", async () => {
+  test("proxies of the settings and of the listener form one chain", async () => {
     const scene = await startLenientScene({
       settings: { trusted_proxies: ["10.0.0.0/8"] },
       listener: { trusted_proxies: ["127.0.0.1", "192.0.2.0/24"] },
@@ -360,7 +360,7 @@ describe("a trusted proxy is believed, and the client is found from the right", 
   });
 });
 
-describe("rules on the client's address cannot be met by saying so (class 7 on the data plane)", () => {
+describe("forged headers cannot match rules on the client's address (class 7 on the data plane)", () => {
   test.each([
     "X-Forwarded-For",
     "X-Real-IP",

@@ -25,7 +25,7 @@ const unfinished = new Set([
 
 const PIPELINED = "a second request behind one that is not answered: Bun closes the connection";
 
-/** Valid blocks that we refuse, with the answer. */
+/** Valid blocks that we refuse, with the response. */
 const refusedThoughValid: Record<string, readonly [outcome: string, why: string]> = {
   "connection-2": ["400", `${PIPELINED}; the second one has no Host`],
   "content-length-26": ["400", "a GET with a body, which Bun hides"],
@@ -72,7 +72,7 @@ const named = (requests: readonly CorpusRequest[]) =>
   requests.map((request) => [request.id, request.error ?? "", request] as const);
 const finished = corpusRequests.filter(({ id }) => !unfinished.has(id));
 
-test("every exception names a block, and only of its kind", () => {
+test("every exception matches a block, and only of its kind", () => {
   const valid = new Set(finished.filter(isValid).map(({ id }) => id));
   const invalid = new Set(finished.filter((request) => !isValid(request)).map(({ id }) => id));
   expect(Object.keys(refusedThoughValid).filter((id) => !valid.has(id))).toEqual([]);
@@ -122,7 +122,7 @@ describe("malformed", () => {
   );
 });
 
-test.each([...unfinished])("%s, unfinished: nothing is carried out", async (id) => {
+test.each([...unfinished])("%s, unfinished: nothing is executed", async (id) => {
   scene.origin.forget();
   const client = await connectRaw({ port: scene.gateway.port });
   client.write(corpusRequests.find((request) => request.id === id)!.bytes);

@@ -66,7 +66,7 @@ describe.each([1, 99, 101])("with %d routes", (count) => {
     expect(await routeOf(host)).toBe(name === null ? null : ids.get(name)!);
   });
 
-  test("every other route is found too, in another case", async () => {
+  test("every other route matches too, in another case", async () => {
     for (const i of [1, count - 1].filter((index) => index > 0 && index < count))
       expect(await routeOf(`FILLER-${i}.example.com.`)).toBe(ids.get(`filler-${i}`)!);
   });

@@ -26,7 +26,7 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", { name: "all", service_id: "origin" });
-  // Floods come from 127.0.0.1 as whoever X-Forwarded-For says, so that each test has an address of its own.
+  // Floods come from 127.0.0.1 with addresses in X-Forwarded-For, so that each test has an address of its own.
   await gateway.ok("PATCH", "/api/v1/settings", { trusted_proxies: ["127.0.0.1"] });
 });
 
@@ -79,7 +79,7 @@ test("requests that are reset at once: memory is bounded and others are served",
   await flood(async (client) => {
     for (let request = 0; request < 3000 && client.goAway === null; request++) {
       client.resetStream(client.headers(from("203.0.113.1", "/")));
-      // Lets answers in, as a client does that goes on for ever.
+      // Accepts responses, as a client does that continues without end.
       if (request % 100 === 0) await Bun.sleep(0);
     }
   });

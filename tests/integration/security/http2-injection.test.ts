@@ -245,9 +245,9 @@ describe.each(["http", "https"])("over %s", (scheme) => {
     expect(executed[0]?.body).toBe(each.content ?? "");
   });
 
-  // docs/limits-of-bun.md: without a length nothing tells us that there was a body.
+  // docs/limits-of-bun.md: without a length we cannot know that there was a body.
   test.each(["GET", "HEAD"])(
-    "a %s with a body of undeclared length: the body is dropped, and is nobody's request",
+    "a %s with a body of undeclared length: the body is dropped, and never parsed as a request",
     async (method) => {
       const { result, executed } = await send(
         row("", replaced(":method", method), { body: SMUGGLED }),
@@ -266,7 +266,7 @@ describe.each(["http", "https"])("over %s", (scheme) => {
     for (const received of scene.origin.received) expect(received).not.toContain("smuggled");
   });
 
-  test("many streams on one connection are kept apart", async () => {
+  test("many streams on one connection are isolated", async () => {
     scene.origin.forget();
     const client = await H2Client.connect({ port: scene.gateway.port, tls: scheme === "https" });
     const streams = Array.from({ length: 50 }, (_, i) =>

@@ -1,4 +1,4 @@
-// What targets are told about clients by authentication plugins: clients cannot write it themselves where the plugin does not run.
+// Identity headers that authentication plugins set: clients cannot forge them where the plugin does not run.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { exchange } from "../../support/raw-exchange.ts";
@@ -81,7 +81,7 @@ const disguises = (name: string) => [
 ];
 
 describe.each(plugins)("$name with $fields", ({ name, config, fields }) => {
-  test.each(skipped)("is not run because $why: nobody can speak for it", async (skip) => {
+  test.each(skipped)("is not run because $why: clients cannot forge them", async (skip) => {
     const { when, others } = skip;
     await scene.apply({
       plugins: [{ name, config, ...(when === null ? {} : { when }) }, ...others],
@@ -99,7 +99,7 @@ describe.each(plugins)("$name with $fields", ({ name, config, fields }) => {
   });
 });
 
-test("the session cookie of oidc stays behind where a condition keeps the plugin from running", async () => {
+test("the session cookie of oidc is removed where a condition disables the plugin", async () => {
   await scene.apply({
     plugins: [
       {
@@ -115,7 +115,7 @@ test("the session cookie of oidc stays behind where a condition keeps the plugin
   expect(seen?.headers["cookie"]).toBe("a=1; b=2");
 });
 
-describe("what the gateway says of clients, changed by another plugin", () => {
+describe("identity headers that another plugin changes", () => {
   const spoofed = {
     "X-API-Key": "of alice",
     "X-Consumer-Username": "admin",
@@ -138,7 +138,7 @@ describe("what the gateway says of clients, changed by another plugin", () => {
     return Object.fromEntries(own);
   }
 
-  test("is told once where it is set anew", async () => {
+  test("are sent once where they are set again", async () => {
     expect(await told({ set: { "X-Consumer-Username": "the ${consumer.username}" } })).toEqual({
       "x-consumer-id": "alice",
       "x-consumer-username": "the alice",
@@ -146,13 +146,13 @@ describe("what the gateway says of clients, changed by another plugin", () => {
     });
   });
 
-  test("is not told where it is taken away", async () => {
+  test("are not sent where they are removed", async () => {
     expect(await told({ remove: ["X-Consumer-ID", "X-Credential-Identifier"] })).toEqual({
       "x-consumer-username": "alice",
     });
   });
 
-  test("is told under its new name alone", async () => {
+  test("are sent under their new name alone", async () => {
     expect(await told({ rename: { "X-Consumer-Username": "X-Called" } })).toEqual({
       "x-called": "alice",
       "x-consumer-id": "alice",
@@ -160,7 +160,7 @@ describe("what the gateway says of clients, changed by another plugin", () => {
     });
   });
 
-  test("is added to, but not to what the client says in its place", async () => {
+  test("are appended to, but never to the client's own", async () => {
     const add = { "X-Consumer-Username": "more", "X-Consumer-Custom-Id": "more" };
     expect(await told({ add })).toEqual({
       "x-consumer-id": "alice",
@@ -170,7 +170,7 @@ describe("what the gateway says of clients, changed by another plugin", () => {
     });
   });
 
-  test("is nothing that a template or a condition finds in the request", async () => {
+  test("are invisible to templates and conditions on the request", async () => {
     const set = { "X-Claims": "-${request.header.X-Consumer-Groups}-" };
     expect(await told({ set })).toMatchObject({ "x-claims": "--" });
     const config = {

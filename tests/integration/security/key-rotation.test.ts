@@ -25,7 +25,7 @@ const keyFile = () => readFileSync(join(dataDir, "secret.key")).toString("hex");
 const rotate = (env: Record<string, string> = {}) =>
   runCommand(["rotate-key", "--data-dir", dataDir], { env });
 
-/** Writing the value that is there changes nothing, so the revision tells whether it can still be read. */
+/** Writing the value that is there changes nothing, so the revision shows whether it can still be read. */
 async function expectReadable(): Promise<void> {
   const { revision } = await gateway.ok("GET", "/api/v1/admin/status");
   for (const [index, value] of SECRETS.entries()) {
@@ -37,8 +37,8 @@ async function expectReadable(): Promise<void> {
   }
 }
 
-describe("the key of secrets", () => {
-  test("is not changed under a gateway that runs", async () => {
+describe("the encryption key", () => {
+  test("cannot change while a gateway runs", async () => {
     const before = keyFile();
     const { code, stderr, stdout } = await rotate();
     expect([code, stdout]).toEqual([1, ""]);
@@ -48,7 +48,7 @@ describe("the key of secrets", () => {
     await expectReadable();
   });
 
-  test("is changed while none runs, and the next start reads everything with the new one", async () => {
+  test("changes while none runs, and the next start decrypts everything with the new one", async () => {
     await gateway.stop();
     const before = keyFile();
     const { code, stdout, stderr } = await rotate();
@@ -62,7 +62,7 @@ describe("the key of secrets", () => {
     expect(entries).toMatchObject([{ actor: "local", action: "rotate", result: "ok" }]);
   });
 
-  test("is refused at the start when it is the wrong one, whose message tells which is needed", async () => {
+  test("is refused at the start when it is wrong, with a message that names the right one", async () => {
     await gateway.stop();
     const wrong = { SLUICE_SECRET_KEY: "11".repeat(32) };
     const args = ["serve", "--data-dir", dataDir, "--admin", "127.0.0.1:0", "--workers", "1"];
@@ -74,7 +74,7 @@ describe("the key of secrets", () => {
     await expectReadable();
   });
 
-  test("can be lost at no moment of the change", async () => {
+  test("cannot be lost at any moment of the change", async () => {
     await gateway.stop();
     const started = performance.now();
     await rotate();
@@ -99,7 +99,7 @@ describe("the key of secrets", () => {
   }, 60_000);
 });
 
-test("a directory without a gateway's data is left as it is", async () => {
+test("a directory without a gateway's data is unchanged", async () => {
   const empty = join(tmpdir(), `sluice-nothing-${process.pid}`);
   const { code, stderr } = await runCommand(["rotate-key", "--data-dir", empty]);
   expect(code).toBe(1);

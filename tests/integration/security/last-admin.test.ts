@@ -50,7 +50,7 @@ describe("the last admin", () => {
     expect(await people.signInStatus(ROOT.email, PASSWORD)).toBe(200);
   });
 
-  test("of a deletion is called by its address", async () => {
+  test("gets an error with its address", async () => {
     const { body } = await token(`DELETE /users/${ROOT.email}`);
     expect(body).toEqual({ error: `user "${ROOT.email}": ${LAST}` });
   });
@@ -65,7 +65,7 @@ describe("the last admin", () => {
   });
 });
 
-describe("of two admins, when both are taken away at the same time", () => {
+describe("of two admins, when both are removed at the same time", () => {
   const ways: { why: string; take: (email: string) => Promise<Answer> }[] = [
     { why: "deleted", take: (email) => token(`DELETE /users/${email}`) },
     { why: "demoted", take: (email) => token(`PATCH /users/${email}`, { role: "viewer" }) },

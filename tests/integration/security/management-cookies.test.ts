@@ -26,7 +26,7 @@ let decider: Origin;
 let session = "";
 let name = "";
 let value = "";
-/** Fields that targets answer with. */
+/** Response headers of targets. */
 let answered = "";
 
 const answer = ({ target }: OriginRequest) => {
@@ -145,7 +145,7 @@ test("a compromised application learns nothing that opens the management API", a
   expect([me.status, replayed.cookie]).toEqual([401, "app=1; theme=dark"]);
 });
 
-describe("a target does not get it", () => {
+describe("a target does not receive it", () => {
   const cases = [
     { why: "alone", cookies: ["%"], left: null },
     { why: "in the middle", cookies: ["a=1; %; b=2"], left: "a=1; b=2" },
@@ -216,7 +216,7 @@ describe("a target does not get it", () => {
     }
   });
 
-  test("while the former name with a value that opens nothing, such as that of a gateway behind this one, goes on", async () => {
+  test("while the former name with an invalid value, such as that of a gateway behind this one, passes", async () => {
     const theirs = `sluice_session=${"A".repeat(43)}`;
     const { seen } = await send("/", `Cookie: ${theirs}; a=1\r\n`);
     expect(seen?.header("cookie")).toBe(`${theirs}; a=1`);
@@ -233,7 +233,7 @@ describe("neither does", () => {
     expect(copy?.header("x-mirrored")).toBe("1");
   });
 
-  test("a server that decides about requests", async () => {
+  test("an authorization server", async () => {
     decider.requests.length = 0;
     await send("/asked", `Cookie: ${session}; a=1\r\n`);
     expect(decider.requests.map((request) => request.header("cookie"))).toEqual(["a=1"]);
@@ -248,7 +248,7 @@ describe("neither does", () => {
     expect(JSON.parse(alone.answers[0]?.body ?? "")).toEqual([null, null, null]);
   });
 
-  test("a route that is to match it", async () => {
+  test("a route that would match it", async () => {
     const { seen } = await send("/asked/by-cookie", `Cookie: ${session}\r\n`);
     expect(seen?.target).toBe("/asked/by-cookie");
     const explained = await admin("POST", "/routes/explain", {
@@ -258,7 +258,7 @@ describe("neither does", () => {
     expect(explained).toMatchObject({ route: { name: "all" } });
   });
 
-  test("an access log, the requests that are shown, or the log of the gateway", async () => {
+  test("an access log, the list of requests, or the log of the gateway", async () => {
     answered = `Set-Cookie: ${session}\r\nSet-Cookie: app=logged\r\n`;
     await send("/logged", `Cookie: ${session}; a=logged\r\n`);
     answered = "";
@@ -272,7 +272,7 @@ describe("neither does", () => {
   });
 });
 
-describe("what a target sets", () => {
+describe("a Set-Cookie of a target", () => {
   const forged = () => [
     `${name}=stolen`,
     `${name}=; Max-Age=0`,
@@ -309,7 +309,7 @@ describe("what a target sets", () => {
     answered = "";
   });
 
-  test("is dropped from the answer of a server that refuses requests", async () => {
+  test("is dropped from the response of a server that refuses requests", async () => {
     answered = lines([...forged(), ...passed()]);
     decider.answer = () => reply("no", { status: "401 Unauthorized", headers: answered });
     const { answers } = await send("/asked", "");
@@ -321,7 +321,7 @@ describe("what a target sets", () => {
 });
 
 describe("a session under the former name", () => {
-  test("is hidden in every worker from its beginning to its end, and opens the API meanwhile", async () => {
+  test("is hidden in every worker from its beginning to its end, and valid for the API meanwhile", async () => {
     const [, fresh = ""] = (await signIn()).split("=");
     const former = `sluice_session=${fresh}`;
     const seenByTargets = async () => {

@@ -97,7 +97,7 @@ async function visit(host: string, path: string): Promise<string> {
   return (await exchange(head, { port: gateway.httpPort })).received;
 }
 
-describe("text that is executed, expanded or cut elsewhere", () => {
+describe("text that is executed, expanded or truncated elsewhere", () => {
   let tracer: Bun.Subprocess<"ignore", "ignore", "pipe"> | null = null;
   const trace = () => join(gateway.dataDir, "..", `sluice-trace-${process.pid}`);
 
@@ -205,7 +205,7 @@ describe("text that is executed, expanded or cut elsewhere", () => {
   });
 });
 
-describe("JSON that programs read in different ways", () => {
+describe("JSON that parsers read differently", () => {
   const service = '"name":"a"';
   test.each([
     ["POST", "/services", `{${service},"name":"b"}`, "name: is given twice"],
@@ -304,7 +304,7 @@ describe("JSON that programs read in different ways", () => {
     }
   });
 
-  test("behind one byte order mark is read without it", async () => {
+  test("after one byte order mark is accepted without it", async () => {
     const response = await call("POST", "/api/v1/services?dry_run=1", '\ufeff{"name":"marked"}');
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ name: "marked" });
@@ -323,8 +323,8 @@ describe("the management API", () => {
     },
   );
 
-  test("answers nothing that the gateway itself passes on, whatever the target is called", async () => {
-    // A name that nobody can recognise, here because the first hop is another proxy that leads back.
+  test("never responds to requests that the gateway itself sends, under any target name", async () => {
+    // A name that the gateway cannot recognise, here because the first hop is another proxy that leads back.
     const admin = Number(new URL(gateway.admin).port);
     const hop = Bun.listen({
       hostname: "127.0.0.1",

@@ -27,7 +27,7 @@ async function status(...lines: string[]): Promise<number> {
   return parseResponse(text).status;
 }
 
-/** Addresses and ports that a process listens on, as the kernel tells. */
+/** Addresses and ports that a process listens on, as the kernel lists them. */
 function listening(pid: number): string[] {
   const inodes = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -71,7 +71,7 @@ describe("a fresh installation", () => {
     expect(new Set(sockets.map((text) => Number(text.split(":")[1])))).toEqual(ports);
   });
 
-  test("has no token and no password to know", async () => {
+  test("has no default token or password", async () => {
     const { exists } = await gateway.ok("GET", "/api/v1/admin/token");
     expect(exists).toBe(false);
     expect(await gateway.ok("GET", "/api/v1/users")).toEqual([]);
@@ -153,7 +153,7 @@ describe.each([{ mode: "while there are no users" }, { mode: "with a token of an
       expect((await ask("GET", "/api/v1/services/evil")).status).toBe(404);
     });
 
-    test("a page may not read what it cannot be told: no answer names an origin", async () => {
+    test("a page cannot read responses: none names an origin", async () => {
       for (const path of ["/api/v1/services", "/api/v1/admin/status", "/openapi.yaml"]) {
         const { headers } = await ask("GET", path, { origin: "http://evil.example" });
         expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
@@ -168,7 +168,7 @@ describe.each([{ mode: "while there are no users" }, { mode: "with a token of an
       { why: "two names", lines: ["Host: localhost", "Host: evil.example"] },
       { why: "a name with another one before it", lines: ["Host: localhost@evil.example"] },
       { why: "nothing", lines: ["Host: "] },
-    ])("a name that was bent to this machine is refused: $why", async ({ lines }) => {
+    ])("a name that resolves to this machine is refused: $why", async ({ lines }) => {
       for (const method of ["GET", "DELETE"]) {
         const path = "/api/v1/services/x";
         const seen = await status(
@@ -182,7 +182,7 @@ describe.each([{ mode: "while there are no users" }, { mode: "with a token of an
       }
     });
 
-    test("no address is believed but the socket's", async () => {
+    test("only the address of the socket counts", async () => {
       const settings = "/api/v1/settings";
       const claims = ["127.0.0.1", "192.0.2.1", "::1"].flatMap((address) => [
         { "x-forwarded-for": address },
@@ -196,7 +196,7 @@ describe.each([{ mode: "while there are no users" }, { mode: "with a token of an
       for (const claim of claims)
         expect((await ask("GET", settings, claim as Record<string, string>)).status).toBe(200);
       const shut = { admin_allowed_cidrs: ["192.0.2.0/24"] };
-      // From here on nobody can come back over the network; the tests after this one start anew.
+      // From here on no client can return over the network; the tests after this one start anew.
       const response = await ask("PATCH", `${settings}?dry_run=1&force=1`, {}, shut);
       expect(response.status).toBe(200);
       const other = await startGateway({ workers: 1 });

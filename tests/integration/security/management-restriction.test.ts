@@ -179,7 +179,7 @@ describe("an existing data directory", () => {
     };
   }
 
-  test("serves, with the management API on loopback only, and says so", async () => {
+  test("serves, with the management API on loopback only, and logs it", async () => {
     const { gateway, traffic, asAdmin } = await inUse();
     const port = quietPort();
     const addresses = ["0.0.0.0", ...(hasIpv6 ? ["[::]"] : []), ...(hasOther ? [other] : [])];
@@ -214,7 +214,7 @@ describe("an existing data directory", () => {
     expect(await fromElsewhere(onLoopback(gateway))).toBe(403);
   });
 
-  test("without users is held back as well, until that is asked for", async () => {
+  test("without users is restricted as well, until configured otherwise", async () => {
     const gateway = await started({});
     await gateway.restart(remote("private"));
     expect(new URL(gateway.admin).hostname).toBe("127.0.0.1");
@@ -224,7 +224,7 @@ describe("an existing data directory", () => {
     expect(new URL(gateway.admin).hostname).toBe("0.0.0.0");
   });
 
-  test("serves even if the port on loopback is taken, with the management API at a free one", async () => {
+  test("serves even if the port on loopback is in use, with the management API at a free one", async () => {
     const { gateway, traffic } = await inUse();
     using holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const admin = `${other ?? "0.0.0.0"}:${holder.port}`;
@@ -236,7 +236,7 @@ describe("an existing data directory", () => {
     expect((await gateway.api("GET", "/api/v1/services")).status).toBe(401);
   });
 
-  test("is held back by a process that takes over, too, at the same port", async () => {
+  test("is restricted by a process that takes over, too, at the same port", async () => {
     const { gateway, traffic } = await inUse();
     const port = quietPort();
     await gateway.restart(["--admin", `0.0.0.0:${port}`]);
@@ -273,7 +273,7 @@ describe("a change of the restriction", () => {
   const shutOut =
     "would lock out 127.0.0.1, the client of this request; ?force=1 makes the change anyway";
 
-  test("that shuts out its own caller asks for ?force=1, whatever way it comes", async () => {
+  test("that blocks its own caller requires ?force=1, however it is made", async () => {
     const gateway = await started({});
     const settings = { admin_allowed_cidrs: elsewhere };
     const { revision } = await statusOf(gateway);
@@ -293,7 +293,7 @@ describe("a change of the restriction", () => {
       expect(error).toStartWith(`${prefix}admin_allowed_cidrs: ${shutOut}`);
     }
     expect((await statusOf(gateway)).revision).toBe(revision);
-    // What is no network is told first, and what lets the caller in needs no force.
+    // An invalid network is reported first, and a list that allows the caller needs no force.
     const wrong = await gateway.api("PATCH", SETTINGS, { admin_allowed_cidrs: ["x"] });
     expect(wrong.status).toBe(400);
     const good = { admin_allowed_cidrs: [...elsewhere, "127.0.0.1"] };
@@ -306,7 +306,7 @@ describe("a change of the restriction", () => {
     expect((await gateway.api("GET", SETTINGS)).status).toBe(403);
   });
 
-  test("that comes with a revision that is restored, or with the command apply, asks as well", async () => {
+  test("by restoring a revision, or with the command apply, requires it as well", async () => {
     const gateway = await started({});
     await gateway.ok("PATCH", `${SETTINGS}?force=1`, {
       admin_allowed_cidrs: ["127.0.0.0/8", ...elsewhere],
@@ -325,7 +325,7 @@ describe("a change of the restriction", () => {
     const applied = await runCommand(["apply", file, ...url, "--force"]);
     expect([applied.code, applied.stdout.includes("1 updated")]).toEqual([0, true]);
     expect((await gateway.api("GET", SETTINGS)).status).toBe(403);
-    // Let in again on the machine itself, which leaves a revision behind that would shut out once more.
+    // Allowed again on the machine itself, which leaves a revision that would block again.
     const { dataDir } = gateway;
     await runCommand(["reset-admin-networks", "--data-dir", dataDir, "--allow", "127.0.0.1"]);
     const { revision } = await statusOf(gateway);
@@ -337,7 +337,7 @@ describe("a change of the restriction", () => {
     expect((await gateway.api("GET", SETTINGS)).status).toBe(403);
   });
 
-  test("cannot take it away from an address that others reach", async () => {
+  test("cannot remove it from a public address", async () => {
     const gateway = await started({});
     await gateway.ok("PATCH", SETTINGS, { admin_allowed_cidrs: ["127.0.0.0/8", "::1"] });
     await gateway.restart(["--admin", "0.0.0.0:0", OPEN]);
@@ -366,7 +366,7 @@ describe("a change of the restriction", () => {
     expect(warningsIn(gateway)).toContain(warning);
   });
 
-  test("may empty the list where --admin-allow names networks, which are in force then", async () => {
+  test("may empty the list where --admin-allow names networks, which apply then", async () => {
     const gateway = await started({ args: [...remote("127.0.0.0/8"), OPEN] });
     const set = (networks: readonly string[]) =>
       gateway.ok("PATCH", SETTINGS, { admin_allowed_cidrs: networks });
@@ -414,7 +414,7 @@ describe("sluice reset-admin-networks", () => {
     "::1/128",
   ];
 
-  test("adds private networks where the address needs some, and opens to everybody only by word", async () => {
+  test("adds private networks where the address needs some, and opens to all only explicitly", async () => {
     const gateway = await started({});
     await gateway.ok("PATCH", `${SETTINGS}?force=1`, { admin_allowed_cidrs: [elsewhere] });
     await gateway.restart(["--admin", "0.0.0.0:0", OPEN]);
@@ -438,7 +438,7 @@ describe("sluice reset-admin-networks", () => {
     expect(await stored(gateway)).toEqual(["127.0.0.0/8", elsewhere]);
   });
 
-  test("gives a gateway that is held back what it lacks, from the next start on", async () => {
+  test("repairs a gateway that is restricted, from the next start on", async () => {
     const gateway = await started({});
     await gateway.restart(["--admin", "0.0.0.0:0", OPEN]);
     expect(await statusOf(gateway)).toMatchObject({ management_access: "held_back" });

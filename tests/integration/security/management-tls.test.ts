@@ -27,7 +27,7 @@ describe("with --admin-tls-cert and --admin-tls-key", () => {
   });
   afterAll(() => gateway?.stop());
 
-  test("it is served over TLS only, and browsers are told to keep to that", async () => {
+  test("it is served over TLS only, with Strict-Transport-Security", async () => {
     expect(gateway.admin).toStartWith("https://127.0.0.1:");
     const response = await gateway.api("GET", "/healthz");
     expect(response.headers.get("strict-transport-security")).toBe("max-age=31536000");
@@ -38,7 +38,7 @@ describe("with --admin-tls-cert and --admin-tls-key", () => {
     expect(await sendRaw(text, { port, tls: true })).toStartWith("HTTP/1.1 200 ");
   });
 
-  test("the cookie of a session is for HTTPS only, and our own origin may change things", async () => {
+  test("the cookie of a session is for HTTPS only, and our own origin may make changes", async () => {
     await gateway.ok("POST", "/api/v1/users", ROOT);
     const body = { email: ROOT.email, password: PASSWORD };
     const origin = { origin: gateway.admin };
@@ -52,7 +52,7 @@ describe("with --admin-tls-cert and --admin-tls-key", () => {
   });
 });
 
-test("without TLS nothing tells browsers to use it", async () => {
+test("without TLS there is no Strict-Transport-Security", async () => {
   const gateway = await startGateway({ workers: 1 });
   const { headers } = await gateway.api("GET", "/healthz");
   await gateway.stop();
@@ -91,7 +91,7 @@ describe("the gateway does not start with", () => {
 });
 
 describe("an address that other machines reach", () => {
-  test("needs networks, and nothing else once somebody has to sign in", async () => {
+  test("needs networks, and nothing else once sign-in is required", async () => {
     const gateway = await startGateway({ workers: 1 });
     try {
       await gateway.ok("POST", "/api/v1/users", ROOT);

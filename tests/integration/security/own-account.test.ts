@@ -8,7 +8,7 @@ const NEW = "canary horse battery";
 const proof = { current_password: PASSWORD };
 
 describe("PUT /users/:id/password", () => {
-  test("ends the user's other sessions and keeps the one it was changed in", async () => {
+  test("ends the user's other sessions and keeps the current one", async () => {
     const user = await people.create("self");
     const [here, there] = [await people.signIn(user.email), await people.signIn(user.email)];
     const path = `/users/${user.email}/password`;
@@ -32,7 +32,7 @@ describe("PUT /users/:id/password", () => {
     expect(await people.signInStatus(user.email, NEW)).toBe(200);
   });
 
-  test("of somebody else is for admins only, and does not tell who exists", async () => {
+  test("of another user is for admins only, and does not reveal who exists", async () => {
     const user = await people.create("victim");
     const call = await people.signIn((await people.create("nosy", "editor")).email);
     const body = { current_password: PASSWORD, password: NEW };
@@ -51,7 +51,7 @@ describe("PUT /users/:id/password", () => {
 describe("guessing the old password", () => {
   const others = usePeople();
 
-  test("is stopped as guessing at sign-in is, also for whoever then knows it", async () => {
+  test("is limited as at sign-in, even before the correct one", async () => {
     const user = await others.create("guessed");
     const call = await others.signIn(user.email);
     const guess = (current_password: string) =>

@@ -202,7 +202,7 @@ const disguises: [target: string, why: string][] = [
   ["http://h\\admin", "absolute form with a backslash"],
 ];
 
-describe("a target that any server could take for /admin is taken by the route of /admin, or refused", () => {
+describe("a target that any server could read as /admin matches the route of /admin, or is refused", () => {
   test.each(disguises)("%s (%s)", async (target) => {
     const seen = await ask(target);
     expect([200, 400, 505]).toContain(seen.status);
@@ -219,12 +219,12 @@ describe("a target that any server could take for /admin is taken by the route o
       if (seen.route === "public")
         for (const path of understood) expect(path).toMatch(/^\/+public/);
     }
-    // Nobody can leave the tree by reading the path anew: no reading has fewer segments than dots would take.
+    // No server can leave the tree by reading the path again: no reading has fewer segments than dots would take.
     for (const path of understood) expect(path).not.toMatch(/(?:^|[/\\])\.\.?(?:[/\\;]|$)/);
   });
 });
 
-describe("what a stripped route sends on stays inside, whatever the target makes of it", () => {
+describe("the path behind a stripped prefix stays inside, however the target reads it", () => {
   test.each(disguises.filter(([target]) => /api/i.test(target)))("%s (%s)", async (target) => {
     const seen = await ask(target);
     if (seen.route !== "strip") return;
@@ -235,7 +235,7 @@ describe("what a stripped route sends on stays inside, whatever the target makes
   });
 });
 
-describe("what is sent on in the place of a replaced prefix stays below the replacement", () => {
+describe("the path behind a replaced prefix stays below the replacement", () => {
   const moved = disguises
     .filter(([target]) => /api|%61pi/i.test(target))
     .map(([target, why]) => [target.replace(/api|%61pi/gi, "old"), why] as const);
@@ -248,7 +248,7 @@ describe("what is sent on in the place of a replaced prefix stays below the repl
   });
 });
 
-describe("the path that was matched is the path that goes upstream", () => {
+describe("the matched path is the upstream path", () => {
   test.each([
     ["/public/a/../b", "/public/b"],
     ["/public/%61", "/public/a"],
@@ -269,7 +269,7 @@ describe("the path that was matched is the path that goes upstream", () => {
   });
 });
 
-describe("a fragment gets 400 whatever the rules are", () => {
+describe("a fragment gets 400 under all rules", () => {
   test.each([
     "/x#.png",
     "/admin#/public",

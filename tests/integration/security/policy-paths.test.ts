@@ -153,7 +153,7 @@ test.each([
     "/admin",
   ],
 ])(
-  "no spelling gets past a rule about %s",
+  "no spelling bypasses a rule about %s",
   async (_, config, prefix) => {
     await gateway.apply({ plugins: [{ name: "access-policy", config }] });
     const { passed, refused } = await outcomes();

@@ -33,7 +33,7 @@ describe("a session", () => {
       end: (id: string) => people.root(`PUT /users/${id}/password`, { password: next }),
     },
   ];
-  test.each(endings)("is over as soon as its user $why", async ({ why, end }) => {
+  test.each(endings)("ends as soon as its user $why", async ({ why, end }) => {
     const name = why.replaceAll(" ", "-");
     const { id } = await people.create(name, "editor");
     const [one, two] = [
@@ -50,7 +50,7 @@ describe("a session", () => {
     expect(left.body).toEqual([]);
   });
 
-  test("of somebody who is promoted has the new role at once", async () => {
+  test("of a promoted user has the new role at once", async () => {
     const { id } = await people.create("riser", "viewer");
     const session = await people.signIn("riser@a.example");
     expect((await session("GET /users")).status).toBe(403);
@@ -96,7 +96,7 @@ describe("a token", () => {
   });
 });
 
-test("sessions, tokens and their last use outlive a restart and a crash", async () => {
+test("sessions, tokens and their last use survive a restart and a crash", async () => {
   const { gateway, root, token, create, signIn } = people;
   await create("stayer");
   const stayer = await signIn("stayer@a.example");
@@ -123,7 +123,7 @@ describe("when the first user is created", () => {
   });
   afterAll(() => gateway?.stop());
 
-  test("connections that are open already, and a body that is on its way, are nobody's from then on", async () => {
+  test("open connections, and a body in flight, lose their access", async () => {
     const port = Number(new URL(gateway.admin).port);
     const open = async () => await connectRaw({ port });
     const [idle, slow] = [await open(), await open()];
@@ -157,7 +157,7 @@ describe("when the first user is created", () => {
     slow.close();
   });
 
-  test("of many who try at the same time without credentials, one is the first", async () => {
+  test("of many simultaneous attempts without credentials, one is the first", async () => {
     const racing = await startGateway({ workers: 1 });
     try {
       const statuses = await Promise.all(

@@ -1,4 +1,4 @@
-// Every operation of the description with every kind of caller: who is let in is what the table says, and nothing else.
+// Every operation of the description with every kind of caller: the table alone decides who is allowed.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accessTable } from "../../../src/api/access.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
@@ -24,7 +24,7 @@ interface Caller {
 
 let gateway: Gateway;
 let operations: Operation[] = [];
-/** What everybody was answered while there were no users. */
+/** The responses to every caller while there were no users. */
 const whileDisabled: { line: string; status: number; error: string }[] = [];
 const callers: Caller[] = [];
 
@@ -51,7 +51,7 @@ async function readOperations(): Promise<Operation[]> {
   );
 }
 
-/** Calls an operation so that whoever is let in changes nothing: nothing has this id, and no parameter has this name. */
+/** Calls an operation so that an allowed caller changes nothing: nothing has this id, and no parameter has this name. */
 async function ask({ method, path, takesBody }: Operation, headers: Record<string, string>) {
   const target = path.replaceAll(/:\w+/g, "00000000-0000-7000-8000-000000000000");
   const query =
@@ -187,7 +187,7 @@ describe("the description", () => {
 });
 
 describe("while there are no users", () => {
-  test("everybody may do everything", () => {
+  test("all requests are allowed", () => {
     expect(whileDisabled.length).toBeGreaterThan(50);
     expect(whileDisabled.filter((answer) => !isLetIn(answer))).toEqual([]);
   });
@@ -211,7 +211,7 @@ describe("from the first user on", () => {
     ...["two tokens in one header", "sessions of two users"],
   ];
 
-  test("all of these are tried", () => {
+  test("all of these are tested", () => {
     expect(callers.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
   });
 
@@ -222,7 +222,7 @@ describe("from the first user on", () => {
       const answer = await ask(operation, caller.headers);
       const isAllowed = mayDo(operation, caller.role);
       if (isLetIn(answer) !== isAllowed) wrong.push({ ...answer, isAllowed });
-      // Who is not recognised is told so; who is recognised is told what is missing.
+      // An unauthenticated caller gets 401; an authenticated one learns what is missing.
       if (!isAllowed) expect([answer.line, answer.status]).toEqual([answer.line, expected(caller)]);
     }
     expect(wrong).toEqual([]);
@@ -230,7 +230,7 @@ describe("from the first user on", () => {
 
   const expected = ({ role }: Caller) => (role === null ? 401 : 403);
 
-  test("HEAD needs what GET needs", async () => {
+  test("HEAD needs the role of GET", async () => {
     for (const operation of operations.filter(({ method }) => method === "GET")) {
       const target = operation.path.replaceAll(/:\w+/g, "x");
       const { status } = await fetch(`${gateway.admin}${target}`, {

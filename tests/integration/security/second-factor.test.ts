@@ -28,7 +28,7 @@ async function withSecondFactor(name: string) {
   return { user, call, uri, codes, used: code, next: codeOf(secret, step + 1) };
 }
 
-test("from its confirmation on a code is needed, and each is right once", async () => {
+test("after its confirmation a code is required, and each is valid once", async () => {
   const { user, call, uri, codes, used, next } = await withSecondFactor("careful");
   expect(uri).toStartWith("otpauth://totp/Sluice:careful%40a.example?secret=");
   expect(codes).toHaveLength(10);
@@ -51,7 +51,7 @@ test("from its confirmation on a code is needed, and each is right once", async 
   expect(await status()).toBe(200);
 });
 
-test("an admin turns off that of others without a password, but begins none for them", async () => {
+test("an admin turns off that of others without a password, but cannot start one for them", async () => {
   const { user } = await withSecondFactor("forgetful");
   expect((await root(`POST /users/${user.id}/totp`, proof)).status).toBe(403);
   expect((await root(`POST /users/${user.id}/totp/confirm`, { code: "123456" })).status).toBe(403);
@@ -60,7 +60,7 @@ test("an admin turns off that of others without a password, but begins none for 
   expect(await people.signInStatus(user.email, PASSWORD)).toBe(200);
 });
 
-test("users see what they sign in with, admins see it of everybody, and others do not", async () => {
+test("users see their own sign-in methods, admins see all, and others do not", async () => {
   const { user, call, codes } = await withSecondFactor("curious");
   const means = async (by: typeof call) => await by(`GET /users/${user.id}/totp`);
   expect((await means(call)).body).toEqual({
@@ -81,7 +81,7 @@ test("one code sent twice at the same time opens one session", async () => {
   expect((await Promise.all(attempts)).sort()).toEqual([200, 401, 401, 401]);
 });
 
-test("it goes with its user, and does not come back with the id", async () => {
+test("it is deleted with its user, and does not return with the id", async () => {
   const { user } = await withSecondFactor("deleted");
   await expectOk(root(`DELETE /users/${user.id}`));
   const { email, name, role } = user;
@@ -90,7 +90,7 @@ test("it goes with its user, and does not come back with the id", async () => {
   expect(await people.signInStatus(email, PASSWORD)).toBe(200);
 });
 
-test("it holds over a restart, with what was used up", async () => {
+test("it survives a restart, with used codes", async () => {
   const { user, next, codes } = await withSecondFactor("restarted");
   expect(await people.signInStatus(user.email, PASSWORD, next)).toBe(200);
   expect(await people.signInStatus(user.email, PASSWORD, codes[0])).toBe(200);

@@ -18,7 +18,7 @@ const { place, evil } = world;
 describe.each(senders.map((sender) => [sender.name, sender] as const))("%s", (_, sender) => {
   const { secretField, collection, moves, write, harmless, send, takesNames = true } = sender;
 
-  test("an editor who leads it elsewhere without sending the secret is refused, and both fields are named", async () => {
+  test("an editor who changes it without sending the secret is refused, and both fields are named", async () => {
     const { line, id, value, page } = await world.store(sender);
     for (const [field, patch] of Object.entries(moves(evil, place))) {
       const whole = await world.patched(line, patch);
@@ -53,7 +53,7 @@ describe.each(senders.map((sender) => [sender.name, sender] as const))("%s", (_,
     expect((await world.editor(`PATCH ${line}`, { enabled: true })).body.enabled).toBe(true);
   });
 
-  test("an editor who sends the secret again may lead it anywhere, an admin without it", async () => {
+  test("an editor who sends the secret again may change it, an admin without it", async () => {
     const mine = await world.store(sender);
     const { name: _, ...fields } = write({ place: evil, secret: mine.value });
     expect((await world.editor(`PATCH ${mine.line}`, fields)).body.error).toBeUndefined();
@@ -69,7 +69,7 @@ describe.each(senders.map((sender) => [sender.name, sender] as const))("%s", (_,
   });
 
   if (takesNames)
-    test("an editor has no named secret sent anywhere that no admin chose", async () => {
+    test("an editor cannot send a named secret where no admin chose", async () => {
       const { line, id, name, body, value, page } = await world.storeNamed(sender);
       for (const [field, patch] of Object.entries(moves(evil, place))) {
         const whole = await world.patched(line, patch);

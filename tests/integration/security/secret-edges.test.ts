@@ -14,7 +14,7 @@ describe("DNS providers with one address", () => {
   const fixed = Object.values(dnsProviders).filter(({ sentTo }) => sentTo !== undefined);
 
   test.each(fixed.map(({ type, example }) => [type, example]))(
-    "%s: an editor neither refers to its secret elsewhere nor makes another kind of it",
+    "%s: an editor neither uses its secret elsewhere nor changes its kind",
     async (type, example) => {
       const references = Object.values(example).filter((value) => typeof value === "object");
       const [{ $secret: name }] = references as [{ $secret: string }];
@@ -78,7 +78,7 @@ describe("a list of senders", () => {
     for (const value of values) expect(evil.hasSeen(value)).toBe(false);
   });
 
-  test("what an admin puts before them does not get a secret of theirs either", async () => {
+  test("senders that an admin inserts before them do not get their secrets either", async () => {
     const { line, values, page } = await two(world.people.root);
     const sinks = [{ http: { url: `${place.url}/new` } }, kept("/0"), kept("/1")];
     await expectOk(world.people.root(`PATCH ${line}`, { config: { sinks } }));
@@ -109,7 +109,7 @@ describe("an editor", () => {
     );
   });
 
-  test("may put a plugin that sends a secret to another place: it sends it to the same", async () => {
+  test("may change the scope of a plugin that sends a secret: the destination stays", async () => {
     const { line } = await world.store(senders.find(({ name }) => name === "oidc") as Sender);
     await expectOk(world.editor("POST /services", { name: "other" }));
     const moved = await world.editor(`PATCH ${line}`, { route_id: null, service_id: "other" });
@@ -144,7 +144,7 @@ describe("an editor", () => {
     }
   });
 
-  test("gets a reference sent as it is written where a plugin takes any JSON", async () => {
+  test("gets a literal reference where a plugin accepts any JSON", async () => {
     const { fields, page } = await world.frame("plugins");
     const changes = { request: { body_json: { set: { token: REFERENCE } } } };
     const made = { name: "transform", ...fields, config: changes };
@@ -155,7 +155,7 @@ describe("an editor", () => {
   });
 
   test.each(senders.map((sender) => [sender.name, sender] as const))(
-    "does not learn from a trial whether a guess of the stored secret is right: %s",
+    "cannot test a guess of the stored secret in a trial: %s",
     async (_, { collection, ...sender }) => {
       const { line, value } = await world.store({ ...sender, collection });
       const tag = (await world.editor(`GET ${line}`)).headers.get("etag");
@@ -171,7 +171,7 @@ describe("an editor", () => {
     },
   );
 
-  test("learns nothing of a named secret from what is wrong with its value", async () => {
+  test("learns nothing of a named secret from errors of its value", async () => {
     await expectOk(world.people.root("POST /secrets", { name: "long", value: "x".repeat(10_000) }));
     const answers = await Promise.all(
       ["another", "not an address", "long", "none"].map(async (name) => {
@@ -195,7 +195,7 @@ describe("an editor", () => {
     ]);
   });
 
-  test("brings nothing back from the history and imports nothing", async () => {
+  test("cannot restore revisions or import", async () => {
     const [revision] = (await world.editor("GET /revisions")).body;
     expect((await world.editor(`POST /revisions/${revision.number}/restore`)).status).toBe(403);
     expect((await world.editor("POST /import", { format: 1 })).status).toBe(403);

@@ -143,7 +143,7 @@ const alerts: readonly Sender[] = [
       url: place.url,
       headers: [{ name: "X-Token", value: secret }],
     })),
-    // The address is a secret itself, and sent along here. That it is the stored one is not told: it counts as another.
+    // The address is a secret itself, and sent along here. The response does not reveal that it is the stored one: it counts as another.
     moves: (evil, place) => ({
       "config.url": configOf({ url: evil.url }),
       "config.ca_certificates": configOf({ url: place.url, ca_certificates: PEM }),

@@ -18,7 +18,7 @@ const lie = (claims: Record<string, unknown>): Lie => ({ claims });
 const groups = { role_claim: "groups", role_map: { ops: "editor", boss: "admin", all: "viewer" } };
 
 describe("the linked identity", () => {
-  test("is made at the first sign-in with a verified address, whatever the case of its letters", async () => {
+  test("is created at the first sign-in with a verified address, in any case", async () => {
     const world = await scene({ users: [root, user("Ann@Example.com", { role: "viewer" })] });
     expect(await world.outcome(lie({ email: "ann@EXAMPLE.com" }))).toBe("ok");
     const { issuer } = world.provider;
@@ -31,7 +31,7 @@ describe("the linked identity", () => {
     });
   });
 
-  test("counts from then on, not the address", async () => {
+  test("counts afterwards, not the address", async () => {
     const world = await scene({ users: [root, user("ann@example.com"), user("bob@example.com")] });
     expect(await world.outcome()).toBe("ok");
     const revision = world.plane.control.changes.revision;
@@ -47,7 +47,7 @@ describe("the linked identity", () => {
     expect(world.plane.control.changes.revision).toBe(revision);
   });
 
-  test("of another subject is not replaced: an address may be given to somebody else one day", async () => {
+  test("of another subject is not replaced: an address may change its owner", async () => {
     const world = await scene({ users: [root, user("ann@example.com")] });
     expect(await world.outcome()).toBe("ok");
     expect(await world.outcome(lie({ sub: "subject-2" }))).toBe("identity_conflict");
@@ -79,7 +79,7 @@ describe("an address", () => {
     { why: "is a list", claims: { email: ["ann@example.com"] }, code: "email_missing" },
     { why: "cannot be used", claims: { email: "ann <ann@example.com>" }, code: "email_missing" },
   ];
-  test.each(cases)("that $why signs nobody in and creates nobody", async ({ claims, code }) => {
+  test.each(cases)("that $why signs no user in and creates none", async ({ claims, code }) => {
     const auto = { auto_provision: true, default_role: "viewer" };
     const world = await scene({ users: [root, user("ann@example.com")], sso: auto });
     expect(await world.outcome(lie(claims))).toBe(code);
@@ -98,7 +98,7 @@ describe("an address", () => {
   });
 });
 
-describe("an address that only Unicode takes for that of a user", () => {
+describe("an address that equals that of a user only in Unicode", () => {
   const admin = () => user("kate@korp.example", { role: "admin" });
   const lookalikes = [
     { email: "\u212aate@korp.example", why: "the Kelvin sign is lower-cased to k" },
@@ -107,7 +107,7 @@ describe("an address that only Unicode takes for that of a user", () => {
     { email: "k\u0430te@korp.example", why: "a Cyrillic a looks the same" },
     { email: "kate\u200b@korp.example", why: "a space that nobody sees" },
   ];
-  test.each(lookalikes)("$email is refused and creates nobody: $why", async ({ email }) => {
+  test.each(lookalikes)("$email is refused and creates no user: $why", async ({ email }) => {
     for (const auto_provision of [false, true]) {
       const world = await scene({
         users: [root, admin()],
@@ -121,20 +121,20 @@ describe("an address that only Unicode takes for that of a user", () => {
     }
   });
 
-  test("links nobody either where the user has the very same address", async () => {
+  test("links no user either where the user has the very same address", async () => {
     const world = await scene({ users: [root, user("j\u00f6rg@korp.example")] });
     for (const email of ["j\u00f6rg@korp.example", "J\u00d6RG@korp.example"])
       expect(await world.outcome(lie({ email }))).toBe("email_missing");
     expect(world.find("j\u00f6rg@korp.example").sso).toBeNull();
   });
 
-  test("does not stand in the way of somebody who is linked already", async () => {
+  test("does not affect a linked user", async () => {
     const world = await scene({ users: [root, user("ann@example.com")] });
     expect(await world.outcome()).toBe("ok");
     expect(await world.outcome(lie({ email: "\u00e5nn@example.com" }))).toBe("ok");
   });
 
-  test("by its domain is another one, with and without domains that are allowed", async () => {
+  test("has a different domain, with and without allowed domains", async () => {
     const sso = { auto_provision: true, default_role: "viewer" };
     const world = await scene({ users: [root, admin()], sso });
     const email = "kate@\u212aorp.example";
@@ -153,8 +153,8 @@ describe("an address that only Unicode takes for that of a user", () => {
   });
 });
 
-describe("a user who is not there", () => {
-  test("is refused while none is created", async () => {
+describe("an unknown user", () => {
+  test("is refused while creation is off", async () => {
     const world = await scene({ sso: { auto_provision: false, default_role: "admin" } });
     expect(await world.outcome()).toBe("no_account");
     expect(world.users).toHaveLength(1);
@@ -175,21 +175,21 @@ describe("a user who is not there", () => {
     });
   });
 
-  test("is created with the role of the map, which counts more than the default", async () => {
+  test("is created with the mapped role, which overrides the default", async () => {
     const sso = { auto_provision: true, default_role: "viewer", ...groups };
     const world = await scene({ sso });
     expect(await world.outcome(lie({ groups: ["all", "ops", "else"] }))).toBe("ok");
     expect(world.find("ann@example.com").role).toBe("editor");
   });
 
-  test("is refused when no role follows", async () => {
+  test("is refused without a role", async () => {
     const world = await scene({ sso: { auto_provision: true, ...groups } });
     for (const value of [["else"], "", undefined, 7, { ops: true }, ["constructor", "__proto__"]])
       expect(await world.outcome(lie({ groups: value }))).toBe("unknown_role");
     expect(world.users).toHaveLength(1);
   });
 
-  test("is refused as long as there is no user at all", async () => {
+  test("is refused while no users exist", async () => {
     const world = await scene({ users: [], sso: { auto_provision: true, default_role: "admin" } });
     expect(await world.start()).toEqual({ error: "setup_required" });
   });
@@ -228,7 +228,7 @@ describe("the role of a user", () => {
     expect(world.find("ann@example.com").role).toBe(role as User["role"]);
   });
 
-  test("of the last admin is not lowered: the sign-in goes on with the old one, and it is said", async () => {
+  test("of the last admin is not lowered: the sign-in continues with the old one, with a warning", async () => {
     const world = await scene({ users: [user("ann@example.com")], sso: groups });
     expect(await world.outcome(lie({ groups: ["all"] }))).toBe("ok");
     expect(world.find("ann@example.com")).toMatchObject({
@@ -272,7 +272,7 @@ describe("claims that the id token lacks", () => {
   const ann = () => [root, user("ann@example.com", { role: "viewer" })];
   const without = { email: undefined, email_verified: undefined };
 
-  test("are asked for at the userinfo endpoint", async () => {
+  test("are read from the userinfo endpoint", async () => {
     const world = await scene({ users: ann(), sso: groups });
     const userinfo = {
       sub: "subject-1",
@@ -285,27 +285,27 @@ describe("claims that the id token lacks", () => {
     expect(world.provider.asked).toContain("/userinfo");
   });
 
-  test("are not believed when they are about somebody else", async () => {
+  test("of another subject are not trusted", async () => {
     const world = await scene({ users: ann() });
     const userinfo = { sub: "subject-2", email: "ann@example.com", email_verified: true };
     expect(await world.outcome({ claims: without, userinfo })).toBe("invalid_token");
   });
 
-  test("never complete half of what the id token says about the address", async () => {
+  test("never complete half of the id token's address", async () => {
     const world = await scene({ users: ann() });
     const half = { sub: "subject-1", email: "ann@example.com" };
     const claims = { email: undefined, email_verified: true };
     expect(await world.outcome({ claims, userinfo: half })).toBe("email_unverified");
   });
 
-  test("are not asked for when nothing is missing", async () => {
+  test("are not requested when nothing is missing", async () => {
     const world = await scene({ users: ann() });
     expect(await world.outcome()).toBe("ok");
     expect(world.provider.asked).not.toContain("/userinfo");
   });
 });
 
-test("the session is one of the user, from where the person is", async () => {
+test("the session belongs to the user, with the client's address", async () => {
   const world = await scene({ users: [user("ann@example.com")] });
   const finished = await world.signIn();
   if ("error" in finished) throw new Error(finished.error);

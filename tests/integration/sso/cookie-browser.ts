@@ -43,7 +43,7 @@ export class CookieBrowser {
     };
   }
 
-  /** Goes on until a page is not a redirect, or leads to an address that `until` is waiting for. */
+  /** Continues until a page is not a redirect, or leads to an address that `until` is waiting for. */
   async follow(url: string, until: (url: string) => boolean = () => false): Promise<Step> {
     let step = await this.visit(url);
     for (let hops = 0; step.location !== null && hops < 20; hops++) {

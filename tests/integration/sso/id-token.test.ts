@@ -129,7 +129,7 @@ describe("an id token is accepted", () => {
     expect(await world.outcome(lie())).toBe("ok");
   });
 
-  test("without the id of its key, whichever of the published ones it is signed with", async () => {
+  test("without a key id, signed with any of the published ones", async () => {
     const own = await createWorld({ users: [user("ann@example.com")] });
     await own.provider.publishWithoutIds();
     expect(await own.outcome()).toBe("ok");
@@ -139,7 +139,7 @@ describe("an id token is accepted", () => {
 });
 
 describe("keys", () => {
-  test("that the provider has changed are asked for once more, but not for every made-up token", async () => {
+  test("that the provider has changed are fetched once more, but not for every forged token", async () => {
     const own = await createWorld({ users: [user("ann@example.com")] });
     const asked = () => own.provider.asked.filter((path) => path === "/keys").length;
     expect(await own.outcome()).toBe("ok");
@@ -157,7 +157,7 @@ describe("keys", () => {
     await own.stop();
   });
 
-  test("and the document are kept for a while", async () => {
+  test("and the document are cached for a while", async () => {
     const own = await createWorld({ users: [user("ann@example.com")] });
     for (let round = 0; round < 3; round++) expect(await own.outcome()).toBe("ok");
     expect(own.provider.asked.filter((path) => path !== "/token")).toEqual([

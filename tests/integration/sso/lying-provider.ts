@@ -10,7 +10,7 @@ export interface Lie {
   /** Default: the key in the key set, ES256. */
   sign?: (claims: Record<string, unknown>, provider: LyingProvider) => Promise<string> | string;
   userinfo?: Record<string, unknown>;
-  /** Merged into the answer of the token endpoint. */
+  /** Merged into the response of the token endpoint. */
   answer?: Record<string, unknown>;
   /** Also gives refresh tokens, each of which works once. */
   refreshes?: boolean;
@@ -32,7 +32,7 @@ export class LyingProvider {
   now: () => number = Date.now;
   /** Merged into the discovery document. */
   document: Record<string, unknown> = {};
-  /** Answers instead of the provider where it returns something. */
+  /** Responds instead of the provider where it returns something. */
   intercept: (path: string) => Response | Promise<Response> | null = () => null;
   /** Paths asked for, in order. */
   readonly asked: string[] = [];
@@ -194,7 +194,7 @@ export async function signProperly(
   return await new SignJWT(claims).setProtectedHeader(header).sign(key);
 }
 
-/** Nobody vouches for it. */
+/** It has no signature. */
 export const signNothing = (claims: Record<string, unknown>) => new UnsecuredJWT(claims).encode();
 
 /** With what the provider publishes as if it were a shared secret: the oldest trick with tokens. */
@@ -214,7 +214,7 @@ export async function signWithClientSecret(claims: Record<string, unknown>): Pro
   return await new SignJWT(claims).setProtectedHeader({ alg: "HS256" }).sign(secret);
 }
 
-/** With a key of somebody else that is said to be the provider's, or under an id of its own. */
+/** With a foreign key that claims to be the provider's, or under an id of its own. */
 export const signWithForeignKey =
   (kid?: string) =>
   async (claims: Record<string, unknown>, { signing: { jwk } }: LyingProvider) => {

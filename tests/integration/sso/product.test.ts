@@ -81,7 +81,7 @@ async function signIn(browser: CookieBrowser, { email, redirect, at = gateway.ad
 const visitors = () => ({ ann: new CookieBrowser(), other: new CookieBrowser() });
 
 describe("a sign-in", () => {
-  test("begins at the gateway, goes through the provider and ends where it was to end", async () => {
+  test("starts at the gateway, passes the provider and ends at its destination", async () => {
     const { ann } = visitors();
     const end = await signIn(ann, { email: "ann@example.com", redirect: "/routes?tag=x#top" });
     expect(end).toMatchObject({ status: 302, location: `${gateway.admin}/routes?tag=x#top` });
@@ -141,7 +141,7 @@ describe("a sign-in", () => {
     await admin("PATCH", "/settings", { public_url: null });
   });
 
-  test("that was begun in another browser ends with a word and without a session", async () => {
+  test("that was started in another browser ends with a message and without a session", async () => {
     const { ann, other } = visitors();
     const callback = `${gateway.admin}${CALLBACK}`;
     const start = await ann.visit(`${gateway.admin}/api/v1/auth/sso/start`);
@@ -165,7 +165,7 @@ describe("a sign-in", () => {
     expect(browser.cookiesFor(gateway.admin)).toEqual([]);
   });
 
-  test("that is cancelled at the provider ends with a word", async () => {
+  test("that is cancelled at the provider ends with a message", async () => {
     const { ann } = visitors();
     const start = await ann.visit(`${gateway.admin}/api/v1/auth/sso/start`);
     const page = await ann.follow(start.location ?? "");
@@ -178,7 +178,7 @@ describe("a sign-in", () => {
 });
 
 describe("the API", () => {
-  test("refuses to lead anywhere but to itself", async () => {
+  test("refuses destinations outside the gateway", async () => {
     for (const redirect of ["https://evil.example/", "//evil.example", "/\\evil.example"]) {
       const query = `redirect=${encodeURIComponent(redirect)}`;
       const answer = await gateway.api("GET", `/api/v1/auth/sso/start?${query}`);
@@ -189,7 +189,7 @@ describe("the API", () => {
     }
   });
 
-  test("refuses to start while single sign-on is off, and says so in the status", async () => {
+  test("refuses to start while single sign-on is off, and shows that in the status", async () => {
     expect(await gateway.ok("GET", "/api/v1/admin/status")).toMatchObject({
       sso_enabled: true,
       sso_label: "Single sign-on",

@@ -17,7 +17,7 @@ afterEach(async () => {
 const codeOf = (finished: object) => ("error" in finished ? finished.error : "ok");
 
 describe("the start", () => {
-  test("leads to the provider with state, nonce and the hash of a secret, all of them new each time", async () => {
+  test("redirects to the provider with state, nonce and the hash of a secret, all new each time", async () => {
     const world = await scene({ sso: { scopes: ["email"] } });
     const [first, second] = [await world.begin(), await world.begin()];
     const { searchParams, origin, pathname } = new URL(first.url);
@@ -37,7 +37,7 @@ describe("the start", () => {
     expect(second.cookies).not.toBe(first.cookies);
   });
 
-  test("keeps the cookie for ten minutes, from scripts and from requests of other sites", async () => {
+  test("sets the cookie for ten minutes, hidden from scripts and requests of other sites", async () => {
     const plain = await (await scene()).start();
     const secure = await (await scene({ publicUrl: "https://gateway.example/" })).start();
     if ("error" in plain || "error" in secure) throw new Error("the start was refused");
@@ -49,7 +49,7 @@ describe("the start", () => {
     );
   });
 
-  test("is behind public_url when it is set", async () => {
+  test("uses public_url when it is set", async () => {
     const world = await scene({ publicUrl: "https://gateway.example/" });
     const { url, cookies } = await world.begin();
     const callback = "https://gateway.example/api/v1/auth/sso/callback";
@@ -78,7 +78,7 @@ describe("the start", () => {
     "javascript:alert(1)",
     `/${"a".repeat(3000)}`,
   ];
-  test.each(elsewhere)("is refused with 400 when it is to end at %j", async (redirect) => {
+  test.each(elsewhere)("is refused with 400 for the destination %j", async (redirect) => {
     const world = await scene();
     const error = await world.start(redirect).catch((reason) => reason);
     expect(error).toMatchObject({
@@ -94,7 +94,7 @@ describe("the start", () => {
     ["/ü", "/%C3%BC"],
     ["/a//b", "/a//b"],
   ] as const;
-  test.each(here)("that is to end at %j ends there", async (redirect, expected) => {
+  test.each(here)("accepts the destination %j", async (redirect, expected) => {
     const world = await scene();
     const { url, cookies } = await world.begin(redirect);
     const finished = await world.comeBack(world.provider.agree(url), cookies);
@@ -102,7 +102,7 @@ describe("the start", () => {
   });
 });
 
-describe("coming back", () => {
+describe("the callback", () => {
   test("works once", async () => {
     const world = await scene();
     const { url, cookies } = await world.begin();
@@ -114,7 +114,7 @@ describe("coming back", () => {
     expect(world.provider.tokenRequests).toHaveLength(1);
   });
 
-  test("in another browser is refused, and the sign-in is spent", async () => {
+  test("in another browser is refused, and the sign-in is consumed", async () => {
     const world = await scene();
     const { url, cookies } = await world.begin();
     const other = await world.begin();
@@ -127,7 +127,7 @@ describe("coming back", () => {
     expect(codeOf(await world.comeBack(world.provider.agree(url), cookies))).toBe("ok");
   });
 
-  test("with a state that was never given out is refused", async () => {
+  test("with an unknown state is refused", async () => {
     const world = await scene();
     const { url, cookies } = await world.begin();
     for (const state of ["", "other", "__proto__"]) {
@@ -186,7 +186,7 @@ describe("coming back", () => {
     expect(world.sessions.list()).toEqual([]);
   });
 
-  test("must name the issuer when the provider says that it does", async () => {
+  test("must name the issuer when the provider announces it", async () => {
     const world = await scene();
     world.provider.document = { authorization_response_iss_parameter_supported: true };
     const [without, named] = [await world.begin(), await world.begin()];
@@ -205,7 +205,7 @@ const root = {
   sessionId: null,
 } as const;
 
-describe("the gateway shows itself to the provider", () => {
+describe("the gateway authenticates to the provider", () => {
   const cases = [
     { token_auth: "basic", client_secret: clientSecret },
     { token_auth: "post", client_secret: clientSecret },
@@ -223,7 +223,7 @@ describe("the gateway shows itself to the provider", () => {
     );
   });
 
-  test("with a wrong secret it is refused, and the log does not tell what it sent", async () => {
+  test("is refused with a wrong secret, which the log does not contain", async () => {
     const world = await scene({ sso: { client_secret: "canary-wrong-secret" } });
     expect(await world.outcome()).toBe("provider_error");
     expect(world.audit.at(-1)?.detail).toMatchObject({
@@ -294,13 +294,13 @@ describe("a provider is refused", () => {
     expect(world.sessions.list()).toEqual([]);
   });
 
-  test("that is not there", async () => {
+  test("that is unreachable", async () => {
     const world = await scene();
     await world.provider.stop();
     expect(await world.start()).toEqual({ error: "provider_unreachable" });
   });
 
-  test("and is asked again when it works again", async () => {
+  test("and is contacted again after it recovers", async () => {
     const world = await scene();
     world.provider.document = { issuer: "https://other.example" };
     expect(await world.start()).toEqual({ error: "provider_error" });

@@ -1,4 +1,4 @@
-// A certified OpenID Connect provider in the test process: people sign in with their e-mail address and any password.
+// A certified OpenID Connect provider in the test process: users sign in with their e-mail address and any password.
 import { createServer, type Server } from "node:http";
 import { generateKeyPair, exportJWK } from "jose";
 import Provider from "oidc-provider";

@@ -34,7 +34,7 @@ describe("the client secret", () => {
     expect(JSON.stringify(world.plane.steps.commits)).not.toContain("canary");
   });
 
-  test("stays when it is not sent, or sent again, or what was read is sent back", async () => {
+  test("stays when it is omitted, or sent again masked or not", async () => {
     const world = await scene();
     const { client_secret: before } = stored(world);
     const { issuer } = world.provider;
@@ -55,7 +55,7 @@ describe("the client secret", () => {
     expect(world.plane.control.changes.revision).toBe(revision);
   });
 
-  test.each(["replace", "patch"] as const)("goes with null by %s", async (verb) => {
+  test.each(["replace", "patch"] as const)("is deleted with null by %s", async (verb) => {
     const world = await scene();
     const body = verb === "patch" ? {} : world.sso.settings.get().view;
     const { view } = await world.sso.settings[verb]({ ...body, client_secret: null }, options);
@@ -133,7 +133,7 @@ describe("settings are refused", () => {
     expect((error as Error).message).toStartWith(message);
   });
 
-  test("when somebody else was faster", async () => {
+  test("after a concurrent change", async () => {
     const world = await scene();
     const { tag } = world.sso.settings.get();
     const conditions = { match: [tag], onlyIfAbsent: false };
@@ -144,7 +144,7 @@ describe("settings are refused", () => {
   });
 });
 
-test("settings that are off need neither issuer nor client id, and a trial changes nothing", async () => {
+test("disabled settings need neither issuer nor client id, and a trial changes nothing", async () => {
   const world = await scene();
   const trial = await world.sso.settings.replace({}, { ...options, dryRun: true });
   expect(trial.view).toMatchObject({ enabled: false, issuer: "", client_secret_set: true });
@@ -159,7 +159,7 @@ describe("the test of the connection", () => {
   const failures = (report: TestReport) =>
     report.checks.filter(({ ok }) => !ok).map(({ name, message }) => `${name}: ${message}`);
 
-  test("finds everything in order", async () => {
+  test("finds a valid provider", async () => {
     const world = await scene();
     const report = await world.sso.test(origin);
     expect(names(report)).toEqual([
@@ -226,7 +226,7 @@ describe("the test of the connection", () => {
       found: /^settings: issuer and client_id must be set/,
     },
   ];
-  test.each(wrong)("says that $why", async (one) => {
+  test.each(wrong)("reports that $why", async (one) => {
     const world = await scene({ ...(one.sso === undefined ? {} : { sso: one.sso }) });
     world.provider.document = one.document ?? {};
     const { keys } = one;
@@ -238,7 +238,7 @@ describe("the test of the connection", () => {
     expect(JSON.stringify(report)).not.toContain("canary-wrong");
   });
 
-  test("says that the provider is silent or gone", async () => {
+  test("reports that the provider is silent or down", async () => {
     const world = await scene({ timeoutMs: 100 });
     world.provider.intercept = () => new Promise(() => {});
     expect(failures(await world.sso.test(origin))).toEqual([
@@ -250,7 +250,7 @@ describe("the test of the connection", () => {
     ]);
   });
 
-  test("says that the certificate is not trusted", async () => {
+  test("reports that the certificate is not trusted", async () => {
     using server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,

@@ -55,7 +55,7 @@ const say = (socket: Socket, text: string) =>
     socket.write(text);
   });
 
-test("a client that no longer reads is disconnected after idle_timeout, and its target as well", async () => {
+test("a client that stops reading is disconnected after idle_timeout, and its target as well", async () => {
   let sent = 0;
   let isClosed = false;
   const server = createServer((socket) => {

@@ -181,7 +181,7 @@ const refusals = (reason: string) =>
   );
 
 describe("ip-restriction", () => {
-  test("closes TCP connections before the target hears of them", async () => {
+  test("closes TCP connections before the target sees them", async () => {
     await use({ name: "ip-restriction", config: { deny: ["127.0.0.1"] } });
     const before = reached;
     expect(await hello(ports.tcp)).toBe("refused");
@@ -214,7 +214,7 @@ describe("ip-restriction", () => {
     expect(String(await client.ask(ports.udp, "hello"))).toBe("hello");
   });
 
-  test("judges the address that a trusted PROXY header names", async () => {
+  test("uses the address in a trusted PROXY header", async () => {
     await use({ name: "ip-restriction", config: { deny: ["10.0.0.0/8"] } });
     const header = (address: string) => `PROXY TCP4 ${address} 127.0.0.1 1 2\r\nhello`;
     expect(await hello(ports.proxy, "127.0.0.1", header("10.0.0.1"))).toBe("refused");
@@ -227,7 +227,7 @@ describe("ip-restriction", () => {
     ["another service", { serviceId: "udp" }, "hello"],
     ["its stream route", { streamRouteId: "t" }, "refused"],
     ["another stream route", { streamRouteId: "u" }, "hello"],
-  ])("counts where it was put: %s", async (_, place, outcome) => {
+  ])("applies to its scope: %s", async (_, place, outcome) => {
     await use({ name: "ip-restriction", ...place, config: { deny: ["0.0.0.0/0"] } });
     expect(await hello(ports.tcp)).toBe(outcome);
   });
@@ -248,23 +248,20 @@ describe("of several instances", () => {
     [[ofUdp, everywhere], "everywhere", "of udp"],
     [[everywhere, ofRoute, ofService], "of route", "everywhere"],
     [[ofUdpRoute, ofUdp, everywhere], "everywhere", "of udp route"],
-  ])(
-    "the one in the most special place is asked, and no other",
-    async (plugins, tcp, datagrams) => {
-      await use(...plugins);
-      expect(await hello(ports.tcp)).toBe("hello");
-      expect(instance()).toBe(tcp);
-      expect(asked).toHaveLength(1);
-      asked = [];
-      await (await udpClient()).ask(ports.udp, "x");
-      expect(instance()).toBe(datagrams);
-      expect(asked).toHaveLength(1);
-    },
-  );
+  ])("the one of the most specific scope runs, and no other", async (plugins, tcp, datagrams) => {
+    await use(...plugins);
+    expect(await hello(ports.tcp)).toBe("hello");
+    expect(instance()).toBe(tcp);
+    expect(asked).toHaveLength(1);
+    asked = [];
+    await (await udpClient()).ask(ports.udp, "x");
+    expect(instance()).toBe(datagrams);
+    expect(asked).toHaveLength(1);
+  });
 });
 
 describe("a plugin", () => {
-  test("sees a connection, and hears how it ended", async () => {
+  test("sees a connection, and how it ended", async () => {
     await use({ name: "probe" });
     expect(await hello(ports.tcp)).toBe("hello");
     await eventually(() => asked[0]?.result !== null);
@@ -294,7 +291,7 @@ describe("a plugin", () => {
     expect(asked[0]?.facts).toMatchObject({ protocol: "udp", streamRoute: { id: "u", name: "u" } });
   });
 
-  test("sees the name of a TLS connection that is passed through", async () => {
+  test("sees the server name of a TLS connection that is passed through", async () => {
     await use({ name: "probe" });
     const socket = connectTls({ port: ports.sni, host: "127.0.0.1", servername: "db.example" });
     socket.on("error", () => {});
@@ -303,7 +300,7 @@ describe("a plugin", () => {
     expect(asked[0]?.facts).toMatchObject({ serverName: "db.example" });
   });
 
-  test("that refuses hears of the end, and those behind it are not asked", async () => {
+  test("that refuses sees the end, and those behind it do not run", async () => {
     await use(
       { name: "probe", config: { refuses: true } },
       { name: "ip-restriction", config: { deny: ["0.0.0.0/0"] } },
@@ -314,7 +311,7 @@ describe("a plugin", () => {
     expect(refusals("ip.denied")).toHaveLength(before);
   });
 
-  test("hears of the end when one behind it refuses", async () => {
+  test("sees the end when one behind it refuses", async () => {
     await use({ name: "probe" }, { name: "ip-restriction", config: { deny: ["0.0.0.0/0"] } });
     expect(await hello(ports.tcp)).toBe("refused");
     expect(asked[0]?.result?.refusal).toBe("ip.denied");
@@ -353,14 +350,14 @@ describe("a plugin", () => {
     [{ cidr: ["127.0.0.0/8"], method: ["GET"] }, 0],
     [{ not: { path: ["/"] } }, 1],
     [{ group: ["staff"] }, 0],
-  ])("with the condition %j is asked %d times", async (when, times) => {
+  ])("with the condition %j runs %d times", async (when, times) => {
     await use({ name: "probe", when });
     expect(await hello(ports.tcp)).toBe("hello");
     expect(asked).toHaveLength(times);
   });
 });
 
-test("connections go on when the lists change", async () => {
+test("connections continue when the lists change", async () => {
   await use();
   const socket = connect({ port: ports.tcp, host: "127.0.0.1" });
   const answers: string[] = [];

@@ -49,14 +49,14 @@ const sessionsOf = async (id: string) =>
 const dropsOf = (name: string) =>
   api.gateway.log.filter((line) => line["route"] === name && line["datagrams"] !== undefined);
 
-test("datagrams go both ways, empty ones and the largest too", async () => {
+test("datagrams pass both ways, empty ones and the largest too", async () => {
   const { listen_port: port } = await route([(await target()).port]);
   const asker = await client();
   for (const datagram of ["hello", "", "x".repeat(65_507), "again"])
     expect(String(await asker.ask(port, datagram))).toBe(datagram);
 });
 
-test("each client has a session of its own, on one worker, however many there are", async () => {
+test("each client has its own session, on one worker, however many exist", async () => {
   const to = await target((datagram) => `${datagram}!`);
   const { id, listen_port: port } = await route([to.port]);
   const clients = await Promise.all(Array.from({ length: 100 }, client));
@@ -75,7 +75,7 @@ test("each client has a session of its own, on one worker, however many there ar
   expect([...workers].sort()).toEqual(["1", "2"]);
 });
 
-test("a target may send as often as it likes, and before it is asked again", async () => {
+test("a target may send any number of datagrams, before the next one too", async () => {
   const sender = await Bun.udpSocket({
     hostname: "127.0.0.1",
     socket: {
@@ -117,7 +117,7 @@ test("sessions are balanced, and a closed port is a failure of its target", asyn
     expect(await (await client()).ask(made.listen_port, "x")).not.toBeNull();
 });
 
-test("a client comes back to its target by its address when the service says consistent_hash", async () => {
+test("a client returns to its target by its address with consistent_hash", async () => {
   const targets = [await target(() => "a"), await target(() => "b"), await target(() => "c")];
   const ports = targets.map(({ port }) => port);
   const made = await route(ports, {}, { algorithm: "consistent_hash" });
@@ -127,7 +127,7 @@ test("a client comes back to its target by its address when the service says con
   expect(answers.size).toBe(1);
 });
 
-test("a session ends after udp_session_timeout, and the next datagram begins another", async () => {
+test("a session ends after udp_session_timeout, and the next datagram starts another", async () => {
   const to = await target();
   const { id, listen_port: port } = await route([to.port], { udp_session_timeout: 1 });
   const asker = await client();
@@ -164,7 +164,7 @@ describe("datagrams are dropped and logged:", () => {
     expect(answered.length).toBe(3);
   });
 
-  test("of clients that may not connect", async () => {
+  test("of clients that are not allowed", async () => {
     const to = await target();
     const denied = await route([to.port], { deny: ["127.0.0.0/8"] });
     expect(await (await client()).ask(denied.listen_port, "x", 200)).toBeNull();
@@ -176,7 +176,7 @@ describe("datagrams are dropped and logged:", () => {
     await eventually(() => dropsOf(denied.name)[0]?.["reason"] === "the address may not connect");
   });
 
-  test("when no target is there", async () => {
+  test("without a target", async () => {
     const made = await route([]);
     expect(await (await client()).ask(made.listen_port, "x", 100)).toBeNull();
     expect((await sessionsOf(made.id)).length).toBe(0);
@@ -184,7 +184,7 @@ describe("datagrams are dropped and logged:", () => {
   });
 });
 
-test("sessions are listed with their bytes, counted at the target, and can be ended", async () => {
+test("sessions are listed with their bytes, counted at the target, and can be closed", async () => {
   const to = await target();
   const { id, service_id, listen_port: port } = await route([to.port]);
   const [one, two] = [await client(), await client()];
@@ -201,7 +201,7 @@ test("sessions are listed with their bytes, counted at the target, and can be en
   expect((await sessionsOf(id)).length).toBe(1);
   expect(await inFlight()).toBe(1);
   expect((await api.call(`DELETE /connections/${own.id}`)).status).toBe(404);
-  // A client that goes on sending is a new one.
+  // A client that continues sending is a new one.
   expect(String(await one.ask(port, "again"))).toBe("again");
   expect(to.peers.size).toBe(3);
 });
@@ -216,7 +216,7 @@ describe("ports", () => {
       expect(String(await (await client()).ask(port, "x"))).toBe("x");
   });
 
-  test("that another program has are refused with its name", async () => {
+  test("in use by another program are refused with its name", async () => {
     const holder = await target();
     const { service_id } = await route([1]);
     const answer = await api.call("POST /stream-routes", {
@@ -246,7 +246,7 @@ describe("ports", () => {
     expect(tcp.status).toBe(200);
   });
 
-  test("fall silent with their route, and are free for the next one at once", async () => {
+  test("close with their route, and are free for the next one at once", async () => {
     const [one, two] = [await target(() => "one"), await target(() => "two")];
     const made = await route([one.port]);
     const port = made.listen_port;
@@ -278,7 +278,7 @@ describe("a change", () => {
     expect((await sessionsOf(id))[0].id).toBe(before.id);
   });
 
-  test("that leads elsewhere is for new clients at once, for others after stream_drain_timeout", async () => {
+  test("of the target applies to new clients at once, to others after stream_drain_timeout", async () => {
     const limits = { stream_drain_timeout: 1000 };
     await api.call("PATCH /settings", { body: { limits } });
     const [one, two] = [await target(() => "one"), await target(() => "two")];
@@ -296,7 +296,7 @@ describe("a change", () => {
   }, 20_000);
 });
 
-test("a target with a name is found by it", async () => {
+test("a target with a name is resolved", async () => {
   const to = await target();
   const name = `udp ${++count}`;
   await api.create("/services", {
@@ -310,7 +310,7 @@ test("a target with a name is found by it", async () => {
   expect(String(await (await client()).ask(port, "x"))).toBe("x");
 });
 
-test("a stop waits for a session that is busy, and not for one that is silent", async () => {
+test("a stop waits for an active session, and not for an idle one", async () => {
   const slow = await Bun.udpSocket({
     hostname: "127.0.0.1",
     socket: {
@@ -346,7 +346,7 @@ test("a stop waits for a session that is busy, and not for one that is silent", 
   expect(ended).toBe(0);
 }, 20_000);
 
-test("clients go on after a restart of the gateway", async () => {
+test("clients continue after a restart of the gateway", async () => {
   const to = await target();
   const dataDir = mkdtempSync(join(tmpdir(), "sluice-udp-"));
   const gateway = await startGateway({ dataDir });

@@ -38,8 +38,8 @@ const addressOf = (server: typeof origin) => `http://127.0.0.1:${server.port}`;
 const blue = (domains: string[]) => ({ name: "blue", domains, upstream: addressOf(origin) });
 const green = (domains: string[]) => ({ name: "green", domains, upstream: addressOf(other) });
 
-describe("a document that holds applications alone", () => {
-  test("makes their parts, and certificates soon after", async () => {
+describe("a document with applications alone", () => {
+  test("creates their parts, and certificates soon after", async () => {
     const applications = [blue(["blue.test", "moving.test"]), green(["green.test"])];
     const made = await importing({ applications });
     expect(kindsOf(made).toSorted()).toEqual([
@@ -65,7 +65,7 @@ describe("a document that holds applications alone", () => {
     expect((await gateway.ok("GET", "/api/v1/admin/status")).revision).toBe(before);
   });
 
-  test("changes nothing when it replaces everything, also where it holds others of the same kind", async () => {
+  test("changes nothing when it replaces everything, also beside others of the same kind", async () => {
     const document = {
       services: [{ name: "beside" }],
       routes: [{ name: "beside", hosts: ["beside.test"], service_id: "beside" }],
@@ -95,7 +95,7 @@ describe("a document that holds applications alone", () => {
     expect((await read("green")).drift).toEqual([]);
   });
 
-  test("moves a name to one that is new", async () => {
+  test("moves a name to a new one", async () => {
     const red = { name: "red", domains: ["moving.test"], upstream: addressOf(origin) };
     await importing({ applications: [red, green(["green.test"])] });
     expect(await visit("moving.test")).toBe("origin");
@@ -109,7 +109,7 @@ describe("a document that holds applications alone", () => {
     await gateway.ok("DELETE", "/api/v1/applications/red");
   });
 
-  test("is refused with the place of what is wrong", async () => {
+  test("is refused with the location of the error", async () => {
     const refused = async (fields: object) => {
       const body = { format: 1, applications: [{ ...blue(["x.test"]), name: "wrong", ...fields }] };
       const response = await gateway.api("POST", "/api/v1/import", body);
@@ -129,7 +129,7 @@ describe("a document that holds applications alone", () => {
 describe("a whole export", () => {
   const exported = () => gateway.ok("GET", "/api/v1/export?format=json");
 
-  test("in which a name was moved has the effect", async () => {
+  test("with a moved name applies the move", async () => {
     const document = await exported();
     for (const application of document.applications)
       application.domains =
@@ -142,7 +142,7 @@ describe("a whole export", () => {
     expect(await visit("swapped.test")).toBe("origin");
   });
 
-  test("carries what was changed by hand as such", async () => {
+  test("carries manual changes as such", async () => {
     await gateway.ok("PATCH", "/api/v1/services/blue", { connect_timeout: 777 });
     const drift = (await read("blue")).drift;
     expect(drift).toHaveLength(1);
@@ -151,7 +151,7 @@ describe("a whole export", () => {
     expect((await read("blue")).drift).toEqual(drift);
   });
 
-  test("makes another gateway the same, which knows its parts", async () => {
+  test("makes another gateway equal, including the parts", async () => {
     const response = await gateway.api("GET", "/api/v1/export?format=json&secrets=1", undefined, {
       "x-passphrase": PASSPHRASE,
     });
@@ -172,7 +172,7 @@ describe("a whole export", () => {
     }
   });
 
-  test("without its ids, for a gateway that has the same under other ids, keeps the parts together", async () => {
+  test("without its ids, for a gateway with the same under other ids, keeps the parts together", async () => {
     const document = await exported();
     const second = await startGateway({ workers: 1 });
     try {
@@ -197,7 +197,7 @@ describe("a whole export", () => {
     }
   });
 
-  test("without keys, for a gateway that has none of it, is served there with keys of its own", async () => {
+  test("without keys, for an empty gateway, is served there with new keys", async () => {
     const { applications, services, targets, routes } = await exported();
     const second = await startGateway({ workers: 1 });
     try {
@@ -216,7 +216,7 @@ describe("a whole export", () => {
     }
   });
 
-  test("that leaves an application out removes it with its parts", async () => {
+  test("that omits an application removes it with its parts", async () => {
     const { applications } = await exported();
     const left = applications.filter(({ name }: { name: string }) => name === "blue");
     await importing({ applications: left }, "?mode=replace");
@@ -227,8 +227,8 @@ describe("a whole export", () => {
   });
 });
 
-describe("a revision that is restored", () => {
-  test("brings an application back with all its parts", async () => {
+describe("a restored revision", () => {
+  test("restores an application with all its parts", async () => {
     const { revision } = await gateway.ok("GET", "/api/v1/admin/status");
     const before = await read("blue");
     await gateway.ok("DELETE", "/api/v1/applications/blue");
@@ -245,7 +245,7 @@ describe("a revision that is restored", () => {
 });
 
 describe("a plain export that was written while there was a self-signed certificate", () => {
-  test("can be applied after that is gone, and the application gets another one if it needs it", async () => {
+  test("can be applied after its deletion, and the application gets another one if it needs it", async () => {
     const name = "interim";
     const body = { name, domains: ["interim.test"], upstream: addressOf(origin) };
     await gateway.ok("POST", "/api/v1/applications", body);

@@ -1,4 +1,4 @@
-// Imports that are refused: nothing has changed afterwards, and the answer names collection, object, field and line.
+// Imports that are refused: nothing has changed afterwards, and the response names collection, object, field and line.
 import { describe, expect, test } from "bun:test";
 import { useGateway } from "../api/client.ts";
 
@@ -91,7 +91,7 @@ describe("a broken document", () => {
 });
 
 describe("a dry run", () => {
-  test("shows what would change and changes nothing", async () => {
+  test("shows the changes and makes none", async () => {
     await client.create("/services", { name: "dry", tags: ["a"] });
     const before = await state();
     const document = {

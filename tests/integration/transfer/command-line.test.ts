@@ -48,7 +48,7 @@ describe("the commands", () => {
   const run = (args: string[], options: Parameters<typeof runCommand>[1] = {}) =>
     runCommand(args, { ...options, env: { SLUICE_URL: gateway?.admin ?? "", ...options.env } });
 
-  test("diff shows, apply does, and doing it again changes nothing", async () => {
+  test("diff shows, apply does, and repeating it changes nothing", async () => {
     const path = file("site.yaml", site);
     const diff = await run(["diff", path]);
     expect([diff.code, diff.stdout, diff.stderr]).toEqual([
@@ -85,7 +85,7 @@ describe("the commands", () => {
     const plain = await run(["export"]);
     const again = await run(["import", file("plain.yaml", plain.stdout), "--mode", "replace"]);
     expect([again.code, again.stdout]).toEqual([0, "no changes\n"]);
-    // Of one that everybody may read, nothing stays.
+    // A file that all users may read is replaced.
     const output = file("whole.json", "before");
     chmodSync(output, 0o644);
     const env = { SLUICE_PASSPHRASE: PASSPHRASE };
@@ -132,7 +132,7 @@ describe("the commands", () => {
     expect(result.stderr).toContain(says);
   });
 
-  test("check needs no gateway, and tells all that is wrong", async () => {
+  test("check needs no gateway, and reports all errors", async () => {
     const right = await runCommand(["check", file("right.yaml", site)]);
     expect([right.code, right.stdout]).toEqual([
       0,
@@ -183,7 +183,7 @@ describe("serve --config", () => {
   });
   afterAll(() => gateway?.stop());
 
-  test("serves what is in the file, on the listeners that it names", async () => {
+  test("serves the file, on its listeners", async () => {
     expect(await statusOf("one.test")).toBe(502);
     expect(await statusOf("two.test")).toBe(404);
     expect(await gateway?.ok("GET", "/api/v1/listeners")).toMatchObject([{ name: "main" }]);
@@ -196,7 +196,7 @@ describe("serve --config", () => {
     ["PUT", "/settings", {}],
     ["POST", "/import", { format: 1 }],
     ["POST", "/revisions/1/restore", undefined],
-  ])("refuses %s %s to everybody else", async (method, target, body) => {
+  ])("refuses %s %s to all other callers", async (method, target, body) => {
     const answer = await gateway?.api(method, `/api/v1${target}`, body);
     expect([answer?.status, await answer?.json()]).toEqual([
       409,
@@ -204,7 +204,7 @@ describe("serve --config", () => {
     ]);
   });
 
-  test("follows the file, ignores what is invalid, and goes on with the next valid one", async () => {
+  test("follows the file, ignores invalid versions, and continues with the next valid one", async () => {
     replace(withListener("two.test"));
     await eventually(async () => (await statusOf("two.test")) === 502);
     expect(await statusOf("one.test")).toBe(404);

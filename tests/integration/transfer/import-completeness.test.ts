@@ -44,7 +44,7 @@ async function outcomeOf(from: "kong" | "caddy" | "npm", source: unknown): Promi
   }
 }
 
-/** Defaults, and what stands inside of something that the report says is left out as a whole. */
+/** Defaults, and members of something that the report lists as omitted. */
 const silent = {
   kong: [
     /^\._(transform|format_version)$/,
@@ -132,7 +132,7 @@ describe("npm", () => {
   const silentColumns =
     /^(id|created_on|modified_on|owner_user_id|is_deleted|meta|expires_on|hint|description|name|domain_names)$/;
 
-  test("a column that nobody knows is in the report, in whichever table", async () => {
+  test("an unknown column is in the report, in whichever table", async () => {
     const tables = ["proxy_host", "redirection_host", "dead_host", "stream", "certificate"];
     for (const table of [...tables, "access_list", "access_list_auth", "access_list_client"]) {
       const changed = npmDatabase(
@@ -147,7 +147,7 @@ describe("npm", () => {
     }
   });
 
-  test("every column of a proxy host matters, or is said not to", async () => {
+  test("every column of a proxy host is used, or declared unused", async () => {
     const database = Database.deserialize(npmDatabase());
     const columns = database
       .query<{ name: string }, []>("SELECT name FROM pragma_table_info('proxy_host')")

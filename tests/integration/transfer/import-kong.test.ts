@@ -81,7 +81,7 @@ afterAll(async () => {
   for (const server of origins) await server.stop(true);
 });
 
-/** Who answers in Kong, and who here: an origin, or null for nobody. */
+/** The origin that responds in Kong, and here; null for none. */
 type Row = readonly [request: Asked | string, kong: string | null, here: string | null];
 
 const parse = (request: Asked | string): Asked => {
@@ -191,7 +191,7 @@ test.each<Row>([
   expect([null, kong]).toContain(verdict.open);
 });
 
-test("a name with a * at its end is meant in HTTP/2 too", async () => {
+test("a name with a trailing * applies to HTTP/2 too", async () => {
   const client = await H2Client.connect({ port: gateway.httpsPort, tls: true });
   for (const [path, status] of [
     ["/", 200],
@@ -208,7 +208,7 @@ test("a name with a * at its end is meant in HTTP/2 too", async () => {
   client.close();
 });
 
-test("with a key everything is there again", async () => {
+test("with a key everything is restored", async () => {
   for (const path of ["/admin", "/adminx", "/admin/x"]) {
     const fields = "apikey: alice-has-a-long-key\r\n";
     const verdict = await ask({ host: "k0.test", path, fields }, gateway.httpPort);
@@ -241,7 +241,7 @@ test(`routes made at random with the seed ${SEED}: no request gets anywhere wher
       const verdict = await ask({ ...request, fields }, gateway.httpPort);
       if (verdict.open === null) continue;
       open += 1;
-      // Where no route denies access to anybody, paths are compared as people write them.
+      // Where no route denies access, paths are compared as written.
       const isGuarded = routes.some((each) => each.plugins && takesHost(each, request.host));
       if (isGuarded && routed(routes, request).every(({ plugins }) => plugins !== undefined))
         found.push(JSON.stringify({ round, request, routes }));

@@ -86,7 +86,7 @@ describe("kong", () => {
     withPorts(Bun.YAML.stringify(kongSample(), null, 2)),
   );
 
-  test("a dry run tells everything and changes nothing", async () => {
+  test("a dry run reports everything and changes nothing", async () => {
     const result = await run("--dry-run");
     expect([result.code, result.stderr]).toEqual([0, ""]);
     expect(result.stdout).toStartWith("Not imported:\n");
@@ -96,7 +96,7 @@ describe("kong", () => {
     expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);
   });
 
-  test("requests go where they went, by whom they came from", async () => {
+  test("requests reach the same targets, with the same consumers", async () => {
     const result = await run();
     expect([result.code, result.stderr]).toEqual([0, ""]);
     const plain = await request("http://shop.test/orders/1");
@@ -127,12 +127,12 @@ describe("kong", () => {
     expect((await request("http://shop.test/o/7", { "x-client": "mobile-1" })).status).toBe(404);
   });
 
-  test("what has lost its protection is closed", async () => {
+  test("routes that lost their protection are closed", async () => {
     await gateway().ok("PATCH", "/api/v1/services/legacy", { enabled: true });
     expect((await request("http://legacy.test/legacy")).status).toBe(503);
   });
 
-  test("importing it again makes nothing new", async () => {
+  test("a repeated import creates nothing", async () => {
     const result = await run("--mode", "replace");
     expect([result.code, result.stderr]).toEqual([0, ""]);
     expect(result.stdout).not.toContain("\n+ ");
@@ -159,7 +159,7 @@ describe("plugins of Kong that write logs", () => {
     }),
   );
 
-  test("write where they wrote", async () => {
+  test("write to the same places", async () => {
     const { code, stdout } = await run();
     expect([code, stdout.includes("has no field"), stdout.includes("does not take it")]).toEqual([
       ...[0, false, false],
@@ -193,7 +193,7 @@ describe("npm", () => {
     ),
   );
 
-  test("requests go where they went", async () => {
+  test("requests reach the same targets", async () => {
     const result = await run();
     expect([result.code, result.stderr]).toEqual([0, ""]);
     const plain = await request("http://photos.test/a");
@@ -210,7 +210,7 @@ describe("npm", () => {
     expect((await request("http://deleted.test/")).location).toBe("https://home.test/");
   });
 
-  test("access lists let in and keep out as before", async () => {
+  test("access lists allow and deny as before", async () => {
     expect((await request("http://family.test/")).status).toBe(401);
     const login = (text: string) => ({ authorization: `Basic ${btoa(text)}` });
     expect((await request("http://family.test/", login("mum:wrong"))).status).toBe(401);
@@ -238,7 +238,7 @@ describe("npm", () => {
     expect(await seen.json()).toMatchObject({ name: "three", path: "/stream" });
   });
 
-  test("certificates are ordered once somebody agrees", async () => {
+  test("certificates are requested after consent", async () => {
     const certificates = await gateway().ok("GET", "/api/v1/certificates");
     expect(certificates.map((each: { name: string }) => each.name).toSorted()).toEqual([
       "photos.test",
@@ -255,7 +255,7 @@ describe("caddy", () => {
     withPorts(JSON.stringify(caddySample(), null, 1)),
   );
 
-  test("requests go where they went", async () => {
+  test("requests reach the same targets", async () => {
     const result = await run();
     expect([result.code, result.stderr]).toEqual([0, ""]);
     const plain = await request("http://app.test/a");
@@ -278,7 +278,7 @@ describe("caddy", () => {
     expect((await request("https://secured.test/")).status).toBe(503);
   });
 
-  test("another service is asked first", async () => {
+  test("another service authorizes first", async () => {
     expect((await request("https://sso.test/")).status).toBe(401);
     const seen = await request("https://sso.test/", { authorization: "Bearer right" });
     expect(seen.body).toMatchObject({ name: "one", user: "mum" });
@@ -310,7 +310,7 @@ describe("the API", () => {
     return { status: response.status, body: await response.json() };
   };
 
-  test("converts as the command does, and answers with the report", async () => {
+  test("converts as the command does, and responds with the report", async () => {
     const { status, body } = await post("from=npm&dry_run=1", npmDatabase());
     expect(status).toBe(200);
     expect(body.changes.length).toBeGreaterThan(10);
@@ -335,7 +335,7 @@ describe("the API", () => {
   });
 });
 
-test("a broken file is refused with the line, before anything is asked of a gateway", async () => {
+test("a broken file is refused with the line, before any request to a gateway", async () => {
   const path = file("broken.yaml", '_format_version: "3.0"\nservices:\n  - name: a\n');
   const result = await runCommand(["import", "--from", "kong", path]);
   expect([result.code, result.stdout]).toEqual([1, ""]);

@@ -1,4 +1,4 @@
-// Documents of more than a megabyte: read in a thread of their own, imported like small ones, while the gateway goes on answering.
+// Documents of more than a megabyte: read in a thread of their own, imported like small ones, while the gateway continues to serve.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { startOrigin } from "../../support/origin.ts";
@@ -54,7 +54,7 @@ const refused = async (body: BodyInit, query = "", headers: Record<string, strin
 const revision = async (): Promise<number> =>
   (await gateway.ok("GET", "/api/v1/admin/status")).revision;
 
-test("everything in it is as it would be by itself", async () => {
+test("every object in it is as if imported alone", async () => {
   const text = JSON.stringify(documentOf());
   expect(text.length).toBeGreaterThan(1_048_576);
   const response = await send(text);
@@ -73,7 +73,7 @@ test("everything in it is as it would be by itself", async () => {
   expect([served.status, await served.text()]).toEqual([200, "ok"]);
 });
 
-test("what is there already is left as it is, and an export comes in again without a change", async () => {
+test("existing objects are unchanged, and an export imports again without a change", async () => {
   const before = await revision();
   const again = await send(JSON.stringify(documentOf()));
   expect(await again.json()).toEqual({ changes: [] });
@@ -83,7 +83,7 @@ test("what is there already is left as it is, and an export comes in again witho
   expect(await revision()).toBe(before);
 });
 
-test("others are answered meanwhile and see the version before, and changes keep their order", async () => {
+test("other requests are served meanwhile with the version before, and changes keep their order", async () => {
   const before = await revision();
   let isDone = false;
   const importing = send(JSON.stringify(documentOf((index) => ({ priority: index % 5 })))).finally(
@@ -110,8 +110,8 @@ test("others are answered meanwhile and see the version before, and changes keep
   expect(await revision()).toBe(before + 3);
 });
 
-describe("what is wrong with it", () => {
-  test("is named with its place and its line", async () => {
+describe("its error", () => {
+  test("has a location and a line", async () => {
     const document = documentOf((index) => (index === 2_500 ? { priority: "high" } : {}));
     const text = JSON.stringify(document, null, 1);
     const line = text.slice(0, text.indexOf('"high"')).split("\n").length;
@@ -120,7 +120,7 @@ describe("what is wrong with it", () => {
     );
   });
 
-  test("is the first thing, also where another object would be wrong by itself", async () => {
+  test("is the first one, also where another object would be invalid alone", async () => {
     const document = documentOf((index) => {
       if (index === 10) return { service_id: "nobody" };
       return index === 20 ? { hosts: ["not a host"] } : {};
@@ -140,7 +140,7 @@ describe("what is wrong with it", () => {
     expect(await refused(wrong)).toStartWith(`400 ${message}`);
   });
 
-  test("can be that it is no JSON, or no text", async () => {
+  test("can be invalid JSON, or binary data", async () => {
     const text = JSON.stringify(documentOf());
     expect(await refused(text.slice(0, -1))).toStartWith("400 ");
     const bytes = new TextEncoder().encode(text);
@@ -163,7 +163,7 @@ test("it can be YAML", async () => {
   expect((await gateway.ok("GET", "/api/v1/routes/r-77")).priority).toBe(3);
 });
 
-test("it can hold secrets, which are stored sealed and stay when they are masked", async () => {
+test("it can hold secrets, which are stored encrypted and stay when they are masked", async () => {
   const secrets = [{ name: "large", sealed_value: { plain: "very secret" } }];
   const response = await send(JSON.stringify({ ...documentOf(), secrets }));
   expect(response.status).toBe(200);
@@ -173,7 +173,7 @@ test("it can hold secrets, which are stored sealed and stay when they are masked
   expect(await again.json()).toEqual({ changes: [] });
 });
 
-test("an encrypted one opens with its passphrase, and with no other", async () => {
+test("an encrypted one opens with its passphrase only", async () => {
   const passphrase = "correct horse battery";
   const exported = await fetch(`${gateway.admin}/api/v1/export?secrets=1`, {
     headers: { "x-passphrase": passphrase },
@@ -193,7 +193,7 @@ test("an encrypted one opens with its passphrase, and with no other", async () =
   expect(changes.map(({ action, name }) => `${action} ${name}`)).toEqual(["create r-5"]);
 });
 
-test("it can be the configuration of another program, whose report comes with it", async () => {
+test("it can be the configuration of another program, with a report", async () => {
   const services = Array.from({ length: 2_500 }, (_, index) => ({
     name: `kong-${index}`,
     url: "http://127.0.0.1:9",
@@ -210,7 +210,7 @@ test("it can be the configuration of another program, whose report comes with it
   expect(report.length).toBeGreaterThan(0);
 });
 
-test("a change of it can be read in the history and taken back", async () => {
+test("its change can be read in the history and reverted", async () => {
   const revisions = await gateway.ok("GET", "/api/v1/revisions");
   const first = revisions.find(({ summary }: { summary: string }) =>
     summary.startsWith(`import (merge): ${COUNT} created`),

@@ -58,7 +58,7 @@ services:
     expect([imported.stdout, imported.stderr]).toEqual(["no changes\n", ""]);
   });
 
-  test("cannot give a value under both names", async () => {
+  test("cannot set a value under both names", async () => {
     const both = `${older}    response_buffer_bytes: 1\n`;
     const imported = await run(["import", "-"], both);
     expect(imported.code).toBe(1);

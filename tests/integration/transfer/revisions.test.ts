@@ -9,7 +9,7 @@ import { PASSWORD, ROOT, usePeople } from "../api/people.ts";
 
 const CANARY = "Canary-of-the-history";
 
-describe("going back", () => {
+describe("a rollback", () => {
   const client = useGateway();
   const seed = seedOfRun();
   const random = new Random(seed);
@@ -36,7 +36,7 @@ describe("going back", () => {
   };
   const latest = async () => (await client.call("GET /revisions")).body.at(-1).number as number;
 
-  /** One of many things that people do. */
+  /** One of many changes that users make. */
   async function change(step: number): Promise<void> {
     const name = `n${random.pick([0, 1, 2, 3, 4, 5])}`;
     const calls = [
@@ -63,7 +63,7 @@ describe("going back", () => {
     expect((await client.call(line, { body })).status).toBeLessThan(500);
   }
 
-  test("to any revision, after random changes, brings its state back", async () => {
+  test("to any revision, after random changes, restores its state", async () => {
     const states = new Map<number, string>();
     const rows = new Map<number, string>();
     for (let step = 0; step < 80; step++) {
@@ -85,7 +85,7 @@ describe("going back", () => {
     expect(await state(), `after a restart, seed ${seed}`).toBe(before);
   }, 60_000);
 
-  test("takes an import back, and going back itself", async () => {
+  test("reverts an import, and can be reverted itself", async () => {
     const before = await state();
     const number = await latest();
     const document = { format: 1, routes: [{ name: "imported" }], services: [] };
@@ -103,7 +103,7 @@ describe("going back", () => {
     ]);
   });
 
-  test("can be tried", async () => {
+  test("has a dry run", async () => {
     const [before, number] = [await state(), await latest()];
     const answer = await client.call("POST /revisions/1/restore?dry_run=1");
     expect([answer.status, answer.headers.get("x-dry-run")]).toEqual([200, "true"]);
@@ -111,7 +111,7 @@ describe("going back", () => {
     expect([await state(), await latest()]).toEqual([before, number]);
   });
 
-  test("to where one is changes nothing", async () => {
+  test("to the present changes nothing", async () => {
     const number = await latest();
     const answer = await client.call(`POST /revisions/${number}/restore`);
     expect([answer.body, await latest()]).toEqual([{ changes: [] }, number]);
@@ -122,7 +122,7 @@ describe("going back", () => {
       expect((await client.call(line)).status).toBe(404);
   });
 
-  test("is refused for what is not kept any more", async () => {
+  test("is refused for deleted revisions", async () => {
     await client.call("PATCH /settings", { body: { retention: { revisions: 3 } } });
     await client.create("/routes", { name: "one-more" });
     const numbers = (await client.call("GET /revisions")).body.map(
@@ -133,7 +133,7 @@ describe("going back", () => {
     expect((await client.call(`POST /revisions/${numbers[0]}/restore`)).status).toBe(200);
   });
 
-  test("shows no secret on the way", async () => {
+  test("shows no secret", async () => {
     // Whatever the changes before have left.
     await client.create("/secrets", { name: "certain", value: `${CANARY} certain` });
     const texts: string[] = [];
@@ -153,11 +153,11 @@ describe("going back", () => {
   });
 });
 
-describe("people", () => {
+describe("users", () => {
   const people = usePeople();
   const numberOf = async () => (await people.root("GET /revisions")).body.at(-1).number as number;
 
-  test("who were deleted stay so, and those who are there stay in", async () => {
+  test("who were deleted stay deleted, and present ones stay", async () => {
     await people.create("left", "admin");
     const number = await numberOf();
     const made = await people.root("POST /tokens", { name: "later", role: "admin" });
@@ -175,7 +175,7 @@ describe("people", () => {
     expect((await people.gateway.api("GET", "/api/v1/users", undefined, later)).status).toBe(200);
   });
 
-  test("below admin see changes of traffic, but not who has access", async () => {
+  test("below admin see changes of traffic, but not those of access", async () => {
     await people.root("POST /services", { name: "seen" });
     await people.create("hidden", "viewer");
     const viewer = await people.signIn("hidden@a.example");
@@ -195,7 +195,7 @@ describe("people", () => {
     expect((await viewer("POST /revisions/1/restore")).status).toBe(403);
   });
 
-  test("see what was changed field by field", async () => {
+  test("see changes field by field", async () => {
     await people.root("PATCH /services/seen", { algorithm: "least_connections" });
     const { body } = await people.root(`GET /revisions/${await numberOf()}`);
     expect(body).toMatchObject({

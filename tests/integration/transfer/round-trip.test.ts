@@ -1,4 +1,4 @@
-// A gateway written out and read in again by another one: the same bytes come out, and people can still sign in.
+// A gateway exported and imported by another one: the same bytes result, and users can still sign in.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accessTable } from "../../../src/api/access.ts";
 import { adminParts } from "../../../src/control/admin-parts.ts";
@@ -156,7 +156,7 @@ beforeAll(async () => {
 afterAll(() => second?.stop());
 
 describe("an encrypted document", () => {
-  test("makes another gateway the same, byte for byte", async () => {
+  test("makes another gateway equal, byte for byte", async () => {
     const gateway = running(second);
     const session = await signIn(gateway, hotp(totpKey, stepAt(Date.now()) + 1));
     expect(await exportOf(gateway, "format=yaml", session)).toBe(plain);
@@ -169,7 +169,7 @@ describe("an encrypted document", () => {
     for (const name of collectionNames) expect([name, all[name].length > 0]).toEqual([name, true]);
   });
 
-  test("brings passwords, second factors and tokens along, and ends what was open before", async () => {
+  test("restores passwords, second factors and tokens, and ends open sessions", async () => {
     const gateway = running(second);
     const { email, password } = ADMIN;
     const withoutCode = await gateway.api("POST", "/api/v1/auth/login", { email, password });
@@ -179,14 +179,14 @@ describe("an encrypted document", () => {
     expect((await gateway.api("GET", "/api/v1/services")).status).toBe(401);
   });
 
-  test("serves on the listeners that it names", async () => {
+  test("serves on its listeners", async () => {
     const { listeners } = Bun.YAML.parse(plain) as { listeners: { name: string; port: number }[] };
     const port = listeners.find(({ name }) => name === "http")?.port;
     const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { host: "shop.test" } });
     expect(answer.status).toBe(502);
   });
 
-  test("says nothing without the passphrase", () => {
+  test("reveals nothing without the passphrase", () => {
     expect(whole).not.toContain("shop.test");
     expect(JSON.parse(whole)).toEqual({
       format: 1,
@@ -213,7 +213,7 @@ describe("an encrypted document", () => {
   test.each([
     { why: "no passphrase", headers: {} },
     { why: "a short passphrase", headers: { "x-passphrase": "elevenchars" } },
-  ])("is not made with $why", async ({ headers }) => {
+  ])("is not created with $why", async ({ headers }) => {
     const all = { "x-admin-token": adminToken, ...headers };
     const answer = await running(second).api("GET", "/api/v1/export?secrets=1", undefined, all);
     expect([answer.status, await answer.text()]).toEqual([
@@ -222,7 +222,7 @@ describe("an encrypted document", () => {
     ]);
   });
 
-  test("cannot ask for all of the memory", async () => {
+  test("cannot exhaust memory", async () => {
     const document = JSON.parse(whole);
     document.encrypted.n = 2 ** 30;
     const headers = { "x-admin-token": adminToken, "x-passphrase": PASSPHRASE };
@@ -235,7 +235,7 @@ describe("an encrypted document", () => {
 });
 
 describe("a plain document", () => {
-  test("holds no secret, no user and no token", () => {
+  test("contains no secret, no user and no token", () => {
     for (const text of [plain, viewed]) {
       for (const word of [CANARY, "sealed:1:", "argon2", ADMIN.email, "deploy", "BEGIN PRIVATE"])
         expect([word, text.includes(word)]).toEqual([word, false]);
@@ -251,7 +251,7 @@ describe("a plain document", () => {
     }
   });
 
-  test("shows viewers what they can read, and nothing else", async () => {
+  test("shows viewers what they may read, and nothing else", async () => {
     const document = JSON.parse(viewed);
     for (const part of adminParts) expect(document).not.toHaveProperty(part);
     const hidden = accessTable
@@ -280,7 +280,7 @@ describe("a plain document", () => {
   });
 });
 
-test("the export of secrets is taken down", async () => {
+test("exporting secrets is audited", async () => {
   const log = JSON.parse(
     await call(running(second), "GET /audit?action=export", undefined, {
       "x-admin-token": adminToken,
@@ -289,7 +289,7 @@ test("the export of secrets is taken down", async () => {
   expect(log).toMatchObject([{ action: "export", kind: "configuration", actor: ADMIN.email }]);
 });
 
-test("the last admin is not imported away", async () => {
+test("an import cannot remove the last admin", async () => {
   const headers = { "x-admin-token": adminToken };
   const document = { format: 1, users: [] };
   const answer = await running(second).api(

@@ -23,7 +23,7 @@ const routes = Array.from({ length: ROUTES }, (_, index) => ({
 const services = [{ name: "web" }];
 const targets = [{ service_id: "web", host: "127.0.0.1", port: origin.port }];
 
-test("an import of many routes is one change that no request notices", async () => {
+test("an import of many routes is one change that affects no request", async () => {
   if (gateway === null) throw new Error("not started");
   const { httpPort } = gateway;
   const post = (mode: string, document: object) =>

@@ -38,7 +38,7 @@ const get = async () => {
   return [response.status, await response.text()] as const;
 };
 
-test("it is shown, replaced while traffic flows, and in use", async () => {
+test("it is presented, replaced during traffic, and in use", async () => {
   const service = {
     name: "app",
     protocol: "https",

@@ -77,7 +77,7 @@ needs("ipv6").test.concurrent(
 );
 
 test.concurrent(
-  "an address that refuses costs no attempt: the next one is tried before the client hears of it",
+  "an address that refuses costs no attempt: the next one is tried before the client gets a response",
   async () => {
     const [origin] = origins("127.0.0.3");
     const { get, plane } = await scene(
@@ -92,7 +92,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "link-local addresses, where clouds give credentials away, are left out of what a name leads to",
+  "link-local addresses, where clouds serve credentials, are omitted from results",
   async () => {
     const [origin] = origins("127.0.0.2");
     const metadata = a("169.254.169.254", "127.0.0.2", "169.254.170.2");
@@ -126,7 +126,7 @@ test.concurrent("when all refuse, the client gets one error, without an address"
 });
 
 test.concurrent(
-  "requests wait for the first search, and no longer than connect_timeout",
+  "requests wait for the first lookup, and no longer than connect_timeout",
   async () => {
     const [origin] = origins("127.0.0.2");
     const { get, dns } = await scene(
@@ -167,7 +167,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "when an address goes, its idle connections are closed and nothing is sent there any more",
+  "a removed address loses its idle connections and gets no more requests",
   async () => {
     const [before, after] = origins("127.0.0.2", "127.0.0.3");
     const { get, dns } = await scene(
@@ -217,22 +217,25 @@ test.concurrent("a known name is never looked up for a request", async () => {
   expect(dns.questions.sort()).toEqual(["A app.test", "AAAA app.test"]);
 });
 
-test.concurrent("SRV records say host and port, and a Host of the target has no port", async () => {
-  const origin = startOrigin({
-    hostname: "127.0.0.2",
-    answer: (request) => reply(request.header("host")!),
-  });
-  stops.push(() => origin.stop());
-  const { get } = await scene(
-    {
-      "_http._tcp.app.test": [{ type: "SRV", value: `0 5 ${origin.port} one.test` }],
-      "one.test": a("127.0.0.2"),
-    },
-    { host: "_http._tcp.app.test", port: null },
-    { resolve: "srv", host_header: "target" },
-  );
-  expect(await get()).toMatchObject({ status: 200, body: "app.test" });
-});
+test.concurrent(
+  "SRV records provide host and port, and a Host of the target has no port",
+  async () => {
+    const origin = startOrigin({
+      hostname: "127.0.0.2",
+      answer: (request) => reply(request.header("host")!),
+    });
+    stops.push(() => origin.stop());
+    const { get } = await scene(
+      {
+        "_http._tcp.app.test": [{ type: "SRV", value: `0 5 ${origin.port} one.test` }],
+        "one.test": a("127.0.0.2"),
+      },
+      { host: "_http._tcp.app.test", port: null },
+      { resolve: "srv", host_header: "target" },
+    );
+    expect(await get()).toMatchObject({ status: 200, body: "app.test" });
+  },
+);
 
 test.concurrent("a static name is looked up once for each version of its service", async () => {
   const [before] = origins("127.0.0.2", "127.0.0.3");

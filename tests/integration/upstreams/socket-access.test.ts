@@ -31,7 +31,7 @@ describe("an editor is refused with 403, and the field is named", () => {
     expect([status, answer.error]).toEqual([403, `${field}: ${message}`]);
   });
 
-  test("PATCH and PUT of a target that is elsewhere, or another socket", async () => {
+  test("PATCH and PUT of a target with another address, or another socket", async () => {
     const { body: service } = await people.root("POST /services", {
       name: "mixed",
       targets: [{ host: "10.0.0.1", port: 1 }, SOCKET],
@@ -44,7 +44,7 @@ describe("an editor is refused with 403, and the field is named", () => {
   });
 });
 
-test("an admin may, and what an editor then changes beside the host passes", async () => {
+test("an admin is allowed, and an editor may then change other fields", async () => {
   const { status, body: service } = await people.root("POST /services", {
     name: "socket",
     targets: [SOCKET],

@@ -116,8 +116,8 @@ async function expectFailure(one: Scene, token: string, reason: string): Promise
     expect(everything).not.toContain(secret);
 }
 
-describe("a certificate is taken", () => {
-  test("for the target's name, which SNI asks for", async () => {
+describe("a certificate is accepted", () => {
+  test("for the target's name, which SNI contains", async () => {
     const origin = await secureOrigin(await root.sign({ names: ["app.test"] }));
     expect(await (await scene(origin, trusting(root))).get()).toMatchObject({ status: 200 });
     expect(origin.names).toEqual(["app.test"]);
@@ -151,13 +151,13 @@ describe("a certificate is taken", () => {
     expect((await (await scene(origin, service)).get()).status).toBe(200);
   });
 
-  test("from an authority below the trusted one, which the target sends along", async () => {
+  test("from an intermediate CA, which the target sends along", async () => {
     const { cert, key } = await between.sign({ names: ["app.test"] });
     const origin = await secureOrigin({ cert: cert + between.cert, key });
     expect((await (await scene(origin, trusting(root))).get()).status).toBe(200);
   });
 
-  test("from any of several trusted authorities", async () => {
+  test("from any of several trusted CAs", async () => {
     const origin = await secureOrigin(await root.sign({ names: ["app.test"] }));
     const one = await scene(origin, { tls: { ca_certificates: other.cert + root.cert } });
     expect((await one.get()).status).toBe(200);
@@ -169,7 +169,7 @@ describe("a certificate is taken", () => {
     expect((await one.get()).status).toBe(200);
   });
 
-  test("whatever it is, when verify is off", async () => {
+  test("of any kind, when verify is off", async () => {
     for (const pair of [
       await selfSigned("x.test"),
       await root.sign({ names: ["x.test"], from: -3, until: -2 }),
@@ -236,7 +236,7 @@ describe("a certificate is refused", () => {
     );
   });
 
-  test("verify is on without being asked for, and the system's authorities know nothing of ours", async () => {
+  test("verify is on by default, and the system's CAs do not include ours", async () => {
     const one = await scene(await secureOrigin(await root.sign({ names: ["app.test"] })));
     const { status, proxyStatus } = await one.get();
     expect([status, proxyStatus]).toEqual([502, expect.stringContaining("tls_certificate_error")]);
@@ -244,7 +244,7 @@ describe("a certificate is refused", () => {
 });
 
 describe("there is no TLS connection", () => {
-  test("when the target speaks no version that is new enough", async () => {
+  test("when the target supports no recent version", async () => {
     const origin = await secureOrigin(await root.sign({ names: ["app.test"] }), {
       maxVersion: "TLSv1.2",
     });
@@ -265,7 +265,7 @@ describe("there is no TLS connection", () => {
     await expectFailure(one, "tls_protocol_error", "the target does not speak TLS");
   });
 
-  test("when the target hangs up", async () => {
+  test("when the target disconnects", async () => {
     const rude = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -285,9 +285,9 @@ describe("there is no TLS connection", () => {
   });
 });
 
-describe("a verified connection proves nothing for the next one", () => {
+describe("a verified connection does not vouch for the next one", () => {
   test.each(["TLSv1.2", "TLSv1.3"] as const)(
-    "a target whose certificate has gone bad is refused on the second connection (%s)",
+    "a target whose certificate became invalid is refused on the second connection (%s)",
     async (maxVersion) => {
       const origin = await secureOrigin(await root.sign({ names: ["app.test"] }), { maxVersion });
       const one = await scene(origin, { ...trusting(root), keepalive: { size: 0 } });
@@ -297,7 +297,7 @@ describe("a verified connection proves nothing for the next one", () => {
     },
   );
 
-  test("a kept connection is not used after the rules have become stricter", async () => {
+  test("an idle connection is not used after the rules became stricter", async () => {
     const origin = await secureOrigin(await other.sign({ names: ["app.test"] }));
     const one = await scene(origin, { tls: { verify: false } });
     expect([(await one.get()).status, (await one.get()).status]).toEqual([200, 200]);
@@ -319,7 +319,7 @@ describe("a certificate of the gateway", () => {
       ca: root.cert,
     });
 
-  test("is shown to a target that wants one", async () => {
+  test("is presented to a target that requests one", async () => {
     const origin = await wanting();
     const clientCertificate = await root.sign({ names: ["gateway.test"] });
     const one = await scene(origin, { ...trusting(root), clientCertificate });

@@ -60,7 +60,7 @@ afterAll(async () => {
 
 const get = (host: string) => fetch(plane.url, { headers: { host, accept: "text/plain" } });
 
-test("the Host of the target is localhost, and connections are kept", async () => {
+test("the Host of the target is localhost, and connections are reused", async () => {
   for (let i = 0; i < 3; i++) expect(await (await get("plain")).text()).toBe("localhost");
   expect(plain.connections).toHaveLength(1);
   expect(await (await get("preserving")).text()).toBe("preserving");
@@ -85,7 +85,7 @@ test("TLS is verified for server_name, else for localhost", async () => {
   ]);
 });
 
-test("a socket that is not there is 502, without its path", async () => {
+test("a missing socket is 502, without its path", async () => {
   const answer = await get("gone");
   expect(answer.status).toBe(502);
   expect(answer.headers.get("proxy-status")).toContain("error=connection_refused");

@@ -52,7 +52,7 @@ const health = ({ gateway }: Setting, index: number) =>
 const active = ({ gateway }: Setting) =>
   [0, 1].map((index) => gateway.targets.active(gateway.targets.rowOf(`app-${index}`)));
 
-test("a handshake that no target has taken goes to the next one", async () => {
+test("a handshake that no target has received goes to the next one", async () => {
   const setting = await setUp({}, freePort());
   const client = await knock(setting.gateway);
   const origin = await setting.second.connection();
@@ -62,7 +62,7 @@ test("a handshake that no target has taken goes to the next one", async () => {
   expect(health(setting, 1).state).toBe("healthy");
 });
 
-test("per_try_timeout moves one on that is still connecting", async () => {
+test("per_try_timeout retries one that is still connecting", async () => {
   const queue = await startFullQueue();
   cleanups.push(() => queue.stop());
   const setting = await setUp({ retries: { per_try_timeout: 150 } }, queue.port);
@@ -119,7 +119,7 @@ test.each([
   },
 );
 
-test("request_timeout counts against the target that was waited for", async () => {
+test("request_timeout counts against the slow target", async () => {
   const setting = await setUp({ request_timeout: 200 });
   const client = await knock(setting.gateway);
   await setting.first.connection();
@@ -127,7 +127,7 @@ test("request_timeout counts against the target that was waited for", async () =
   expect(health(setting, 0).lastError).toBe("the target did not respond in time");
 });
 
-test("a client that goes away in the pause before another attempt is forgotten", async () => {
+test("a client that disconnects in the pause before a retry is dropped", async () => {
   const ports = Array.from({ length: 6 }, () => freePort());
   const gateway = await startDataPlane({
     services: [
@@ -150,7 +150,7 @@ test("a client that goes away in the pause before another attempt is forgotten",
   expect(gateway.targets.get(row(5), "failures")).toBe(0);
 });
 
-test("the handshake gets the cookie that keeps its client on the target, and a refusal too", async () => {
+test("the handshake gets the sticky cookie, and a refusal too", async () => {
   const setting = await setUp({ sticky: { enabled: true } });
   const client = await knock(setting.gateway);
   const origin = await setting.first.connection();

@@ -69,7 +69,7 @@ async function readNumbered(peer: Peer, count: number): Promise<void> {
   }
 }
 
-test("a client that does not read stops the target, and gets everything once it does", async () => {
+test("a client that does not read pauses the target, and gets everything once it reads", async () => {
   const { client, origin } = await scene.open();
   client.socket.pause();
   const count = TOTAL_BYTES / MESSAGE_BYTES;
@@ -82,7 +82,7 @@ test("a client that does not read stops the target, and gets everything once it 
   await origin.ended();
 }, 60_000);
 
-test("a target that does not read stops the client, and gets everything once it does", async () => {
+test("a target that does not read pauses the client, and gets everything once it reads", async () => {
   const { client, origin } = await scene.open();
   origin.socket.pause();
   const count = TOTAL_BYTES / MESSAGE_BYTES;
@@ -95,7 +95,7 @@ test("a target that does not read stops the client, and gets everything once it 
   await origin.ended();
 }, 60_000);
 
-test("a client that asks for pongs and reads none is stopped", async () => {
+test("a client that sends pings and reads no pongs is paused", async () => {
   const { client, origin } = await scene.open();
   client.socket.pause();
   const pings = Buffer.concat(
@@ -125,7 +125,7 @@ async function writeBacklog(peer: Peer, mask: boolean): Promise<void> {
   );
 }
 
-test("what waits for a slow client arrives before the target's Close", async () => {
+test("data queued for a slow client arrives before the target's Close", async () => {
   const { client, origin } = await scene.open();
   client.socket.pause();
   await writeBacklog(origin, false);
@@ -136,7 +136,7 @@ test("what waits for a slow client arrives before the target's Close", async () 
   await eventually(() => scene.openCount() === 0);
 }, 60_000);
 
-test("what waits for a slow client arrives after the target has vanished", async () => {
+test("data queued for a slow client arrives after the target has vanished", async () => {
   const { client, origin } = await scene.open();
   client.socket.pause();
   await writeBacklog(origin, false);
@@ -147,7 +147,7 @@ test("what waits for a slow client arrives after the target has vanished", async
   await eventually(() => scene.openCount() === 0);
 }, 60_000);
 
-test("what waits for a slow target arrives before the client's Close", async () => {
+test("data queued for a slow target arrives before the client's Close", async () => {
   const { client, origin } = await scene.open();
   origin.socket.pause();
   await writeBacklog(client, true);

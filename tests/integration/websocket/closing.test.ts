@@ -88,7 +88,7 @@ describe("a side that vanishes", () => {
     await allEnded();
   });
 
-  test("what the target sent before it ended the connection arrives", async () => {
+  test("data that the target sent before it ended the connection arrives", async () => {
     const { client, origin } = await scene.open();
     const message = Buffer.alloc(2_000_000, 7);
     origin.send(opcodes.binary, message);
@@ -191,7 +191,7 @@ describe("a client that breaks the protocol", () => {
   );
 });
 
-test("real ends agree on code and reason, in both directions", async () => {
+test("real peers agree on code and reason, in both directions", async () => {
   const heard: [number, string][] = [];
   const server = Bun.serve({
     port: 0,

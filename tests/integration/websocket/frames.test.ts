@@ -85,7 +85,7 @@ describe("a client's frames, to an origin that echoes", () => {
     return { seen, heard };
   }
 
-  test.each(named(frameRows))("%s: every answer arrives, then the code", async (_, row) => {
+  test.each(named(frameRows))("%s: every response arrives, then the code", async (_, row) => {
     const direct = await sendWaiting(origin.port, row);
     expect(direct.seen).toEqual({
       messages: [...row.messages],
@@ -120,7 +120,7 @@ describe("a client's frames, to an origin that echoes", () => {
   );
 
   test.each(longForms)(
-    "the length %s is not in its shortest form, and Bun takes it",
+    "the length %s is not in its shortest form, and Bun accepts it",
     async (_, sketch) => {
       for (const port of [origin.port, ways.plain]) {
         const { client, heard, seen } = await open(port);
@@ -133,7 +133,7 @@ describe("a client's frames, to an origin that echoes", () => {
     },
   );
 
-  test("a client that offers compression gets none, and RSV 1 is a mistake", async () => {
+  test("a client that offers compression gets none, and RSV 1 is an error", async () => {
     const client = await Peer.client(ways.plain);
     client.write(handshake("Sec-WebSocket-Extensions: permessage-deflate\r\n"));
     expect((await client.head()).toLowerCase()).not.toContain("sec-websocket-extensions");
@@ -197,7 +197,7 @@ describe("a target's frames", () => {
   test.each([
     ["in the segment of its 101", true],
     ["while the client does not read", false],
-  ])("what came before a mistake %s arrives", async (_, isEarly) => {
+  ])("data before an error %s arrives", async (_, isEarly) => {
     const { client, origin, head } = await scene.knock();
     const large = Buffer.alloc(isEarly ? 10 : 20_000_000, 97);
     const bytes = [frameBytes(opcodes.binary, large), frameBytes(3, "x"), frameBytes(1, "after")];
@@ -216,7 +216,7 @@ describe("a target's frames", () => {
   });
 });
 
-describe("what Bun hides of a client's end (limits-of-bun.md)", () => {
+describe("events of a client's end that Bun hides (limits-of-bun.md)", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
@@ -226,7 +226,7 @@ describe("what Bun hides of a client's end (limits-of-bun.md)", () => {
   test.each([
     ["a mistake", frameBytes(3, "x", { mask: true }), 1002],
     ["a Close", frameBytes(opcodes.close, closePayload(1000), { mask: true }), 1000],
-  ])("%s ends the connection before the target has answered", async (_, last, code) => {
+  ])("%s ends the connection before the target has responded", async (_, last, code) => {
     const { client, origin } = await scene.open();
     client.write(Buffer.concat([frameBytes(opcodes.text, "before", { mask: true }), last]));
     expect((await origin.frame()).payload.toString()).toBe("before");
@@ -236,7 +236,7 @@ describe("what Bun hides of a client's end (limits-of-bun.md)", () => {
     expect(client.pending.length).toBe(0);
   });
 
-  test("what had reached the gateway is delivered before the code", async () => {
+  test("data that reached the gateway is delivered before the code", async () => {
     const { client, origin } = await scene.open();
     client.socket.pause();
     const answer = Buffer.alloc(20_000_000, 97);

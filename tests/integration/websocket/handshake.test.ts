@@ -8,14 +8,14 @@ import { type Scene, startScene } from "./scene.ts";
 const field = (head: string, name: string) =>
   [...head.matchAll(new RegExp(`^${name}: (.*)\\r$`, "gim"))].map((match) => match[1]);
 
-describe("what reaches the target", () => {
+describe("the handshake to the target", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
   });
   afterAll(() => scene.stop());
 
-  test("the head is written like every other, and asks for the upgrade itself", async () => {
+  test("has the usual head, and its own upgrade", async () => {
     const { client, head } = await scene.knock(
       handshake("X-Forwarded-For: 6.6.6.6\r\nAuthorization: Bearer x\r\n", "/chat?room=1"),
     );
@@ -32,7 +32,7 @@ describe("what reaches the target", () => {
     client.destroy();
   });
 
-  test("compression is not offered, since the gateway does not speak it", async () => {
+  test("does not offer compression, which the gateway does not support", async () => {
     const { client, head, origin } = await scene.knock(
       handshake("Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"),
     );
@@ -42,7 +42,7 @@ describe("what reaches the target", () => {
     client.destroy();
   });
 
-  test("a client cannot strip what the gateway sets by naming it in Connection", async () => {
+  test("keeps headers of the gateway that a client names in Connection", async () => {
     const request = handshake().replace(
       "Connection: Upgrade",
       "Connection: Upgrade, X-Real-IP, Via",
@@ -58,7 +58,7 @@ describe("what reaches the target", () => {
     ["upgrade: WEBSOCKET", "connection: keep-alive, Upgrade"],
     ["Upgrade: websocket", "Connection: Upgrade,keep-alive"],
     ["Upgrade: websocket", "Connection: keep-alive\r\nConnection: Upgrade"],
-  ])("spelling %p with %p is a handshake", async (upgrade, connection) => {
+  ])("accepts the spellings %p and %p", async (upgrade, connection) => {
     const request = handshake()
       .replace("Upgrade: websocket", upgrade)
       .replace("Connection: Upgrade", connection);
@@ -84,14 +84,14 @@ describe("what reaches the target", () => {
   });
 });
 
-describe("what the client gets", () => {
+describe("the response to the client", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
   });
   afterAll(() => scene.stop());
 
-  test("the target's fields pass, hop-by-hop ones and its own handshake do not", async () => {
+  test("has the target's headers except hop-by-hop and handshake ones", async () => {
     const { client, origin, head } = await scene.knock();
     origin.write(
       switching(
@@ -163,7 +163,7 @@ describe("what the client gets", () => {
     ["garbage", "\x16\x03\x01 this is no HTTP\r\n\r\n"],
     ["a head without end", `${start}X: ${"x".repeat(70_000)}`],
     ["nothing, and then the end", ""],
-  ])("%s is answered with 502, and the target's connection is closed", async (_, answer) => {
+  ])("%s becomes 502, and the target's connection is closed", async (_, answer) => {
     const { client, origin } = await scene.knock(
       handshake("Sec-WebSocket-Protocol: chat, superchat\r\n"),
     );
@@ -228,7 +228,7 @@ describe("when the target refuses", () => {
     client.destroy();
   });
 
-  test("200 is an answer and no upgrade, whatever it says of itself", async () => {
+  test("200 is a response and no upgrade, despite its headers", async () => {
     const { client, origin, head } = await scene.knock();
     const body = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhidden";
     origin.write(
@@ -241,7 +241,7 @@ describe("when the target refuses", () => {
     client.destroy();
   });
 
-  test("a refusal of more than 1 MiB is answered with 502", async () => {
+  test("a refusal of more than 1 MiB becomes 502", async () => {
     const { client, origin } = await scene.knock();
     origin.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 2000000\r\n\r\n");
     origin.write(Buffer.alloc(1_100_000));
@@ -250,7 +250,7 @@ describe("when the target refuses", () => {
     client.destroy();
   });
 
-  test("a refusal that breaks off is answered with 502", async () => {
+  test("a refusal that breaks off becomes 502", async () => {
     const { client, origin } = await scene.knock();
     origin.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\nhalf");
     origin.socket.end();
@@ -259,7 +259,7 @@ describe("when the target refuses", () => {
   });
 });
 
-describe("what the gateway refuses itself", () => {
+describe("the gateway itself refuses", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
@@ -284,21 +284,21 @@ describe("what the gateway refuses itself", () => {
   });
 });
 
-describe("in time or not", () => {
+describe("timeouts and retries", () => {
   let scene: Scene | null = null;
   afterEach(async () => {
     await scene?.stop();
     scene = null;
   });
 
-  test("a target that does not answer the handshake within response_timeout gets 504", async () => {
+  test("a target that does not respond to the handshake within response_timeout gets 504", async () => {
     scene = await startScene({ service: { response_timeout: 150 } });
     const { client, origin } = await scene.knock();
     expect(await client.head()).toStartWith("HTTP/1.1 504 ");
     await origin.ended();
   });
 
-  test("a client that goes away during the handshake ends it at the target", async () => {
+  test("a client that disconnects during the handshake ends it at the target", async () => {
     scene = await startScene();
     const { client, origin } = await scene.knock();
     client.destroy();
@@ -306,7 +306,7 @@ describe("in time or not", () => {
     expect(scene.openCount()).toBe(0);
   });
 
-  test("a target that cannot be reached is passed over for one that can", async () => {
+  test("an unreachable target is skipped for a reachable one", async () => {
     const target = await ManualTarget.start();
     const gateway = await startDataPlane({
       services: [{ name: "app", targets: [{ port: freePort() }, { port: target.port }] }],
@@ -324,7 +324,7 @@ describe("in time or not", () => {
     await target.stop();
   });
 
-  test("without any target that can be reached the answer is 502", async () => {
+  test("without any reachable target the response is 502", async () => {
     const gateway = await startDataPlane({
       services: [{ name: "app", targets: [{ port: freePort() }] }],
       routes: [{ name: "all", service_id: "app" }],
@@ -345,7 +345,7 @@ describe("in time or not", () => {
     expect(await client.head()).toStartWith("HTTP/1.1 426 ");
   });
 
-  test("a target that upgrades without being asked is refused on such a route", async () => {
+  test("an unrequested upgrade of the target is refused on such a route", async () => {
     scene = await startScene({ route: { websocket: false } });
     const { client, origin, head } = await scene.knock();
     origin.write(switching(head));

@@ -17,7 +17,7 @@ async function expectAlive(client: Peer, origin: Peer): Promise<void> {
   expect((await client.frame()).payload.toString()).toBe("to the client");
 }
 
-test("open ones are counted", async () => {
+test("open WebSockets are counted", async () => {
   scene = await startScene();
   const { openCount } = scene;
   const first = await scene.open();
@@ -29,7 +29,7 @@ test("open ones are counted", async () => {
   await eventually(() => openCount() === 0);
 });
 
-test("a change of other things, of the service, of the route and of settings leaves them open", async () => {
+test("unrelated changes, and those of the service, the route and settings, leave them open", async () => {
   scene = await startScene();
   const { gateway, target } = scene;
   const { client, origin } = await scene.open();
@@ -56,7 +56,7 @@ test.each([
   ["its route", { removedRoutes: ["all"] }],
   ["its service", { removedServices: ["app"] }],
   ["its target", { services: [{ name: "app", targets: [] }] }],
-])("a change that takes %s away says goodbye with 1001", async (_, change) => {
+])("a change that removes %s closes them with 1001", async (_, change) => {
   scene = await startScene();
   const { gateway, target } = scene;
   await gateway.apply({
@@ -73,7 +73,7 @@ test.each([
   await expectAlive(bystander.client, bystander.origin);
 });
 
-test("the shutdown closes both sides with 1001, after everything sent before", async () => {
+test("the shutdown closes both sides with 1001, after all earlier messages", async () => {
   scene = await startScene();
   const { client, origin } = await scene.open();
   await expectAlive(client, origin);
@@ -87,7 +87,7 @@ test("the shutdown closes both sides with 1001, after everything sent before", a
   expect(await drained).toBe(0);
 });
 
-test("what does not close in time is terminated and counted", async () => {
+test("one that does not close in time is terminated and counted", async () => {
   scene = await startScene();
   const { client, origin } = await scene.open();
   // Neither answers: the target sends no Close, and the client ends nothing.
@@ -111,7 +111,7 @@ test("one that opens while the gateway stops is closed at once", async () => {
   expect(await drained).toBe(0);
 });
 
-test("many that are opened and dropped in the middle leave nothing behind", async () => {
+test("many aborted WebSockets leave nothing behind", async () => {
   scene = await startScene();
   const { gateway, openCount, target } = scene;
   for (let round = 0; round < 60; round++) {

@@ -53,7 +53,7 @@ describe("with a server that echoes", () => {
     client.close();
   });
 
-  test("a client that speaks before it was answered breaks HTTP, and only for itself", async () => {
+  test("a client that sends frames before the 101 breaks HTTP, and only for itself", async () => {
     const early = await Peer.client(gateway.port);
     const frame = frameBytes(opcodes.text, "too early", { mask: true });
     early.write(Buffer.concat([Buffer.from(handshake()), frame]));
@@ -69,7 +69,7 @@ describe("with a server that echoes", () => {
   });
 });
 
-describe("with a target that speaks by hand", () => {
+describe("with a scripted target", () => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene();
@@ -114,7 +114,7 @@ describe("with a target that speaks by hand", () => {
   });
 
   test.each(["", "payload", "p".repeat(125)])(
-    "a ping of the client is seen by the target and answered once (%#)",
+    "a ping of the client reaches the target and gets one pong (%#)",
     async (data) => {
       const { client, origin } = await scene.open();
       client.send(opcodes.ping, data);
@@ -142,7 +142,7 @@ describe("with a target that speaks by hand", () => {
     expect(pongs.map((frame) => frame.payload.toString())).toEqual(["1", "2", "alive"]);
   });
 
-  test("a ping of the target is answered by the client, not by the gateway", async () => {
+  test("the client responds to a ping of the target, not the gateway", async () => {
     const { client, origin } = await scene.open();
     origin.send(opcodes.ping, "are you there");
     const ping = await client.frame();

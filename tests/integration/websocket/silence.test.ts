@@ -50,7 +50,7 @@ async function idleConnectionEnded(scene: Scene): Promise<void> {
 
 describe("the idle timeout of the listener", () => {
   test.concurrent(
-    "is not for open WebSockets",
+    "does not apply to open WebSockets",
     () =>
       inScene({ listener: { idle_timeout: 1 }, service: { read_timeout: 100 } }, async (scene) => {
         const { client, origin } = await scene.open();
@@ -81,22 +81,20 @@ describe("the idle timeout of the listener", () => {
 });
 
 describe("live peers", () => {
-  test.concurrent(
-    "stay connected as long as they answer, and do not hear of each other's answers",
-    () =>
-      inScene({ ...IDLE, service: { read_timeout: 100, write_timeout: 100 } }, async (scene) => {
-        const { client, origin } = await scene.open();
-        const answerPings = async (peer: Peer) => {
-          for (let count = 0; count < 4; count++) {
-            const frame = await peer.frame();
-            expect(isProbe(frame)).toBe(true);
-            peer.send(opcodes.pong, frame.payload);
-          }
-        };
-        await Promise.all([answerPings(client), answerPings(origin)]);
-        await expectAlive(client, origin);
-        expect(scene.openCount()).toBe(1);
-      }),
+  test.concurrent("stay connected while they send pongs, and do not see each other's", () =>
+    inScene({ ...IDLE, service: { read_timeout: 100, write_timeout: 100 } }, async (scene) => {
+      const { client, origin } = await scene.open();
+      const answerPings = async (peer: Peer) => {
+        for (let count = 0; count < 4; count++) {
+          const frame = await peer.frame();
+          expect(isProbe(frame)).toBe(true);
+          peer.send(opcodes.pong, frame.payload);
+        }
+      };
+      await Promise.all([answerPings(client), answerPings(origin)]);
+      await expectAlive(client, origin);
+      expect(scene.openCount()).toBe(1);
+    }),
   );
 
   test.concurrent("ping each other as before", () =>
@@ -127,7 +125,7 @@ describe("live peers", () => {
     }),
   );
 
-  test.concurrent("need not do anything for it when they are real ones", async () => {
+  test.concurrent("need no extra code when they are real ones", async () => {
     let pings = 0;
     const server = Bun.serve({
       port: 0,
@@ -221,7 +219,7 @@ describe("a peer that sends no pongs", () => {
         }),
     );
 
-  test.concurrent("a target that never answers a Close is cut after a while", () =>
+  test.concurrent("a target that never responds to a Close is cut after a while", () =>
     inScene({ webSocketTimeouts: { closingSeconds: 0.5 } }, async (scene) => {
       const { client, origin } = await scene.open();
       client.send(opcodes.close);

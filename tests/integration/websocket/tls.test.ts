@@ -81,7 +81,7 @@ describe("over TLS", () => {
   });
 });
 
-test("over HTTP/2 an upgrade is a protocol error, and the connection goes on", async () => {
+test("over HTTP/2 an upgrade is a protocol error, and the connection continues", async () => {
   const scene = await startScene();
   const session = connect(scene.gateway.url);
   const upgrade = session.request({

@@ -1,7 +1,7 @@
-// A data plane alone in its process, to be measured from inside: objects that requests make, files whose code they run.
+// A data plane alone in its process, measured from inside: objects that requests allocate, files whose code they run.
 //
 // Started with the origin's port and a mode: `objects` or `files`, plain or with plugins. Prints its port; on a line `start` and
-// a line `end` of standard input it takes stock, and then prints what lies between the two as JSON.
+// a line `end` of standard input it counts, and then prints the difference as JSON.
 import { heapStats } from "bun:jsc";
 import inspector from "node:inspector";
 import type { DataPlaneSketch } from "../data-plane.ts";

@@ -1,7 +1,7 @@
-// Drives a gateway in a process of its own with an exact number of requests and reads what they cost; knows no bound.
+// Sends an exact number of requests to a gateway in a separate process and reads their cost; callers set the bounds.
 import { BROWSER_HEADERS } from "../../bench/load.ts";
 
-/** What was counted, by the gateway's own keys. */
+/** Counts by the keys that the gateway prints. */
 type Counts = Readonly<Record<string, number>>;
 
 export interface CostOptions {
@@ -12,7 +12,7 @@ export interface CostOptions {
 
 /** Settings of the engine under which counts are exact. */
 const ENGINE = {
-  // What is made stays.
+  // Nothing is collected.
   objects: { BUN_JSC_useGC: "0", BUN_GC_TIMER_DISABLE: "1" },
   // Optimized code does not count its calls.
   files: { BUN_JSC_useJIT: "0" },
@@ -38,7 +38,7 @@ export async function measureCost({ mode, plugins, requests }: CostOptions): Pro
   try {
     const lines = linesOf(child.stdout);
     const port = Number(await lines());
-    // The code is compiled and connections are made before anything is counted.
+    // Compiles the code and opens connections before counting.
     await send(port, Math.ceil(requests / 4));
     await command(child, "start");
     await lines();
@@ -75,7 +75,7 @@ function linesOf(stream: ReadableStream<Uint8Array>): () => Promise<string> {
   };
 }
 
-/** Sends them over a few kept connections, one at a time on each. */
+/** Sends them over a few persistent connections, one at a time on each. */
 async function send(port: number, requests: number): Promise<void> {
   const each = Math.ceil(requests / CONNECTIONS);
   await Promise.all(Array.from({ length: CONNECTIONS }, () => sendOver(port, each)));

@@ -1,4 +1,4 @@
-// What looks like a value that the gateway has encrypted is refused in every body, however it is spelled.
+// Every body that contains what looks like an encrypted value is rejected, whatever its JSON escapes.
 import { describe, expect, test } from "bun:test";
 import { parseJson } from "../../../src/api/json-body.ts";
 
@@ -7,7 +7,7 @@ describe("a body with what looks like an encrypted value", () => {
     '{"username":"sealed:1:00000000:x"}',
     '{"headers":{"sealed":"sealed:1:00000000:x"}}',
     '["\\u0073ealed\\u003a1:0a0b0c0d:xyz"]',
-  ])("is refused: %s", (text) => {
+  ])("is rejected: %s", (text) => {
     expect(() => parseJson(text)).toThrow("looks like a value encrypted by the gateway");
   });
 
@@ -15,7 +15,7 @@ describe("a body with what looks like an encrypted value", () => {
     '{"description":"a text about sealed:1:00000000:x"}',
     '{"description":"sealed:1:"}',
     '{"sealed":"with wax"}',
-  ])("and what only speaks of one is not: %s", (text) => {
+  ])("is accepted when a text only mentions one: %s", (text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text));
   });
 });

@@ -1,9 +1,9 @@
-// A body that does not come to its end is given up.
+// Reading a body times out when the client does not finish it.
 import { expect, test } from "bun:test";
 import { readJson } from "../../../src/api/json-body.ts";
 import type { ApiError } from "../../../src/model/error.ts";
 
-/** A request whose body goes on as long as `next` has something. */
+/** A request whose body continues until `next` returns nothing. */
 function dripping(next: (count: number) => Promise<string | null>) {
   const seen = { isCancelled: false };
   let count = 0;
@@ -21,7 +21,7 @@ function dripping(next: (count: number) => Promise<string | null>) {
   return { seen, request: new Request("http://localhost/", { method: "POST", headers, body }) };
 }
 
-test("however often a byte arrives: 408, and the rest is not read", async () => {
+test("a body that drips byte by byte gets 408 at the deadline, and the rest is not read", async () => {
   const { seen, request } = dripping(async (count) => {
     await Bun.sleep(1);
     return count === 0 ? "[" : " ";
@@ -36,7 +36,7 @@ test("however often a byte arrives: 408, and the rest is not read", async () => 
   expect(seen.isCancelled).toBe(true);
 });
 
-test("one that ends in time is read", async () => {
+test("a body that ends before the deadline is read", async () => {
   const parts = ['{"a"', ":1", "}", null];
   const { request } = dripping((count) => Promise.resolve(parts[count] ?? null));
   expect(await readJson(request)).toEqual({ a: 1 });

@@ -1,4 +1,4 @@
-// The files of the web UI as they are served: names of the manifest only, coded as asked for, kept as long as they may be.
+// How the files of the web UI are served: only names of the manifest, negotiated Content-Encoding, Cache-Control.
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ test.each([
   { accepts: "zstd;q=0, gzip;q=0.5", coding: "gzip" },
   { accepts: "gzip;q=0", coding: null },
   { accepts: "", coding: null },
-])("the coding is one that the client takes: $accepts", async ({ accepts, coding }) => {
+])("the content coding is one that the client accepts: $accepts", async ({ accepts, coding }) => {
   await withUi(async (ui) => {
     const { headers, ...response } = await ui
       .asset(request({ "accept-encoding": accepts }), "a-1.js")
@@ -41,7 +41,7 @@ test.each([
   });
 });
 
-test("the document is asked for anew each time, and 304 when it is the same", async () => {
+test("clients revalidate the HTML each time and get 304 when it is unchanged", async () => {
   await withUi(async (ui) => {
     const page = await ui.page(request());
     expect(await page.text()).toBe(PAGE);
@@ -53,7 +53,7 @@ test("the document is asked for anew each time, and 304 when it is the same", as
 });
 
 test.each(["nope.js", "index.html", "../index.html", "__proto__", "constructor", ""])(
-  "nothing but files of the manifest is served: %s",
+  "a path outside the manifest is not served: %s",
   async (name) => {
     await withUi(async (ui) => {
       expect(ui.asset(request(), name)).rejects.toThrow("there is no such path");

@@ -86,7 +86,7 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
     }
   });
 
-  test("never picks a full target", () => {
+  test("never picks a target at its connection limit", () => {
     const candidates = candidatesOf(1, 5, 1);
     const isFull = ({ id }: BalancerTarget) => id === "target 1";
     const found = shares(algorithm, candidates, loadOf(3, { isFull }));
@@ -94,7 +94,7 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
     expect((found[0] ?? 0) + (found[2] ?? 0)).toBeCloseTo(1, 9);
   });
 
-  test("has nothing to pick from nothing, and one from one", () => {
+  test("returns no target from an empty list and the only one from a list of one", () => {
     expect(createBalancer(algorithm, [], loadOf(4)).pick({ key: 1, tried: null })).toBeNull();
     const only = candidatesOf(7);
     const balancer = createBalancer(algorithm, only, loadOf(4));
@@ -107,7 +107,7 @@ describe.each(algorithms.map((name) => [name] as const))("%s", (algorithm) => {
       expect(balancer.pick({ key: null, tried: null })).not.toBeNull();
   });
 
-  test("a cold target gets less, and is used when it is the only one", () => {
+  test("a target in slow start gets fewer requests, and all when it is the only one", () => {
     const candidates = candidatesOf(1, 1);
     const active = () => 3;
     const slowStartFactor = ({ id }: BalancerTarget) => (id === "target 0" ? 0.1 : 1);
@@ -143,13 +143,13 @@ test("least_connections prefers the target with fewer requests for its weight", 
   expect(balancer.pick({ key: null, tried: null })?.id).toBe("target 0");
 });
 
-test("random_two leaves a target alone that is always the busier one", () => {
+test("random_two never picks a target that is always the busier of two", () => {
   const active = ({ id }: BalancerTarget) => (id === "target 2" ? 100 : 1);
   const [, , busy] = shares("random_two", candidatesOf(1, 1, 1), loadOf(11, { active }));
   expect(busy).toBe(0);
 });
 
-test("ewma prefers the faster of two and tries one of which nothing is known", () => {
+test("ewma prefers the faster of two and tries one without measurements", () => {
   const latency = ({ id }: BalancerTarget) => (id === "target 0" ? 50_000 : 1000);
   const [slow] = shares("ewma", candidatesOf(1, 1), loadOf(12, { latency }));
   expect(slow).toBe(0);
@@ -169,7 +169,7 @@ describe("consistent_hash", () => {
   };
 
   test.each([[2], [3], [5], [10], [50]])(
-    "of %i targets one that leaves moves its own keys only",
+    "of %i targets, removing one moves only its own keys",
     (count) => {
       const all = candidatesOf(...Array.from({ length: count }, () => 100));
       const [before, after] = [place(all), place(all.slice(1))];

@@ -1,4 +1,4 @@
-// Command lines: what is understood, and how what is not is answered.
+// How command lines are parsed, and which error each mistake gets.
 import { describe, expect, test } from "bun:test";
 import { type Flag, parseAddress, parseFlags } from "../../../src/cli/flags.ts";
 import { decodeOptions } from "../../../src/cli/serve.ts";
@@ -24,7 +24,7 @@ describe("parseFlags", () => {
     expect(parseFlags(flags, argv, env).get("data-dir")).toBe("/x");
   });
 
-  test("takes an empty variable for an absent one", () => {
+  test("treats an empty variable as absent", () => {
     expect(parseFlags(flags, [], { SLUICE_DATA_DIR: "" }).get("data-dir")).toBeUndefined();
   });
 
@@ -33,7 +33,7 @@ describe("parseFlags", () => {
     { argv: [], env: { SLUICE_FORCE: "1" }, given: true },
     { argv: [], env: { SLUICE_FORCE: "false" }, given: false },
     { argv: [], env: {}, given: false },
-  ])("knows whether $argv with $env gives a flag without value", ({ argv, env, given }) => {
+  ])("reads a flag without value from $argv and $env", ({ argv, env, given }) => {
     expect(parseFlags(flags, argv, env).has("force")).toBe(given);
   });
 
@@ -45,7 +45,7 @@ describe("parseFlags", () => {
     { argv: ["--data-dir"], says: "--data-dir needs a value: DIR" },
     { argv: ["--data-dir=a", "--data-dir=b"], says: "--data-dir is given twice" },
     { argv: ["--force=yes"], says: "--force has no value" },
-  ])("refuses $argv", ({ argv, says }) => {
+  ])("rejects $argv", ({ argv, says }) => {
     expect(() => parseFlags(flags, argv, {})).toThrow(new UsageError(says));
   });
 });
@@ -68,7 +68,7 @@ describe("parseAddress", () => {
     "::1:80",
     "http://a:80",
     "a b:1",
-  ])("refuses %s and names the flag", (text) => {
+  ])("rejects %s and names the flag", (text) => {
     expect(() => parseAddress("admin", text)).toThrow("--admin: must be an address and a port");
   });
 });
@@ -85,7 +85,7 @@ describe("serve", () => {
   };
   const flag = (name: string): Flag => ({ name, value: null, description: "" });
 
-  test("has defaults that only this machine can reach for the management API", () => {
+  test("listens on loopback for the management API by default", () => {
     const options = decode();
     expect(options.admin).toEqual({ hostname: "127.0.0.1", port: 9080 });
     expect([options.http, options.https, options.allowUnauthenticatedRemote]).toEqual([
@@ -97,13 +97,13 @@ describe("serve", () => {
     expect(options.workers).toBeGreaterThan(0);
   });
 
-  test("takes several name servers", () => {
+  test("accepts several name servers", () => {
     const servers = "10.0.0.53, 127.0.0.1:5353,2001:db8::53,[::1]:5353";
     expect(decode("--dns-servers", servers).dnsServers).toEqual(servers.split(/, ?/));
     expect(decode().dnsServers).toEqual([]);
   });
 
-  test("takes several programs, and in the environment with commas", () => {
+  test("accepts several programs, separated by commas in the environment", () => {
     const twice = ["--dns-exec", "/bin/true", "--dns-exec=/bin/sh"];
     expect(decode(...twice).dnsPrograms).toEqual(["/bin/true", "/bin/sh"]);
     expect(decode().dnsPrograms).toEqual([]);
@@ -126,7 +126,7 @@ describe("serve", () => {
     { argv: ["--dns-servers", "1.1.1.1,[1.1.1.1]:53"], says: 'not "[1.1.1.1]:53"' },
     { argv: ["--log-level", "loud"], says: "--log-level: must be one of debug, info, warn, error" },
     { argv: ["--http", "8080"], says: "--http: must be an address and a port" },
-  ])("refuses $argv", ({ argv, says }) => {
+  ])("rejects $argv", ({ argv, says }) => {
     expect(() => decode(...argv)).toThrow(says);
   });
 });
@@ -154,6 +154,6 @@ test.each([
   { typed: "sevre", says: '; did you mean "serve"?' },
   { typed: "vers", says: '; did you mean "version"?' },
   { typed: "frobnicate", says: "" },
-])("$typed is answered with a hint: $says", ({ typed, says }) => {
+])("$typed gets a hint: $says", ({ typed, says }) => {
   expect(suggestion(typed, ["serve", "check", "version", "help"])).toBe(says);
 });

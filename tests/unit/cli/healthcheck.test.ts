@@ -1,4 +1,4 @@
-// The command healthcheck: which address it asks, and what it makes of the answers.
+// The command healthcheck: which URL it requests, and its exit code for each response.
 import { afterEach, expect, test } from "bun:test";
 import { healthcheckCommand, readyUrls } from "../../../src/cli/healthcheck.ts";
 
@@ -11,12 +11,12 @@ test.each([
   [undefined, false, ["http://127.0.0.1:9080/readyz"]],
   ["0.0.0.0:9080", false, ["http://127.0.0.1:9080/readyz"]],
   ["[::]:9080", false, ["http://[::1]:9080/readyz"]],
-  // A gateway that may not listen where it was told listens on loopback.
+  // A gateway that may not listen on the configured address listens on loopback.
   ["10.0.0.2:9443", true, ["https://10.0.0.2:9443/readyz", "https://127.0.0.1:9443/readyz"]],
   ["[fd00::1]:1", false, ["http://[fd00::1]:1/readyz", "http://[::1]:1/readyz"]],
   ["gw.lan:1", false, ["http://gw.lan:1/readyz", "http://127.0.0.1:1/readyz"]],
   ["localhost:1", false, ["http://localhost:1/readyz"]],
-])("%s with TLS %p is asked at %j", (admin, speaksTls, urls) => {
+])("%s with TLS %p is requested at %j", (admin, speaksTls, urls) => {
   expect(readyUrls(admin, speaksTls)).toEqual(urls);
 });
 
@@ -43,7 +43,7 @@ test.each([
   expect(await run({ SLUICE_ADMIN: serve(statuses) }, ...argv)).toBe(code);
 });
 
-test("nobody there", async () => {
+test("a port without a listener", async () => {
   expect(await run({ SLUICE_ADMIN: "127.0.0.1:1" })).toBe(1);
 });
 
@@ -51,6 +51,6 @@ test.each([
   ["--wait", "soon"],
   ["--wait", "-1"],
   ["--admin", "nonsense"],
-])("%s %s is refused", (flag, value) => {
+])("%s %s is rejected", (flag, value) => {
   expect(run({}, flag, value)).rejects.toThrow(flag);
 });

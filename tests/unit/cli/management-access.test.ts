@@ -1,4 +1,4 @@
-// Where the management API listens: refused at a new start, held back on loopback where something was served before.
+// Where the management API listens: rejected at the first start, restricted to loopback when an existing configuration is served.
 import { describe, expect, test } from "bun:test";
 import { expandNetworks } from "../../../src/cli/admin-networks.ts";
 import { type Known, placeManagement } from "../../../src/cli/management-access.ts";
@@ -6,7 +6,7 @@ import { createServe, type ServeOptions } from "../../../src/cli/serve.ts";
 import { StartError } from "../../../src/cli/start-error.ts";
 import { privateNetworks } from "../../../src/control/admin-network.ts";
 
-/** The options that `serve` makes of words and variables. */
+/** The options that `serve` parses from flags and variables. */
 async function optionsOf(words: readonly string[], env: Record<string, string> = {}) {
   let options: ServeOptions | null = null;
   const serve = createServe((given) => {
@@ -48,11 +48,11 @@ describe("--admin-allow", () => {
     ["any,10.0.0.0/8", "--admin-allow: any must stand alone"],
     ["private,any", "--admin-allow: any must stand alone"],
     ["010.0.0.1", '"010.0.0.1" must be'],
-  ])("%j is refused: %s", async (value, says) => {
+  ])("%j is rejected: %s", async (value, says) => {
     await expect(optionsOf(["--admin-allow", value])).rejects.toThrow(says);
   });
 
-  test("its words can be used by other commands, which say themselves what is no network", () => {
+  test("other commands can parse its value and report what is not a network", () => {
     expect(expandNetworks(["private", "x"])).toEqual([...privateNetworks, "x"]);
     expect(expandNetworks([])).toEqual([]);
   });
@@ -65,7 +65,7 @@ const place = async (words: readonly string[], known: Known) =>
 const ALLOW = ["--admin-allow", "private"];
 const OPEN = "--allow-unauthenticated-remote";
 
-describe("a loopback address needs nothing", () => {
+describe("a loopback address needs no restriction", () => {
   test.each(["127.0.0.1:1", "[::1]:1", "localhost:1", "127.8.8.8:1", "[::ffff:127.0.0.1]:1"])(
     "%s",
     async (admin) => {
@@ -84,7 +84,7 @@ describe("a loopback address needs nothing", () => {
 describe("any other address", () => {
   const addresses = ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[fd00::1]:1", "gateway.lan:1"];
 
-  test.each(addresses)("%s at a new start is refused, with what to do", async (admin) => {
+  test.each(addresses)("%s is rejected at the first start, with what to do", async (admin) => {
     const started = (...words: string[]) => place(["--admin", admin, ...words], fresh);
     for (const words of [[], [OPEN]]) {
       const error = await started(...words).catch((thrown: unknown) => thrown);
@@ -98,22 +98,25 @@ describe("any other address", () => {
     expect((await started(...ALLOW, OPEN)).access.heldBack).toBeNull();
   });
 
-  test.each(addresses)("%s is held back where something was served before", async (admin) => {
-    const loopback = admin.startsWith("[") ? "::1" : "127.0.0.1";
-    const started = (known: Partial<Known>, ...words: string[]) =>
-      place(["--admin", admin, ...words], { ...served, ...known });
-    const without = await started({ users: 1 });
-    expect(without.hostname).toBe(loopback);
-    expect(without.access.heldBack).toContain("--admin-allow");
-    expect(without.access.heldBack).not.toContain(OPEN);
-    const nobody = await started({}, ...ALLOW);
-    expect([nobody.hostname, nobody.access.heldBack?.includes(OPEN)]).toEqual([loopback, true]);
-    for (const good of [
-      await started({ users: 1 }, ...ALLOW),
-      await started({ users: 1, networks: ["10.0.0.0/8"] }),
-      await started({ networks: ["10.0.0.0/8"] }, OPEN),
-      await started({ users: 1 }, "--admin-allow", "any"),
-    ])
-      expect([good.access.heldBack, good.access.wantsRemote]).toEqual([null, true]);
-  });
+  test.each(addresses)(
+    "%s is replaced by loopback when an existing configuration is served",
+    async (admin) => {
+      const loopback = admin.startsWith("[") ? "::1" : "127.0.0.1";
+      const started = (known: Partial<Known>, ...words: string[]) =>
+        place(["--admin", admin, ...words], { ...served, ...known });
+      const without = await started({ users: 1 });
+      expect(without.hostname).toBe(loopback);
+      expect(without.access.heldBack).toContain("--admin-allow");
+      expect(without.access.heldBack).not.toContain(OPEN);
+      const nobody = await started({}, ...ALLOW);
+      expect([nobody.hostname, nobody.access.heldBack?.includes(OPEN)]).toEqual([loopback, true]);
+      for (const good of [
+        await started({ users: 1 }, ...ALLOW),
+        await started({ users: 1, networks: ["10.0.0.0/8"] }),
+        await started({ networks: ["10.0.0.0/8"] }, OPEN),
+        await started({ users: 1 }, "--admin-allow", "any"),
+      ])
+        expect([good.access.heldBack, good.access.wantsRemote]).toEqual([null, true]);
+    },
+  );
 });

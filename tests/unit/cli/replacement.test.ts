@@ -1,4 +1,4 @@
-// How a gateway gives way to another process, and what becomes of it when that one does not serve; the processes are real, the gateway is a list of steps.
+// How a gateway hands over to a new process, and continues when that one fails; the processes are real, the gateway is a list of steps.
 import { expect, test } from "bun:test";
 import { Replacement } from "../../../src/cli/replacement.ts";
 import { createLog } from "../../../src/log.ts";
@@ -31,10 +31,10 @@ function scene(deadlineMs = 60_000) {
 const hanging = { argv: ["/bin/sh", "-c", "exec sleep 1000"], drain_seconds: 3 };
 const version = "9.9.9";
 
-/** A process that stands for the one that takes over. */
+/** Stands for the new process. */
 const sleeper = () => Bun.spawn(["sleep", "1000"], { stdio: ["ignore", "ignore", "ignore"] });
 
-test("a process that hangs is ended after its time, and another one may be tried", async () => {
+test("a process that hangs is killed at the timeout, and another one may start", async () => {
   const { replacement, steps } = scene(300);
   const message = "the new process does not serve after 0.3 seconds";
   await expect(replacement.replace(hanging)).rejects.toThrow(message);
@@ -42,7 +42,7 @@ test("a process that hangs is ended after its time, and another one may be tried
   expect(steps).toEqual([]);
 });
 
-test("only one is tried at a time, by whoever it was started", async () => {
+test("only one replacement runs at a time, whatever started it", async () => {
   const { replacement } = scene();
   const first = replacement.replace(hanging).catch(String);
   await expect(replacement.replace(hanging)).rejects.toThrow("upgrade is already in progress");
@@ -51,7 +51,7 @@ test("only one is tried at a time, by whoever it was started", async () => {
   await expect(replacement.replace(hanging)).rejects.toThrow("upgrade is already in progress");
 });
 
-test("the steps come in their order, and no other process can take one", async () => {
+test("the steps run in order, and a second process can run none of them", async () => {
   const { replacement, steps } = scene();
   const child = sleeper();
   const { pid } = child;
@@ -68,7 +68,7 @@ test("the steps come in their order, and no other process can take one", async (
   child.kill("SIGKILL");
 });
 
-test("a process that dies gives back what it was given", async () => {
+test("the old process resumes when the new one dies", async () => {
   const { replacement, steps, problem } = scene();
   problem.text = "the database is newer";
   const child = sleeper();

@@ -1,4 +1,4 @@
-// Who may use the management API by address: what settings and the start say together, and which changes are refused.
+// Which addresses may use the management API, from settings and start flags, and which changes are rejected.
 import { describe, expect, test } from "bun:test";
 import {
   type AdminAccess,
@@ -121,7 +121,7 @@ describe("a change of the restriction", () => {
     };
   }
 
-  test("that shuts out its own caller asks for ?force=1", () => {
+  test("that denies its own caller requires ?force=1", () => {
     const change = changed(localAccess, [], ["10.0.0.0/8"]);
     expect(() => change("127.0.0.1")).toThrow(
       "admin_allowed_cidrs: would lock out 127.0.0.1, the client of this request; ?force=1 makes",
@@ -133,13 +133,13 @@ describe("a change of the restriction", () => {
     expect(change(null)).toEqual([]);
   });
 
-  test("that falls back to the networks of the start asks as well", () => {
+  test("that falls back to the networks of the start flags requires ?force=1 as well", () => {
     const change = changed(remote(["192.168.0.0/16"]), ["10.0.0.0/8"], []);
     expect(() => change("10.0.0.1")).toThrow("would lock out 10.0.0.1");
     expect(change("192.168.1.1")).toEqual([]);
   });
 
-  test("that leaves none is refused where others reach the listener, by whomever, with and without force", () => {
+  test("that removes all networks of a reachable listener is rejected for every caller, even with force", () => {
     const change = changed(remote(null), ["10.0.0.0/8"], []);
     for (const [address, force] of [
       ["10.0.0.1", false],
@@ -159,7 +159,7 @@ describe("a change of the restriction", () => {
     expect(changed(localAccess, ["10.0.0.0/8"], everybody)("10.0.0.1")).toEqual([]);
   });
 
-  test("is not one when the same networks are in force", () => {
+  test("is none when the same networks already apply", () => {
     const change = changed(remote(["10.0.0.0/8"]), [], ["10.0.0.0/8"]);
     expect(change("127.0.0.1")).toEqual([]);
   });

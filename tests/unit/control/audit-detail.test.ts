@@ -32,12 +32,12 @@ describe("secrets", () => {
     expect(JSON.stringify(detailOf(value, null))).not.toContain("canary");
   });
 
-  test("that are none are shown: nothing, and the name of a secret elsewhere", () => {
+  test("are not masked when they are null or only name a stored secret", () => {
     const value = { password_hash: null, client_secret: { $secret: "oidc" } };
     expect(masked(value)).toEqual(value);
   });
 
-  test("that changed have another mask than those that did not", () => {
+  test("have another mask when they changed", () => {
     const changed = { ...user, password_hash: "$argon2id$canary-new" };
     expect(detailOf(user, changed)).toEqual({
       before: { password_hash: "***" },
@@ -53,7 +53,7 @@ describe("secrets", () => {
 });
 
 describe("an update", () => {
-  test("shows the fields that changed and what did inside them, not when", () => {
+  test("shows the changed fields and what differs inside them, without timestamps", () => {
     const old = {
       name: "web",
       health: { active: { path: "/", port: 1 } },
@@ -86,16 +86,16 @@ describe("an update", () => {
   });
 });
 
-describe("what is too long", () => {
+describe("a detail that is too long", () => {
   const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
-  test("is cut: one text", () => {
+  test("is truncated: one text", () => {
     const detail = detailOf(null, { html: "x".repeat(262_144) }) as { after: { html: string } };
     expect(detail.after.html).toEndWith("… (262144 characters)");
     expect(sizeOf(detail)).toBeLessThan(2048);
   });
 
-  test("is cut, though what differs stands only behind the cut", () => {
+  test("is truncated even if the difference lies behind the cut", () => {
     const [old, now] = ["a", "b"].map((end) => ({ html: "x".repeat(5000) + end }));
     expect(detailOf(old!, now!)).toMatchObject({ diff: [{ path: "html" }] });
   });

@@ -1,4 +1,4 @@
-// The audit log on a real database: append only, kept as long as the settings say, filtered, and not to be flooded.
+// The audit log on a real database: append only, retained as the settings say, filtered, and bounded under a flood.
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
@@ -25,7 +25,7 @@ const listeners = {
   https: { hostname: "127.0.0.1", port: 8443 },
 };
 
-/** A control plane on a database of its own, with a clock that stands still. */
+/** A control plane on a database of its own, with a fixed clock. */
 function scene(dataDir: string) {
   const clock = { time: Date.parse(at), now: () => clock.time };
   const logged: { message: string }[] = [];
@@ -82,7 +82,7 @@ const done = (fields: Partial<AuditEntry> = {}) =>
 const retention = (fields: object) => ({ retention: fields });
 
 describe("an entry", () => {
-  test("of a change is stored with it, in one transaction, and comes before what is refused later", async () => {
+  test("of a change is stored with it, in one transaction, and precedes entries of later rejections", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     await it.control.services.create({ name: "web" }, options);
@@ -98,7 +98,7 @@ describe("an entry", () => {
     });
   });
 
-  test("of a change that could not be stored does not exist", async () => {
+  test("is absent when the change could not be stored", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     using other = new Database(join(directory.path, "sluice.db"));
@@ -133,7 +133,7 @@ describe("an entry", () => {
     expect(actions).toEqual(["create", "login"]);
   });
 
-  test("that strangers sent is cut to a bounded size", () => {
+  test("from an unauthenticated client is truncated to a bounded size", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const long = "x".repeat(1_000_000);
@@ -196,7 +196,7 @@ describe("retention", () => {
     expect(it.stored()).toBeLessThanOrEqual(100);
   });
 
-  test("of what changed nothing is at most half, so that it cannot push changes out", async () => {
+  test("is at most half for actions without a change, so that they do not evict changes", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     await it.control.settings.patch(retention({ audit_entries: 100 }), options);
@@ -216,7 +216,7 @@ describe("retention", () => {
 });
 
 describe("a flood", () => {
-  test("of one stranger becomes ten entries a minute and one that counts the rest", () => {
+  test("of one unknown client becomes ten entries a minute and one that counts the rest", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     for (let n = 0; n < 10_000; n++) it.audit.record(refusal({ detail: { n } }));

@@ -1,4 +1,4 @@
-// The one path of every mutation: order of its steps, and what is left behind when one of them fails.
+// The one path of every mutation: order of its steps, and the state after one of them fails.
 import { describe, expect, test } from "bun:test";
 import { ApiError, type ApiStatus } from "../../../src/model/error.ts";
 import { at, configOf, controlPlane, options, type Steps, service } from "./fixture.ts";
@@ -50,7 +50,7 @@ describe("a change", () => {
     expect(change.settings).toBeNull();
   });
 
-  test("that changes nothing reaches neither the workers nor the database", async () => {
+  test("without a difference reaches neither the workers nor the database", async () => {
     const { control, steps } = controlPlane();
     const { view } = await control.services.create(web, options);
     steps.steps.length = 0;
@@ -60,7 +60,7 @@ describe("a change", () => {
     expect(steps.steps).toEqual([]);
   });
 
-  test("asked for as a dry run is checked and returned, but nothing happens", async () => {
+  test("requested as a dry run is checked and returned, but not applied", async () => {
     const { control, steps } = controlPlane();
     const { view, revision } = await control.services.create(web, { ...options, dryRun: true });
     expect(view.name).toBe("web");
@@ -149,7 +149,7 @@ describe("a change that fails", () => {
 });
 
 describe("changes at the same time", () => {
-  test("run one after the other, in the order in which they were asked for", async () => {
+  test("run one after the other, in the order of the requests", async () => {
     const { control, steps } = controlPlane();
     const gate = Promise.withResolvers<void>();
     steps.gate = gate.promise;
@@ -194,7 +194,7 @@ describe("times of creation", () => {
     expect(times).toEqual([...new Set(times)].sort());
   });
 
-  test("go on from what is stored when the clock was set back", async () => {
+  test("continue from the stored ones when the clock was set back", async () => {
     const stored = configOf({ services: [service("old")] });
     const { control } = controlPlane(stored, () => Date.parse("2020-01-01T00:00:00Z"));
     const { view } = await control.services.create(web, options);
@@ -203,7 +203,7 @@ describe("times of creation", () => {
 });
 
 describe("changes that are paused", () => {
-  test("are refused with when to try again, those that wait as well, until they are resumed", async () => {
+  test("are rejected with Retry-After, waiting ones as well, until they resume", async () => {
     const { control, steps } = controlPlane();
     const gate = Promise.withResolvers<void>();
     steps.gate = gate.promise;
@@ -228,7 +228,7 @@ describe("changes that are paused", () => {
     expect((await control.services.create({ name: "d" }, options)).revision).toBe(3);
   });
 
-  test("wait in their order for what they are held for", async () => {
+  test("wait in order until the pause ends", async () => {
     const { control, steps } = controlPlane();
     const ready = Promise.withResolvers<void>();
     control.changes.holdUntil(ready.promise);

@@ -64,7 +64,7 @@ describe("a generated secret", () => {
     expect(at.control.changes.revision).toBe(revision);
   });
 
-  test("for a trial is not shown", async () => {
+  test("of a dry run is not shown", async () => {
     const at = await world();
     const dry = { ...options, dryRun: true };
     const body = { consumer_id: "alice", type: "key" };
@@ -121,13 +121,13 @@ describe("a secret from the client", () => {
     [{ type: "other" }, "type: must be one of"],
     [{ type: "key", consumer_id: "bob" }, 'consumer_id: consumer "bob" does not exist'],
     [{}, "type: is required"],
-  ])("%j is refused", async (fields, message) => {
+  ])("%j is rejected", async (fields, message) => {
     const at = await world();
     const refused = await refusal(create(at, fields));
     expect(refused).toStartWith(`400 ${message}`);
   });
 
-  test("is that of one credential only", async () => {
+  test("belongs to one credential only", async () => {
     const at = await world();
     await create(at, { type: "key", secret: "0123456789abcdef" });
     const again = create(at, { type: "key", secret: "0123456789abcdef" });
@@ -219,7 +219,7 @@ describe("rotation", () => {
     expect(storedOf(at, id)).toMatchObject({ previous: null, prefix: "01234567" });
   });
 
-  test("is refused for key pairs, unknown credentials and wrong times", async () => {
+  test("is rejected for key pairs, unknown credentials and wrong times", async () => {
     const at = await world();
     const { credentials } = at.control;
     const pem = publicPem(generateKeyPairSync("ed25519").publicKey);

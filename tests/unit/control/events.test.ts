@@ -40,7 +40,7 @@ const read = (subscription: Subscription) =>
   readAll(subscription).map(({ id, kind }) => `${id} ${kind}`);
 
 describe("a reader", () => {
-  test("is woken, and gets every event in order with rising ids", () => {
+  test("wakes up and gets every event in order with rising ids", () => {
     const hub = hubOf();
     let woken = 0;
     const reader = subscribe(hub, {}, () => woken++);
@@ -77,7 +77,7 @@ describe("a reader", () => {
     { role: "admin", kinds: ["audit"], sees: ["run-1 audit"] },
     { role: "admin", kinds: ["health"], sees: [] },
   ] as const;
-  test.each(roles)("who is $role and asks for $kinds sees $sees", ({ role, kinds, sees }) => {
+  test.each(roles)("with role $role that requests $kinds gets $sees", ({ role, kinds, sees }) => {
     const hub = hubOf();
     const reader = subscribe(hub, { role, kinds: kinds as readonly EventKind[] });
     hub.publish("audit", audit("a"));
@@ -137,7 +137,7 @@ describe("a reader that reconnects", () => {
     expect(read(subscribe(hub, { lastEventId: "run-5" }))).toEqual([]);
   });
 
-  test("has missed nothing when only events that it may not see are gone", () => {
+  test("has missed nothing when only events beyond its role were evicted", () => {
     const hub = hubOf(3);
     hub.publish("config", config(1));
     for (let count = 0; count < 10; count++) hub.publish("audit", audit("a"));
@@ -161,7 +161,7 @@ describe("a reader that is too slow", () => {
     expect(read(reader)).toEqual(["run-11 config"]);
   });
 
-  test("loses only what it would have seen", () => {
+  test("counts only events that it may see as lost", () => {
     const hub = hubOf(3);
     const [viewer, admin] = [subscribe(hub, { role: "viewer" }), subscribe(hub)];
     hub.publish("config", config(1));
@@ -180,7 +180,7 @@ describe("a reader that is too slow", () => {
     expect(read(reader)).toEqual(["null dropped", "run-4 config", "run-5 config", "run-6 config"]);
   });
 
-  test("holds no memory: the ring is bounded in bytes too", () => {
+  test("uses bounded memory: the ring is limited in bytes too", () => {
     const hub = hubOf(1000, 10_000);
     const reader = subscribe(hub);
     for (let count = 0; count < 100; count++) hub.publish("audit", audit("x".repeat(1000)));

@@ -1,4 +1,4 @@
-// A control plane between a store and workers that only remember, for tests of what lies between; both stand at seams.
+// A control plane between a store and workers that only record calls.
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import { plugins } from "../../support/plugins.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
@@ -81,7 +81,7 @@ export function compiled(config: GatewayConfig, previous: Compiled | null = null
   return result;
 }
 
-/** Takes down what is asked of it, in order, and fails where a test wants it to. */
+/** Records the calls in order, and fails where a test wants it to. */
 export class Steps implements Rollout, ChangeStore, AuditStore {
   readonly steps: string[] = [];
   readonly commits: { revision: number; change: ConfigChange; entry: object }[] = [];
@@ -145,7 +145,7 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   }
 }
 
-/** What a table keeps, until the test ends. */
+/** The rows of a table, until the test ends. */
 class TotpMemory implements TotpStore {
   readonly #records = new Map<string, TotpRecord>();
 

@@ -61,7 +61,7 @@ describe("rows", () => {
     await remove(other.id);
   });
 
-  test("refuse a change beyond their number before any worker prepares it", async () => {
+  test("reject a change that needs too many before any worker prepares it", async () => {
     const { create, services, targets, board, steps } = scene(4);
     const service = await create("s", [1, 2]);
     const before = steps.steps.length;
@@ -74,17 +74,17 @@ describe("rows", () => {
       message: "there is no room for so many targets and services: 4 may be enabled together",
     });
     expect(steps.steps.slice(before)).not.toContain("prepare 3");
-    // Nothing of it is left, and what fits is taken.
+    // None of its rows remain, and a change that fits is accepted.
     await services.create({ name: "t" }, options);
     expect(board.inUse).toBe(4);
-    // Those that are switched off take no room.
+    // Disabled ones use no rows.
     const disabled = { service_id: service.id, host: "10.0.0.3", port: 3, enabled: false };
     await targets.create(disabled, options);
     const one = targets.create({ ...disabled, port: 4, enabled: true }, options);
     expect(await one.catch(({ status }: { status: number }) => status)).toBe(409);
   });
 
-  test("of a change that was refused later are released too", async () => {
+  test("of a change that was rejected later are released too", async () => {
     const { services, board, steps } = scene();
     steps.fail.prepare = new Error("dead");
     await services.create({ name: "s", targets: [{ host: "a", port: 1 }] }, options).catch(() => 0);
@@ -108,7 +108,7 @@ describe("rows", () => {
     });
   });
 
-  test("forget that the traffic has taken a target out when it is not asked any more", async () => {
+  test("forget that passive checks ejected a target when they are off", async () => {
     const { create, board, rowsOf, services, targets, clock } = scene();
     const service = await create("s", [1, 2]);
     board.set(rowsOf(service).target, "ejected_until", 1_000_000_000);
@@ -121,7 +121,7 @@ describe("rows", () => {
     expect(state()).toBe("unknown");
   });
 
-  test("reset the health of a target that is another server now", async () => {
+  test("reset the health of a target that has a new address", async () => {
     const { create, board, rowsOf, targets, clock } = scene();
     const service = await create("s", [1]);
     checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
@@ -132,8 +132,8 @@ describe("rows", () => {
   });
 });
 
-describe("what people see", () => {
-  test("of a target is what is known at this moment, and no version tag depends on it", async () => {
+describe("the reported health", () => {
+  test("of a target is the current one, and no ETag depends on it", async () => {
     const { create, services, targets, board, rowsOf, clock } = scene();
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
@@ -211,7 +211,7 @@ describe("what people see", () => {
   });
 });
 
-/** A passive check over the targets of a service, as a worker has it. */
+/** A passive check over the targets of a service, as in a worker. */
 function trafficTo(
   board: TargetBoard,
   rows: readonly { readonly target: number; readonly service: number }[],
@@ -252,8 +252,8 @@ test("a service whose targets all fail is failing, and degraded while one of the
   expect(state()).toBe("degraded");
 });
 
-describe("an order", () => {
-  test("overrides checks and traffic, ends by its time, and is in the audit log", async () => {
+describe("an override", () => {
+  test("takes precedence over checks, expires, and is in the audit log", async () => {
     const { create, health, targets, board, rowsOf, clock, steps } = scene();
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
@@ -295,14 +295,14 @@ describe("an order", () => {
     { why: "a time for auto", body: { state: "auto", ttl: 5 }, message: /^ttl: / },
     { why: "an unknown field", body: { state: "auto", until: 5 }, message: /^until: / },
   ];
-  test.each(wrong)("with $why is refused", async ({ body, message }) => {
+  test.each(wrong)("with $why is rejected", async ({ body, message }) => {
     const { create, health } = scene();
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
     expect(() => health.order(id, body, options.by)).toThrow(message);
   });
 
-  test("of a target without traffic is refused", async () => {
+  test("of a target without traffic is rejected", async () => {
     const { create, health, targets, services } = scene();
     const service = await create("s", [1, 2]);
     const [first, second] = service.targets.map(({ id }) => id);
@@ -367,7 +367,7 @@ describe("the watch", () => {
     );
   });
 
-  test("notices what ends by time alone", async () => {
+  test("reports what expires", async () => {
     const { create, watch, events, health, clock } = watched();
     const service = await create("s", [1]);
     watch.check();
@@ -424,7 +424,7 @@ describe("the watch", () => {
     await targets.patch(service.targets[1]?.id ?? "", { weight: 5 }, options);
     watch.check();
     expect(events).toHaveLength(1);
-    // Taken out and brought back it is a new one.
+    // Removed and added again it is a new one.
     await targets.patch(service.targets[0]?.id ?? "", { enabled: false }, options);
     watch.check();
     await targets.patch(service.targets[0]?.id ?? "", { enabled: true }, options);

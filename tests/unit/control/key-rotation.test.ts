@@ -57,7 +57,7 @@ function sealedDirectory() {
   return { directory, opened, store, box };
 }
 
-/** All that the file says, whatever is in the way of reading it through the store. */
+/** Everything in the file, even if the store cannot read it. */
 function textsOf(dataDir: string): string {
   const database = new Database(join(dataDir, "sluice.db"), { readonly: true });
   const rows = ["secrets", "sso", "totp", "services", "revisions"].flatMap((table) =>
@@ -90,7 +90,7 @@ const everything = [
 ];
 
 describe("a change of keys", () => {
-  test("brings everything over, history included, and leaves no trace of the old key", () => {
+  test("encrypts everything again, history included, and leaves no trace of the old key", () => {
     const { directory, opened: handle, store, box } = sealedDirectory();
     using _ = directory;
     using _store = handle;
@@ -123,7 +123,7 @@ describe("a change of keys", () => {
     expect(existsSync(join(directory.path, "secret.key.new"))).toBe(false);
   });
 
-  test("that died between database and key file is brought to its end by the next start", () => {
+  test("that died between database and key file is completed at the next start", () => {
     const { directory, opened: handle, store, box } = sealedDirectory();
     using _ = directory;
     using _store = handle;
@@ -140,7 +140,7 @@ describe("a change of keys", () => {
     expect(opened(again, textsOf(directory.path))).toEqual(everything);
   });
 
-  test("from variable to variable touches no file", () => {
+  test("from variable to variable writes no file", () => {
     using directory = temporaryDirectory();
     using handle = openStore(directory.path);
     const { store } = handle;

@@ -1,4 +1,4 @@
-// A control plane whose plugins are made up, with every kind of text in their configurations.
+// A control plane with sample plugins and every kind of text in their configurations.
 import { Type as t } from "@sinclair/typebox";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { Principal, Role } from "../../../src/control/principal.ts";

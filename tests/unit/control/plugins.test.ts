@@ -1,9 +1,9 @@
-// Instances of plugins: defaults filled in, names made ids, secrets sealed, kept, replaced, removed and never shown.
+// Instances of plugins: defaults, names resolved to ids, secrets encrypted, kept, replaced, removed and never shown.
 import { describe, expect, test } from "bun:test";
 import { as, pluginWorld, type PluginWorld, refusal } from "./plugin-fixture.ts";
 import { options } from "./fixture.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: configurations of every shape are looked into
+// biome-ignore lint/suspicious/noExplicitAny: tests read configurations of every shape
 type Config = any;
 
 const storedOf = ({ control }: PluginWorld, id: string): Config =>
@@ -113,7 +113,7 @@ describe("a configuration", () => {
       'when.header.sealed_x: must be a text or {"$secret": "name"}',
     ],
     ["a required secret that is not there", { name: "strict" }, "config.key: is required"],
-  ])("with %s is refused", async (_, fields, message) => {
+  ])("with %s is rejected", async (_, fields, message) => {
     const { control } = pluginWorld();
     const write = control.plugins.create({ name: "sample", ...fields }, options);
     expect(await refusal(write)).toBe(`400 ${message}`);
@@ -171,7 +171,7 @@ describe("secrets", () => {
     const world = pluginWorld();
     const { id } = await make(world, full);
     await world.control.plugins.replace(id, { name: "sample", config: { limit: 7 } }, options);
-    // What is no longer there at all takes its secrets with it.
+    // A removed object loses its secrets.
     expect(openedOf(world, id)).toEqual({
       ...defaults,
       limit: 7,
@@ -181,7 +181,7 @@ describe("secrets", () => {
     });
   });
 
-  test("in lists belong to what calls itself the same", async () => {
+  test("in lists belong to the item with the same name", async () => {
     const world = pluginWorld();
     const { id } = await make(world, full);
     const accounts = [{ username: "c", password: "s-c" }, { username: "b" }, { username: "a" }];
@@ -199,7 +199,7 @@ describe("secrets", () => {
     expect(openedOf(world, id).keys).toEqual(["s-1", "s-3", "s-4"]);
   });
 
-  test("are replaced one by one, and taken away by null", async () => {
+  test("are replaced one by one, and removed by null", async () => {
     const world = pluginWorld();
     const { id } = await make(world, full);
     const { plugins } = world.control;
@@ -220,7 +220,7 @@ describe("secrets", () => {
     expect(openedOf(world, id).session).toEqual({ key: null });
   });
 
-  test("may be named; the name is shown, kept and replaced", async () => {
+  test("may be references; the name is shown, kept and replaced", async () => {
     const world = pluginWorld();
     const { secrets, plugins } = world.control;
     for (const name of ["one", "two"]) await secrets.create({ name, value: "s-v" }, options);
@@ -239,7 +239,7 @@ describe("secrets", () => {
     expect(openedOf(world, view.id).token).toBe("s-own");
   });
 
-  test("are not handed to another plugin", async () => {
+  test("are not passed to another plugin", async () => {
     const world = pluginWorld();
     const { id } = await make(world, { token: "s-token" });
     await world.control.routes.create({ name: "r" }, options);
@@ -250,7 +250,7 @@ describe("secrets", () => {
     expect(openedOf(world, id)).toEqual({ key: "s-key" });
   });
 
-  test("are in no audit entry, log line, event or refusal", async () => {
+  test("are in no audit entry, log line, event or error", async () => {
     const world = pluginWorld();
     const { control, steps, logged } = world;
     const { id } = await make(world, full, { label: "x" });
@@ -285,7 +285,7 @@ describe("instances", () => {
     expect(() => plugins.get("sample")).toThrow('plugin "sample" does not exist');
   });
 
-  test("go with what they are attached to, and keep what they name", async () => {
+  test("are deleted with what they are attached to, and protect what they reference", async () => {
     const world = pluginWorld();
     const { services, consumers, routes, plugins } = world.control;
     for (const name of ["s", "named"]) await services.create({ name }, options);
@@ -305,7 +305,7 @@ describe("instances", () => {
     expect(plugins.list([]).view).toEqual([]);
   });
 
-  test("of a plugin that needs an admin are written and deleted by admins only, in whatever way", async () => {
+  test("of a plugin that needs an admin are written and deleted by admins only, in every way", async () => {
     const world = pluginWorld();
     const { plugins, routes } = world.control;
     await routes.create({ name: "r" }, options);

@@ -92,7 +92,7 @@ test("random versions that are discarded write nothing", async () => {
   );
 });
 
-test("a version for which there is no room is refused before it writes anything", async () => {
+test("a version for which there is no room is rejected before it writes anything", async () => {
   // The service, its target and the listener that are served.
   const { prepare, bytes, board } = scene({ capacity: 4 });
   const before = bytes();
@@ -102,7 +102,7 @@ test("a version for which there is no room is refused before it writes anything"
   expect(board.inUse).toBe(3);
 });
 
-test("what a version needs has its rows when the workers activate it", async () => {
+test("the objects of a version have their rows when the workers activate it", async () => {
   const { rollout, prepare, board } = scene();
   const all = { services: ["a", "b"], routes: ["a"], listeners: ["web", "more"], limit: 5 };
   const { snapshot, prepared } = prepare(all);

@@ -1,4 +1,4 @@
-// The rule about destinations of secrets holds for every change, whichever way it is put together.
+// The rule about destinations of secrets holds for every change, however it is composed.
 import { describe, expect, test } from "bun:test";
 import type { Draft } from "../../../src/control/draft.ts";
 import type { Actor } from "../../../src/control/principal.ts";
@@ -32,7 +32,7 @@ const account = (fields: object) =>
   object("acme_accounts", ID, { name: "ca", sealed_eab_key: SEALED, eab_key_id: "k", ...fields });
 const secret = object("secrets", OTHER, { name: "s", sealed_value: SEALED });
 
-/** What a change is refused with, of a configuration that has a plugin, an account, single sign-on and a secret. */
+/** The error that rejects a change of a configuration that has a plugin, an account, single sign-on and a secret. */
 async function refusalOf(mutate: (draft: Draft) => void, by: Actor = editor): Promise<string> {
   const config = {
     ...configOf({}),
@@ -48,7 +48,7 @@ async function refusalOf(mutate: (draft: Draft) => void, by: Actor = editor): Pr
 const AGAIN = "must be sent again, because its destination changes";
 const headerOf = (what: string) => `403 plugin "2": config.headers.A: ${AGAIN} (${what})`;
 
-describe("a change by an editor is refused", () => {
+describe("a change by an editor is rejected", () => {
   test.each<[string, (draft: Draft) => void, string]>([
     [
       "that writes another destination",
@@ -125,7 +125,7 @@ describe("a change by an editor passes", () => {
     expect(await refusalOf(mutate)).toBe("no refusal");
   });
 
-  test("although the stored object lacks a field of the destination that is written with its default now", async () => {
+  test("although the stored object lacks a field of the destination that it writes with its default", async () => {
     const ldap = (config: object) =>
       object("plugins", ID, {
         name: "ldap-auth",

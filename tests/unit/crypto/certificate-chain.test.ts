@@ -1,4 +1,4 @@
-// Certificates that people bring: in any order, with the wrong key, with too much or too little.
+// Certificates that users upload: in any order, with the wrong key, with too many or too few parts.
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { ChainError, readChain } from "../../../src/crypto/certificate-chain.ts";
@@ -23,7 +23,7 @@ describe("a chain", () => {
     ["with something else in between", [leaf.cert, stranger.cert, issuing.cert, middle.cert]],
     ["with text around it", [`subject: x\n${leaf.cert}`, "\nnotes\n", issuing.cert, middle.cert]],
     ["twice", [leaf.cert, issuing.cert, middle.cert, leaf.cert, issuing.cert]],
-  ])("%s is put in order, without the root", (_, pems) => {
+  ])("%s is sorted, without the root", (_, pems) => {
     const chain = readChain(pems.join(""), leaf.key);
     expect(subjectsOf(chain.certificate)).toEqual(["CN=App.test", "CN=Issuing", "CN=Middle"]);
   });
@@ -33,7 +33,7 @@ describe("a chain", () => {
     expect(subjectsOf(chain.certificate)).toEqual(["CN=App.test"]);
   });
 
-  test("tells its names in lower case, its dates, issuer and fingerprint", () => {
+  test("has its names in lower case, its dates, issuer and fingerprint", () => {
     const chain = readChain(leaf.cert, leaf.key);
     expect(chain.names).toEqual(["app.test", "*.app.test"]);
     expect(chain.issuer).toBe("CN=Issuing");
@@ -51,13 +51,13 @@ test("keys of every usual form are read", () => {
     const forms = ["pkcs8", type === "rsa" ? "pkcs1" : "sec1"] as const;
     for (const form of forms) {
       const pem = privateKey.export({ type: form, format: "pem" } as never).toString();
-      // It belongs to no certificate here, which is found out only after it was read.
+      // It belongs to no certificate here, which is checked only after it was read.
       expect(() => readChain(leaf.cert, pem)).toThrow("does not belong to the certificate");
     }
   }
 });
 
-describe("is refused, with the field and without the text of the key:", () => {
+describe("is rejected, with the field and without the text of the key:", () => {
   const weak = generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey;
   const ed25519 = generateKeyPairSync("ed25519").privateKey;
   const pemOf = (key: typeof weak) => key.export({ type: "pkcs8", format: "pem" }).toString();

@@ -1,4 +1,4 @@
-// The self-signed certificate of a data directory: made once, kept, renewed in time, for its owner only.
+// The self-signed certificate of a data directory: created once, kept, renewed in time, readable by its owner only.
 import { expect, test } from "bun:test";
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -34,13 +34,13 @@ test("it is an ECDSA certificate for this machine that its own key signed", asyn
   expect(certificate.ca).toBe(false);
 });
 
-test("its file is for its owner only", async () => {
+test("only the owner can read its file", async () => {
   using dir = directory();
   await dir.load(start);
   expect((statSync(dir.file).mode & 0o777).toString(8)).toBe("600");
 });
 
-test("it stays the same until 30 days before its end", async () => {
+test("it stays the same until 30 days before it expires", async () => {
   using dir = directory();
   const first = await dir.load(start);
   const end = expiryOf(first.cert) ?? 0;

@@ -46,7 +46,7 @@ describe("a one-time password", () => {
     expect(found).toBe(stepAt(seconds * 1000));
   });
 
-  test("is what oslo makes of the same key and counter", async () => {
+  test("is the one that oslo computes from the same key and counter", async () => {
     for (let counter = 0; counter < 200; counter++) {
       const random = createTotpKey();
       const far = counter * 40_000_003;
@@ -73,19 +73,19 @@ describe("the step of a code", () => {
   });
 
   test.each(["", "12345", "1234567", "12345a", "１２３４５６", "12345\n", "-12345", "123 456"])(
-    "%j is no code",
+    "%j is not a code",
     (text) => {
       expect(looksLikeCode(text)).toBe(false);
       expect(findStep(key, text, { timeMs, lastStep: 0 })).toBeNull();
     },
   );
 
-  test("exists at the very beginning of time", () => {
+  test("exists at time 0", () => {
     expect(findStep(key, hotp(key, 0), { timeMs: 0, lastStep: -1 })).toBe(0);
   });
 });
 
-test("a key is 160 random bits, written as apps read it", () => {
+test("a key is 160 random bits in base32, as apps expect it", () => {
   const [one, other] = [createTotpKey(), createTotpKey()];
   expect(one).toHaveLength(20);
   expect(one).not.toEqual(other);

@@ -1,10 +1,10 @@
-// Which texts are the one text of a signed token, and which id tokens are refused beside their signature.
+// Which texts are canonical signed tokens, and which id tokens are rejected despite a valid signature.
 import { expect, test } from "bun:test";
 import { idTokenProblem, isCanonicalToken } from "../../../src/crypto/signed-token.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-test("a part is canonical exactly when its bytes are written so again", () => {
+test("a part is canonical exactly when encoding its bytes gives it again", () => {
   for (const start of ["", "A", "Ab", "Abc", "Abcd"])
     for (const last of ALPHABET) {
       const part = start + last;
@@ -28,11 +28,11 @@ test.each([
   "e30.e30.+/AA",
   "e30.e30.\u212aAA",
   "e30.e30.AAAA\0",
-])("%j is no canonical token", (token) => {
+])("%j is not a canonical token", (token) => {
   expect(isCanonicalToken(token)).toBe(false);
 });
 
-test("a long one is judged in no time that grows faster than it", () => {
+test("a long token is checked in linear time", () => {
   const part = "A".repeat(1_000_000);
   expect(isCanonicalToken(`${part}.${part}.${part}`)).toBe(true);
   expect(isCanonicalToken(`${part}.${part}.${part}=`)).toBe(false);

@@ -1,4 +1,4 @@
-// Certificates that sign themselves: what another reader makes of them, and that they can be served.
+// Self-signed certificates: how another parser reads them, and that they can be served.
 import { expect, test } from "bun:test";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSelfSigned, expiryOf } from "../../../src/crypto/x509.ts";
@@ -11,7 +11,7 @@ const options = {
   validDays: 90,
 };
 
-test("a certificate says what was asked for, and its own key signed it", async () => {
+test("a certificate has the requested fields, and its own key signed it", async () => {
   const pair = await createSelfSigned(options);
   const certificate = new X509Certificate(pair.cert);
   expect(certificate.subject).toBe("CN=gate.example");
@@ -43,14 +43,14 @@ test("one that ends after 2049 has a year of four digits", async () => {
   expect(Date.parse(validTo)).toBe(Date.parse("2050-03-01T00:00:00Z"));
 });
 
-test.each([1, 5, 12, 500])("one with %i names holds them all", async (count) => {
+test.each([1, 5, 12, 500])("one with %i names contains them all", async (count) => {
   const names = Array.from({ length: count }, (_, i) => `host-${i}.example`);
   const { cert } = await createSelfSigned({ ...options, names, addresses: [] });
   const { subjectAltName } = new X509Certificate(cert);
   expect(subjectAltName).toBe(names.map((name) => `DNS:${name}`).join(", "));
 });
 
-test("clients that trust it talk to whoever serves it", async () => {
+test("clients that trust it connect to a server that uses it", async () => {
   const pair = await createSelfSigned({ ...options, names: ["localhost"], now: Date.now() });
   using server = Bun.serve({ port: 0, tls: pair, fetch: () => new Response("served") });
   const response = await fetch(`https://localhost:${server.port}/`, { tls: { ca: pair.cert } });

@@ -61,10 +61,10 @@ export function groupOf(sketches: readonly TargetSketch[], fields: object = {}, 
       }),
     order: (index: number, state: "healthy" | "unhealthy" | "auto", until: number | null = null) =>
       override(board, rowsOf(index), { state, until, now: Date.now() }),
-    /** Whether the traffic has put it out for a while. */
+    /** Whether passive checks have ejected it. */
     isEjected: (index: number) =>
       board.get(rowsOf(index).target, "ejected_until") > board.time(Date.now()),
-    /** As if so many seconds had passed. */
+    /** Advances the clock by this many seconds. */
     pass: (index: number, seconds: number) => {
       const { target } = rowsOf(index);
       board.set(target, "ejected_until", board.get(target, "ejected_until") - seconds * 10);
@@ -72,7 +72,7 @@ export function groupOf(sketches: readonly TargetSketch[], fields: object = {}, 
   };
 }
 
-/** The passive check of a service with so many targets; the settings differ from the defaults as told. */
+/** The passive check of a service with this many targets; `settings` override the defaults. */
 export function passiveOf(count: number, settings: object = {}) {
   const scene = groupOf(
     Array.from({ length: count }, () => ({})),

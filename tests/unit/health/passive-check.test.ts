@@ -1,4 +1,4 @@
-// When the traffic takes a target out, for how long, and when it must not.
+// When passive checks eject a target, for how long, and when they must not.
 import { describe, expect, test } from "bun:test";
 import {
   checkSucceeded,
@@ -51,7 +51,7 @@ describe("a target is ejected", () => {
     expect(readHealth(scene.board, scene.rowsOf(0).target, Date.now()).state).not.toBe("unhealthy");
   });
 
-  test("once for failures of one moment, however many", () => {
+  test("once for simultaneous failures, however many", () => {
     const scene = passiveOf(2, { consecutive_failures: 1 });
     scene.failed(0, 20);
     expect(scene.board.get(scene.rowsOf(0).target, "ejections")).toBe(1);
@@ -79,13 +79,13 @@ describe("an ejection", () => {
     expect(lengths).toEqual([30, 60, 90, 100, 100]);
   });
 
-  test("is over when the clock was set back, instead of lasting for as much longer", () => {
+  test("ends when the clock was set back, instead of lasting longer", () => {
     const { board, rowsOf } = passiveOf(1);
     const { target } = rowsOf(0);
     board.set(target, "since", 100_000);
     board.set(target, "ejected_until", 100_300);
     expect(ejectedUntil(board, target, 100_010)).toBe(100_300);
-    // What two threads read may differ a little.
+    // The clocks of two threads may differ a little.
     expect(ejectedUntil(board, target, 99_980)).toBe(100_300);
     expect(ejectedUntil(board, target, 64_000)).toBe(0);
   });
@@ -106,7 +106,7 @@ describe("an ejection", () => {
   });
 });
 
-describe("so many targets stay in use", () => {
+describe("max_ejection_percent", () => {
   test.each([
     { count: 1, percent: 100, ejected: 0, why: "the only one is never ejected" },
     { count: 2, percent: 50, ejected: 1, why: "half of two" },
@@ -115,15 +115,18 @@ describe("so many targets stay in use", () => {
     { count: 3, percent: 0, ejected: 0, why: "but not when none may" },
     { count: 10, percent: 30, ejected: 3, why: "three of ten" },
     { count: 4, percent: 100, ejected: 3, why: "never the last one" },
-  ])("$why: $count targets at $percent percent", ({ count, percent, ejected }) => {
-    const scene = passiveOf(count, { consecutive_failures: 1, max_ejection_percent: percent });
-    for (let round = 0; round < 3; round++)
-      for (let index = 0; index < count; index++) scene.failed(index);
-    const out = Array.from({ length: count }, (_, index) => scene.isEjected(index));
-    expect(out.filter(Boolean)).toHaveLength(ejected);
-  });
+  ])(
+    "limits ejections: $why: $count targets at $percent percent",
+    ({ count, percent, ejected }) => {
+      const scene = passiveOf(count, { consecutive_failures: 1, max_ejection_percent: percent });
+      for (let round = 0; round < 3; round++)
+        for (let index = 0; index < count; index++) scene.failed(index);
+      const out = Array.from({ length: count }, (_, index) => scene.isEjected(index));
+      expect(out.filter(Boolean)).toHaveLength(ejected);
+    },
+  );
 
-  test("counting those that active checks or people have taken out as not usable", () => {
+  test("counts targets that active checks or users have taken out as not usable", () => {
     const scene = passiveOf(3, { consecutive_failures: 1, max_ejection_percent: 100 });
     scene.fail(0);
     scene.order(1, "unhealthy");
@@ -162,7 +165,7 @@ describe("a target that fails and stays in use", () => {
     expect(seen(scene)).toMatchObject({ state: "healthy", by: "passive", isCertain: true });
   });
 
-  test("keeps its turn in the balancing, the only one as well as one of several", () => {
+  test("keeps its share of the requests, alone or among several", () => {
     const alone = passiveOf(1);
     alone.failed(0, 20);
     expect(alone.picked()).toEqual(["t0"]);
@@ -171,7 +174,7 @@ describe("a target that fails and stays in use", () => {
     expect(two.picked()).toEqual(["t0", "t1"]);
   });
 
-  test("makes workers look again when it is certain and when it works again, not for each failure", () => {
+  test("makes workers reload when it is certain and when it recovers, not for each failure", () => {
     const scene = passiveOf(1, { consecutive_failures: 3 });
     scene.answered(0, 200);
     const before = version(scene);
@@ -209,7 +212,7 @@ describe("a target that fails and stays in use", () => {
     expect(seen(scene)).toMatchObject({ state: "unhealthy", by: "active" });
   });
 
-  test("is unknown again when a person wants it judged anew, and what the person says goes before", () => {
+  test("is unknown again when a user resets it, and an override takes precedence", () => {
     const scene = passiveOf(1);
     scene.failed(0, 10);
     scene.order(0, "healthy");

@@ -1,4 +1,4 @@
-// Which targets of a service are in use: tiers, health, orders, limits, slow starts; the same for every worker at once.
+// Which targets of a service are in use: tiers, health, overrides, limits, slow starts; the same for every worker at once.
 import { describe, expect, test } from "bun:test";
 import { groupOf } from "./fixture.ts";
 
@@ -26,7 +26,7 @@ describe("health", () => {
     expect(scene.picked()).toEqual(["t0", "t1"]);
   });
 
-  test("that a person has ordered holds even then, unless it is all that there is", () => {
+  test("set by an override holds even then, unless it covers all targets", () => {
     const scene = groupOf([{}, {}]);
     scene.fail(0);
     scene.order(1, "unhealthy");
@@ -35,13 +35,13 @@ describe("health", () => {
     expect(scene.picked()).toEqual(["t0", "t1"]);
   });
 
-  test("that was ordered for a time holds no longer", () => {
+  test("set by an override with a duration ends with it", () => {
     const scene = groupOf([{}, {}]);
     scene.order(0, "unhealthy", Date.now() + 60_000);
     expect(scene.picked()).toEqual(["t1"]);
     const { target } = scene.rowsOf(0);
     scene.board.set(target, "override_until", scene.board.time(Date.now()));
-    // Another target's news makes the group look again.
+    // A change of another target makes the group reload.
     scene.order(1, "healthy");
     expect(scene.picked()).toEqual(["t0", "t1"]);
     scene.fail(0);
@@ -63,14 +63,14 @@ describe("panic_percent", () => {
     expect(scene.picked()).toEqual([...used]);
   });
 
-  test("does not bring back what a person has taken out", () => {
+  test("does not bring back what a user has taken out", () => {
     const scene = groupOf(four, { health: { panic_percent: 100 } });
     scene.order(0, "unhealthy");
     scene.fail(1);
     expect(scene.picked()).toEqual(["t1", "t2", "t3"]);
   });
 
-  test("is of each tier: one without any healthy target gives way to the next", () => {
+  test("applies per tier: one without healthy targets falls back to the next", () => {
     const scene = groupOf([{}, { priority: 1 }], { health: { panic_percent: 50 } });
     scene.fail(0);
     expect(scene.picked()).toEqual(["t1"]);
@@ -93,7 +93,7 @@ describe("priority", () => {
     expect(scene.picked()).toEqual(["t1"]);
   });
 
-  test("a request that was tried on all of a tier goes to the next one", () => {
+  test("a request that was tried on all of a tier continues with the next one", () => {
     const { group } = groupOf(tiers);
     const next = (...tried: string[]) => group.pick({ key: null, tried: new Set(tried) })?.id;
     expect(next("t0")).toBe("t1");
@@ -102,7 +102,7 @@ describe("priority", () => {
     expect(next("t0", "t1", "t2", "t3")).toBeUndefined();
   });
 
-  test("a full tier gives way to the next one", () => {
+  test("a full tier falls back to the next one", () => {
     const scene = groupOf(tiers, { max_connections_per_target: 1 });
     for (const index of [0, 1]) scene.board.enter(scene.rowsOf(index).target, 1);
     expect(scene.picked()).toEqual(["t2"]);
@@ -117,7 +117,7 @@ test("weight 0 gets nothing, not even as the last one", () => {
 });
 
 describe("max_connections_per_target", () => {
-  test("is exact over all workers, also when they have picked the same place", () => {
+  test("is exact over all workers, also when they pick the same slot", () => {
     const scene = groupOf([{}, {}], { max_connections_per_target: 2 });
     const [first, second] = scene.groups;
     const [t0, t1] = scene.targets;
@@ -138,14 +138,14 @@ describe("max_connections_per_target", () => {
     expect(scene.picked(first)).toEqual(["t0"]);
   });
 
-  test("is not why nothing is found where there is no target", () => {
+  test("is not the reported reason when there is no target", () => {
     const scene = groupOf([], { max_connections_per_target: 2 });
     expect(scene.picked()).toEqual(["none"]);
     expect(scene.group.isFull).toBe(false);
   });
 });
 
-test("a target whose row was given up takes no request of an old version", () => {
+test("a target whose row was released gets no request of an old version", () => {
   const scene = groupOf([{}]);
   const [target] = scene.targets;
   if (!target) throw new Error("nothing there");
@@ -176,7 +176,7 @@ describe("slow_start", () => {
     return count / 4000;
   };
 
-  // With both idle, each is taken as often as its weight of the moment says.
+  // With both idle, each is picked in proportion to its current weight.
   test.each([
     { part: 0, weight: 0.1 },
     { part: 0.05, weight: 0.1 },
@@ -199,7 +199,7 @@ describe("slow_start", () => {
     expect(picks.filter((picked) => picked?.id === "t0").length / 2000).toBeCloseTo(0.1 / 1.1, 1);
   });
 
-  test("0 is none", () => {
+  test("0 turns it off", () => {
     expect(shareAfter(0, { slow_start: 0 })).toBeCloseTo(0.5, 1);
   });
 });

@@ -1,4 +1,4 @@
-// Which Host values are valid, and the one spelling of each.
+// Which Host values are valid, and the canonical form of each.
 import { expect, test } from "bun:test";
 import { normalizeHost, parseAuthority } from "../../../src/http/authority.ts";
 
@@ -65,7 +65,7 @@ test.each([
   ["0x7f.1", "a hexadecimal address"],
   ["a.0x1f", "ends in a hexadecimal number"],
   ["a".repeat(254), "too long"],
-])("%j is refused: %s", (raw) => {
+])("%j is rejected: %s", (raw) => {
   expect(parseAuthority(raw)).toBeNull();
   expect(normalizeHost(raw)).toBeNull();
 });

@@ -1,4 +1,4 @@
-// What Bun.serve makes of request targets, seen through a raw socket: a new version of Bun must not change it unnoticed.
+// How Bun.serve parses request targets, over a raw socket: a change in a new version of Bun must be noticed.
 import { afterAll, expect, test } from "bun:test";
 import { normalizeHost } from "../../../src/http/authority.ts";
 import { splitTarget } from "../../support/request-target.ts";
@@ -22,7 +22,7 @@ interface Seen {
   readonly cookie: string | null;
 }
 
-/** The answer's status, and what the handler saw when it was reached. */
+/** The response's status, and what the handler received if Bun called it. */
 function send(head: string): Promise<{ status: string; seen: Seen | null }> {
   const { promise, resolve } = Promise.withResolvers<{ status: string; seen: Seen | null }>();
   let answer = "";
@@ -109,7 +109,7 @@ test.each([
   ["a b", "/p/../q"],
   ["", "/p/../q"],
 ])(
-  "with the Host %j the path arrives unresolved, and both host and path are refused",
+  "with the Host %j the path arrives unresolved, and both host and path are rejected",
   async (host, url) => {
     const { seen } = await get("/p/../q", host);
     expect(seen).toMatchObject({ url, host });
@@ -118,7 +118,7 @@ test.each([
   },
 );
 
-test("two Host fields are joined by a comma, which no host has", async () => {
+test("two Host fields are joined by a comma, which no valid host contains", async () => {
   const { seen } = await send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n");
   expect(seen?.host).toBe("a, b");
 });

@@ -44,7 +44,7 @@ test.each([
   expect(connectionOptions(value)).toEqual(names);
 });
 
-test("the fields of one connection are known in lower case", () => {
+test("hop-by-hop field names are recognized in lower case", () => {
   expect([...HOP_BY_HOP].every((name) => name === name.toLowerCase())).toBe(true);
   expect(HOP_BY_HOP.has("transfer-encoding")).toBe(true);
 });
@@ -82,7 +82,7 @@ test.each([
   [" a = 1 ", "a", "1"],
   ["", "a", null],
   ["A=1", "a", null],
-])("in the cookies %j %s is %p", (header, name, value) => {
+])("in the Cookie header %j, %s is %p", (header, name, value) => {
   expect(cookieValue(header, name)).toBe(value);
 });
 

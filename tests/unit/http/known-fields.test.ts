@@ -1,4 +1,4 @@
-// Which fields of a request are picked out, whatever their order.
+// Which header fields of a request are extracted, in any order.
 import { expect, test } from "bun:test";
 import { type KnownFields, readKnownFields } from "../../../src/http/known-fields.ts";
 
@@ -32,7 +32,7 @@ function knownFields(headers: Readonly<Record<string, string>>): KnownFields {
   return into as unknown as KnownFields;
 }
 
-test("all of them, in every order", () => {
+test("finds all of them, in every order", () => {
   const entries = Object.entries(ALL);
   for (let turn = 0; turn < entries.length; turn++) {
     const turned = [...entries.slice(turn), ...entries.slice(0, turn)];
@@ -41,7 +41,7 @@ test("all of them, in every order", () => {
   }
 });
 
-test.each(Object.keys(ALL))("%s alone, and everything but it", (name) => {
+test.each(Object.keys(ALL))("finds %s alone, and everything but it", (name) => {
   const others = { ...ALL, [name]: undefined };
   const without = Object.fromEntries(Object.entries(others).filter(([, value]) => value));
   const camel = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -55,7 +55,7 @@ test.each(Object.keys(ALL))("%s alone, and everything but it", (name) => {
   ]);
 });
 
-test("an empty value is one, and other names of the same length are none of them", () => {
+test("an empty value counts, and other names of the same length do not", () => {
   expect(knownFields({ via: "" }).via).toBe("");
   const others = {
     dnt: "1",
@@ -71,7 +71,7 @@ test("an empty value is one, and other names of the same length are none of them
   );
 });
 
-test("names that every object has, and none at all", () => {
+test("finds nothing in names of Object.prototype, nor without fields", () => {
   const odd = Object.fromEntries([["__proto__", "x"]]);
   expect(Object.values(knownFields(odd)).every((each) => each === null)).toBe(true);
   expect(Object.values(knownFields({})).every((each) => each === null)).toBe(true);

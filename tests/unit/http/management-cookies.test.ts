@@ -1,4 +1,4 @@
-// Which cookies are those of the management API, in what clients send and in what targets set.
+// Which cookies belong to the management API, in requests of clients and in responses of targets.
 import { describe, expect, test } from "bun:test";
 import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 
@@ -38,7 +38,7 @@ const kept = [
   { field: "sluice_sticky=x; sluice_split=y; __Host-sluice_app=z", why: "those of plugins" },
   { field: `__Secure-${OWN}=x`, why: "another prefix" },
 ];
-test.each(kept)("$field goes on: $why", ({ field }) => {
+test.each(kept)("$field is forwarded unchanged: $why", ({ field }) => {
   expect(cookies.without(field)).toBe(field);
   expect(cookies.namesIn(field)).toEqual([]);
 });
@@ -69,7 +69,7 @@ const taken = [
     why: "the former name twice",
   },
 ];
-test.each(taken)("$field leaves $left: $why", ({ field, left }) => {
+test.each(taken)("$field is reduced to $left: $why", ({ field, left }) => {
   expect(cookies.without(field)).toBe(left);
   expect(cookies.namesIn(field)).not.toEqual([]);
 });
@@ -87,7 +87,7 @@ describe("a field of Set-Cookie", () => {
     `sluice_session=${LIVE}`,
     `=sluice_session="${LIVE}"; Path=/api`,
   ];
-  test.each(own)("%j is none that a target may send", (field) => {
+  test.each(own)("%j is rejected from a target", (field) => {
     expect(cookies.isSetBy(field)).toBe(true);
   });
 
@@ -108,7 +108,7 @@ describe("a field of Set-Cookie", () => {
   });
 });
 
-test("what may open a session is read under each of the three names, in order", () => {
+test("a session cookie is read under each of the three names, in order", () => {
   const field = `${OWN}=a; x=1; sluice_session="b"; __Host-${OWN}=c; ${OWN}_sso=d; ${OWN}=e`;
   expect(cookies.sessionsIn(field)).toEqual([
     { name: OWN, value: "a", isSecure: false },

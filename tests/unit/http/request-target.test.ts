@@ -1,4 +1,4 @@
-// The canonical path, the form paths are compared in, and what is refused on the way.
+// The canonical path, the form for comparison, and which targets are rejected.
 import { expect, test } from "bun:test";
 import { splitTarget } from "../../support/request-target.ts";
 import {
@@ -32,7 +32,7 @@ test.each([
   ["http://999.1.1.1/\u00e9", "a character that Bun would have encoded"],
   ["http://999.1.1.1/a?\u00e9", "the same in the query"],
   ["http://h/a?b c", "a space would end the target in a request line"],
-])("%s is refused: %s", (url) => {
+])("%s is rejected: %s", (url) => {
   expect(splitTarget(url)).toBeNull();
 });
 
@@ -109,7 +109,7 @@ test.each([
   ["/a%3B", true],
   ["/a%20%C3%A9%252F", false],
   ["/", false],
-])("whether servers read %s differently: %p", (path, isAmbiguous) => {
+])("servers may read %s differently: %p", (path, isAmbiguous) => {
   expect(isAmbiguousPath(path)).toBe(isAmbiguous);
 });
 

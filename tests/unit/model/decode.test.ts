@@ -1,4 +1,4 @@
-// Decoding: defaults, strictness, and errors that name the field in words.
+// Decoding: defaults, strictness, and errors that name the field.
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
@@ -21,7 +21,7 @@ function messageOf(schema: TSchema, value: unknown): string {
   return "accepted";
 }
 
-describe("a document is refused", () => {
+describe("an invalid document is rejected", () => {
   const cases: { why: string; schema: TSchema; value: unknown; message: string }[] = [
     {
       why: "a required field is absent",
@@ -132,7 +132,7 @@ describe("a document is refused", () => {
 });
 
 test.each([[{}], [{ a: "x" }], [{ constructor: 1 }], [{ length: 0 }], [{ 0: "10.0.0.0/8" }]])(
-  "%j is no list: an empty one in its place would take every request",
+  "%j is not a list: an empty one in its place would match every request",
   (object) => {
     expect(() => decode(routeInput, { name: "x", client_cidrs: object })).toThrow(
       "client_cidrs: must be a list",
@@ -140,13 +140,13 @@ test.each([[{}], [{ a: "x" }], [{ constructor: 1 }], [{ length: 0 }], [{ 0: "10.
   },
 );
 
-test("a list is no object, even where an object may have any members", () => {
+test("a list is not an object, even where an object may have any members", () => {
   const list = { name: "x", health: { active: { headers: [1] } } };
   expect(() => decode(serviceInput, list)).toThrow("health.active.headers: must be an object");
   expect(() => decode(serviceInput, [])).toThrow();
 });
 
-describe("a document that is accepted", () => {
+describe("an accepted document", () => {
   test("gets every default, at every depth", () => {
     const service = decode(serviceInput, { name: "a", health: { active: { enabled: true } } });
     expect(service).toMatchObject({
@@ -184,7 +184,7 @@ describe("a time", () => {
     "2026-01-31t12:00:00.123456z",
     "2024-02-29T23:59:59+05:30",
     "2026-01-31T12:00:00-00:00",
-  ])("%s is one", (text) => {
+  ])("%s is valid", (text) => {
     expect(withTime(text)).not.toThrow();
   });
 
@@ -196,7 +196,7 @@ describe("a time", () => {
     ["; touch /tmp/file-2026 #", "the runtime finds a year in it"],
     ["Sat, 31 Jan 2026 12:00:00 GMT", "the form of HTTP"],
     ["+016937-01-01T00:00:00Z", "a year of more than four digits"],
-  ])("%s is none: %s", (text) => {
+  ])("%s is invalid: %s", (text) => {
     expect(withTime(text)).toThrow("expires_at: must be a time, such as 2026-01-31T12:00:00Z");
   });
 });

@@ -1,4 +1,4 @@
-// Secrets of a stored object and the fields that say where each is sent: found by the marks of the schema, whatever the object is.
+// Secrets of a stored object and the fields that say where each is sent: found by the annotations of the schema, for every object.
 import { describe, expect, test } from "bun:test";
 import { Type as t } from "@sinclair/typebox";
 import { destination, secretUses, stays, storedSecret } from "../../../src/model/destination.ts";
@@ -104,7 +104,7 @@ test("the pattern of a secret is the same for all items of a list and all free n
   ]);
 });
 
-test("nothing is found in what does not fit the schema", () => {
+test("a value that does not match the schema has no destinations", () => {
   for (const value of [undefined, null, 5, "x", [], { sinks: {} }, { hook: 5 }, { hook: {} }])
     expect(secretUses(schema, value)).toEqual([]);
 });

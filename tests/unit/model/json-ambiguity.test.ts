@@ -1,9 +1,9 @@
-// Texts that are JSON, but that two programs could read as two different things.
+// JSON texts that two parsers could read differently.
 import { describe, expect, test } from "bun:test";
 import { findAmbiguity } from "../../../src/model/json-ambiguity.ts";
 import { parseJson } from "../../../src/api/json-body.ts";
 
-describe("a text in which every program sees the same", () => {
+describe("a text that every parser reads the same", () => {
   test.each([
     ["{}", "nothing is in it"],
     ['{"a":{"a":1},"b":[{"a":1},{"a":2}]}', "the same name in different objects"],
@@ -19,7 +19,7 @@ describe("a text in which every program sees the same", () => {
   });
 });
 
-describe("a text in which programs see different things", () => {
+describe("a text that parsers read differently", () => {
   test.each([
     ['{"role":"viewer","role":"admin"}', "role: is given twice"],
     ['{"role":"viewer", "\\u0072ole" : "admin"}', "role: is given twice"],
@@ -38,7 +38,7 @@ describe("a text in which programs see different things", () => {
   });
 });
 
-test("a long text is judged at once", () => {
+test("a long text is checked fast", () => {
   const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ index, name: "x" })));
   expect(findAmbiguity(text)).toBeNull();
   const twice = `${text.slice(0, -2)},"name":"y"}]`;

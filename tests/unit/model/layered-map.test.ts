@@ -49,7 +49,7 @@ function createThings(seed: number) {
   };
 }
 
-/** Everything that a map says must be what the plain one says. */
+/** Every result of a map must equal that of the plain one. */
 function expectSame(map: ReadonlyMap<string, Thing>, plain: ReadonlyMap<string, Thing>): void {
   const expected = [...plain.values()].sort(byAge);
   expect(map.size).toBe(expected.length);
@@ -100,14 +100,14 @@ describe.each([
   ["packed", indexes],
   ["plain", null],
 ] as const)("a layered map over %s rows", (kind, indexes) => {
-  test("says over many versions what a plain map says, and earlier versions stay as they were", () => {
+  test("equals a plain map over many versions, and earlier versions stay unchanged", () => {
     const { make, random } = createThings(4);
     const first = Array.from({ length: 2_000 }, () => make());
     let map = LayeredMap.of(first, indexes);
     let plain = new Map(first.map((thing) => [thing.id, thing]));
     expectSame(map, plain);
     const versions = [{ map, plain }];
-    // Enough to settle what was written lately, and to pack what settled.
+    // Enough to merge recent writes, and to pack the merged rows.
     for (let version = 1; version <= 120; version++) {
       const [next, changed] = [map.draft(), new Map(plain)];
       for (let write = random(160); write >= 0; write--) {
@@ -117,7 +117,7 @@ describe.each([
         if (kind === 0 && old !== undefined) {
           expect(next.delete(old.id)).toBe(true);
           changed.delete(old.id);
-          // As when a deletion is taken back.
+          // As when a deletion is reverted.
           if (random(4) > 0) continue;
         }
         const written =
@@ -142,7 +142,7 @@ describe.each([
     for (const version of versions) expectSame(version.map, version.plain);
   });
 
-  test("knows what differs only from the version that it was made from", () => {
+  test("knows the difference only from the version that it was made from", () => {
     const { make } = createThings(5);
     const first = LayeredMap.of([make(), make()], indexes);
     const second = first.draft().set("a", { ...make(), id: "a" });
@@ -156,7 +156,7 @@ describe.each([
     expect(undone.changesSince(second)).toEqual({ upserts: [], removals: [] });
   });
 
-  test("takes very much that was written into its rows, and still knows what differs", () => {
+  test("merges a large change into its rows, and still knows the difference", () => {
     const { make } = createThings(8);
     const first = LayeredMap.of([make(), make()], indexes);
     const draft = first.draft();
@@ -184,7 +184,7 @@ describe.each([
     expect(isSame).toBe(kind === "plain");
   });
 
-  test("knows the latest time, also of what was written since", () => {
+  test("knows the latest time, also of later writes", () => {
     const { make } = createThings(6);
     const map = LayeredMap.of([make(10), make(20)], indexes);
     const draft = map.draft();
@@ -195,7 +195,7 @@ describe.each([
 });
 
 describe("a layered map over packed rows", () => {
-  test("has no indexes but its own", () => {
+  test("has only its own indexes", () => {
     const map = LayeredMap.of([createThings(7).make()], [nameOf]);
     expect(map.find(ownerOf, "owner 1")).toBeUndefined();
     const [only] = map.values();

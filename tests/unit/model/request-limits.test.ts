@@ -1,4 +1,4 @@
-// Limits of requests in listeners, routes and settings: defaults and borders.
+// Limits of requests in listeners, routes and settings: defaults and bounds.
 import { expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
@@ -8,7 +8,7 @@ import { settingsInput } from "../../../src/model/settings.ts";
 
 const listener = { name: "web", port: 80 };
 
-test("the defaults are those of the pages", () => {
+test("the defaults match the docs", () => {
   expect(decode(listenerInput, listener).body_min_rate).toBe(500);
   expect(decode(routeInput, {}).body_min_rate).toBeNull();
   expect(decode(settingsInput, {}).limits).toMatchObject({
@@ -43,7 +43,7 @@ test.each([
   limits("body_min_rate_grace", 86_400_000),
   limits("max_aborted_per_connection", 1_000_000),
   limits("max_aborted_per_address", 1_000_000),
-])("$what takes 0 to $most", ({ what, schema, of, most }) => {
+])("$what accepts 0 to $most", ({ what, schema, of, most }) => {
   const field = what.slice(what.lastIndexOf(".") + 1);
   for (const value of [0, most]) expect(() => decode(schema, of(value))).not.toThrow();
   for (const value of [-1, most + 1, 0.5, "1"])

@@ -1,4 +1,4 @@
-// When a name is looked up, whose turn its addresses are, and what holds while nothing is found; at a clock of the test.
+// When a name is looked up, which address is next, and which stay in use while lookups fail; on a simulated clock.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { parseHosts } from "../../../src/dataplane/names/hosts-file.ts";
 import { type NameQuestion, NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
@@ -22,7 +22,7 @@ beforeEach(() => {
 
 const a = (...values: string[]): DnsRecord[] => values.map((value) => ({ type: "A", value }));
 
-/** Takes down the searches; each has a resolver of its own, because one remembers what has not expired. */
+/** Records the lookups; each has a resolver of its own, because one remembers what has not expired. */
 class Watched extends NameResolver {
   readonly searches: Promise<unknown>[] = [];
 
@@ -45,13 +45,13 @@ function start(name: string, kind: NameQuestion["kind"] = "dns", isStatic = fals
   });
 }
 
-/** Waits until the last search has ended and was taken in. */
+/** Waits until the last lookup has ended and its result is in use. */
 async function found(): Promise<void> {
   await watched.searches.at(-1);
   await new Promise<void>((done) => setImmediate(done));
 }
 
-/** Time goes on, and the search that it brings ends; false: it brings none. */
+/** Advances the clock and waits for the lookup that it starts; false: it starts none. */
 async function later(name: ResolvedName, ms: number): Promise<boolean> {
   now += ms;
   const before = watched.searches.length;
@@ -80,7 +80,7 @@ describe("addresses of a name", () => {
     expect(seen.slice(3)).toEqual(seen.slice(0, 3));
   });
 
-  test("one that failed is taken last, until ten seconds later", async () => {
+  test("one that failed is tried last for ten seconds", async () => {
     server.zone.set("app.test", a("192.0.2.1", "192.0.2.2"));
     const name = start("app.test");
     await found();
@@ -94,7 +94,7 @@ describe("addresses of a name", () => {
     expect(turns(name, 4)).toContain(first.host);
   });
 
-  test("one that stays is the same object, and one that is gone is known to be", async () => {
+  test("one that stays is the same object, and a removed one is marked as gone", async () => {
     server.zone.set("app.test", a("192.0.2.1", "192.0.2.2"));
     const name = start("app.test");
     await found();
@@ -133,7 +133,7 @@ describe("a name is looked up again", () => {
     expect(await later(name, 1)).toBe(true);
   });
 
-  test("a static one only with a new version", async () => {
+  test("a static name only with a new version", async () => {
     server.zone.set("app.test", a("192.0.2.1"));
     const name = start("app.test", "dns", true);
     await found();
@@ -144,7 +144,7 @@ describe("a name is looked up again", () => {
     expect(turns(name, 1)).toEqual(["192.0.2.2"]);
   });
 
-  test("not any more once it is closed", async () => {
+  test("no more after it is closed", async () => {
     server.zone.set("app.test", a("192.0.2.1"));
     const name = start("app.test");
     await found();
@@ -153,7 +153,7 @@ describe("a name is looked up again", () => {
   });
 });
 
-describe("while nothing is found", () => {
+describe("while lookups fail", () => {
   test.each(["failure", "zone"] as const)(
     "the last known addresses stay in use, and the log says so once (%s)",
     async (mode) => {
@@ -187,7 +187,7 @@ describe("while nothing is found", () => {
     expect(turns(name, 1)).toEqual(["192.0.2.1"]);
   });
 
-  test("who waits can go away", async () => {
+  test("a waiting caller can abort", async () => {
     server.zone.set("app.test", a("192.0.2.1"));
     const name = start("app.test");
     let told = 0;
@@ -216,7 +216,7 @@ describe("SRV records", () => {
     expect([count("192.0.2.1:8080"), count("192.0.2.2:8081")]).toEqual([30, 10]);
   });
 
-  test("the next tier is used once the first one has failed", async () => {
+  test("addresses of the next tier are used once the first one has failed", async () => {
     server.zone.set("_http._tcp.app.test", [
       { type: "SRV", value: "1 1 8080 one.test" },
       { type: "SRV", value: "2 1 9090 spare.test" },
@@ -229,7 +229,7 @@ describe("SRV records", () => {
     expect(turns(name, 1)).toEqual(["192.0.2.3:9090"]);
   });
 
-  test("a host that has no address is left out, and one with two has no more weight", async () => {
+  test("a host without an address is omitted, and one with two has no more weight", async () => {
     server.zone.set("_http._tcp.app.test", [
       { type: "SRV", value: "1 1 8080 both.test" },
       { type: "SRV", value: "1 1 8080 single.test" },
@@ -243,7 +243,7 @@ describe("SRV records", () => {
     expect(seen.filter((one) => one === "192.0.2.3:8080")).toHaveLength(20);
   });
 
-  test("without one the name is not found, whatever addresses it has", async () => {
+  test("a name without any is not found, whatever addresses it has", async () => {
     server.zone.set("app.test", a("192.0.2.1"));
     const name = start("app.test", "srv");
     await found();
@@ -251,8 +251,8 @@ describe("SRV records", () => {
   });
 });
 
-describe("what the machine knows itself", () => {
-  test("the hosts file comes first, and name servers are not asked", async () => {
+describe("local name resolution", () => {
+  test("the hosts file comes first, without a query to name servers", async () => {
     const hostsFile = `/tmp/sluice-hosts-${Bun.randomUUIDv7()}`;
     await Bun.write(hostsFile, "192.0.2.7 App.test other\n");
     const resolver = new NameResolver({ servers: [server.address], hostsFile });
@@ -262,13 +262,13 @@ describe("what the machine knows itself", () => {
     await Bun.file(hostsFile).delete();
   });
 
-  test("localhost is the machine itself, whatever a name server says", async () => {
+  test("localhost is loopback, whatever a name server responds", async () => {
     server.zone.set("localhost", a("192.0.2.1"));
     const { addresses } = await resolverOf().find({ kind: "dns", name: "localhost" });
     expect(addresses.map(({ host }) => host)).toEqual(["127.0.0.1", "::1"]);
   });
 
-  test("the system is asked when its name servers have no record", async () => {
+  test("the system resolver is used when its name servers have no record", async () => {
     const resolver = new NameResolver({ servers: [], hostsFile: "/nonexistent" });
     const own = (await Bun.file("/etc/hosts").text()).match(/^127\.0\.0\.1\s+(?!localhost)(\S+)/m);
     if (own?.[1] === undefined) return;
@@ -287,7 +287,7 @@ describe("what the machine knows itself", () => {
   });
 });
 
-test("a question that is under way is not asked again", async () => {
+test("a query in flight is not repeated", async () => {
   server.zone.set("app.test", a("192.0.2.1"));
   const resolver = resolverOf();
   const question = { kind: "dns", name: "app.test" } as const;

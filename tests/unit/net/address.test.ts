@@ -58,7 +58,7 @@ test.each([
   "1:2:3:4:5:6:7:1.2.3.4",
   "::1.2.3",
   "a.test",
-])("%j is no address", (text) => {
+])("%j is not an address", (text) => {
   expect(normalizeAddress(text)).toBeNull();
 });
 
@@ -98,7 +98,7 @@ test.each([
   "10.0.0.0/8/8",
   "fe80::1%eth0/64",
   "10.0.0.0 /8",
-])("%j is no network", (text) => {
+])("%j is not a network", (text) => {
   expect(cidrProblem(text)).toContain("must be an IP address or a network");
 });
 
@@ -123,7 +123,7 @@ test.each([
   expect(compileCidrs(list)(address)).toBe(holds);
 });
 
-test("a list of networks answers as each of them by itself", () => {
+test("a list of networks matches exactly what one of them matches", () => {
   const random = new Random(11);
   const part = () => random.pick([0, 1, 10, 127, 128, 192, 255]);
   const v4 = () => `${part()}.${part()}.${part()}.${part()}`;

@@ -1,4 +1,4 @@
-// ClientHellos of real clients, whole and in pieces, and bytes that are none.
+// ClientHellos of real clients, whole and in pieces, and bytes of other protocols.
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { connect } from "node:tls";
@@ -51,13 +51,13 @@ test("name and protocols are read, the name in lower case", () => {
   });
 });
 
-test("whether the newest version is offered", async () => {
+test("an offer of TLS 1.3 is recognized", async () => {
   expect(readClientHello(unnamed)).toMatchObject({ offersTls13: true });
   const old = await helloOf({ maxVersion: "TLSv1.2" });
   expect(readClientHello(old)).toMatchObject({ offersTls13: false });
 });
 
-test("a client may name nothing", () => {
+test("a client may send no name", () => {
   expect(readClientHello(unnamed)).toMatchObject({ serverName: null });
 });
 
@@ -78,7 +78,7 @@ test.each([[1], [3], [7], [100], [500]])(
   },
 );
 
-describe("is refused", () => {
+describe("is rejected", () => {
   test.each([
     ["HTTP", Buffer.from("GET / HTTP/1.1\r\n")],
     ["SSH", Buffer.from("SSH-2.0-OpenSSH_9.2\r\n")],
@@ -101,7 +101,7 @@ describe("is refused", () => {
   });
 });
 
-describe("what stands there twice is refused, as servers differ in which one they read", () => {
+describe("a duplicate is rejected, as servers differ in which one they read", () => {
   const u16 = (value: number) => Buffer.from([value >> 8, value & 255]);
   const sized = (bytes: Buffer) => Buffer.concat([u16(bytes.length), bytes]);
   const nameOf = (host: string) => Buffer.concat([Buffer.of(0), sized(Buffer.from(host))]);

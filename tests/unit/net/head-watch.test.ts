@@ -1,4 +1,4 @@
-// What is held back of the first head of a connection, and how long heads may take; on a clock that the test sets.
+// How much of the first request head is held back, and how long heads may take; on a simulated clock.
 import { expect, test } from "bun:test";
 import { HeadWatch } from "../../../src/dataplane/listener/head-watch.ts";
 
@@ -6,7 +6,7 @@ const TIME = 15_000;
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const bytes = (text: string) => Buffer.from(text, "latin1");
 
-/** What goes on of each piece, in the order in which they come. */
+/** What is forwarded for each piece, in order of arrival. */
 function passed(pieces: readonly string[]): (string | null)[] {
   const watch = new HeadWatch(0, TIME);
   return pieces.map((piece) => watch.pass(bytes(piece), 0)?.toString("latin1") ?? null);
@@ -35,7 +35,7 @@ test.each([
   expect(passed(pieces)).toEqual(expected);
 });
 
-test("a head may take its time, and not a millisecond more", () => {
+test("a head may take its timeout, and not a millisecond more", () => {
   const watch = new HeadWatch(1000, TIME);
   expect(watch.overdue(1000 + TIME - 1)).toBeNull();
   expect(watch.overdue(1000 + TIME)).toBe("silent");
@@ -43,7 +43,7 @@ test("a head may take its time, and not a millisecond more", () => {
   expect(watch.overdue(1000 + TIME)).toBe("partial");
 });
 
-test("a later head has as long from its first byte, and none is waited for before it", () => {
+test("a later head has as long from its first byte, and no timeout runs before it", () => {
   const watch = new HeadWatch(0, TIME);
   watch.pass(bytes(GET), 10);
   watch.began();
@@ -59,7 +59,7 @@ test("a later head has as long from its first byte, and none is waited for befor
   expect(watch.overdue(40 * TIME)).toBeNull();
 });
 
-test("what comes behind an answer that did not wait for the body is not taken for a head", () => {
+test("bytes after a response that did not wait for the body are not taken for a head", () => {
   const watch = new HeadWatch(0, TIME);
   watch.pass(bytes(GET), 0);
   watch.began();

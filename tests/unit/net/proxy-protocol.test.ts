@@ -1,4 +1,4 @@
-// Headers of the PROXY protocol: written ones are read back, and what is not one is refused at the first byte that shows it.
+// Headers of the PROXY protocol: written ones are read back, and other bytes are rejected at the first invalid byte.
 import { describe, expect, test } from "bun:test";
 import { readProxyHeader, writeProxyHeader } from "../../../src/net/proxy-protocol.ts";
 
@@ -33,7 +33,7 @@ describe.each([["v1"], ["v2"]] as const)("%s", (version) => {
       expect(readProxyHeader(header.subarray(0, length))).toEqual({ kind: "incomplete" });
   });
 
-  test("a proxy that speaks for itself names nobody", () => {
+  test("a LOCAL header contains no addresses", () => {
     const header = writeProxyHeader(version, null);
     expect(readProxyHeader(header)).toEqual({ kind: "header", ends: null, bytes: header.length });
   });
@@ -49,7 +49,7 @@ test("version 1 is as in the specification", () => {
   expect(String(writeProxyHeader("v1", ends("192.0.2.1", "198.51.100.7")))).toBe(text);
 });
 
-describe("is refused", () => {
+describe("is rejected", () => {
   test.each([
     ["no header", "GET / HTTP/1.1\r\n\r\n"],
     ["TLS", "\x16\x03\x01"],
@@ -82,7 +82,7 @@ describe("is refused", () => {
     expect(readProxyHeader(bytes).kind).toBe("invalid");
   });
 
-  test("nothing of the rest: TLVs behind the addresses are skipped", () => {
+  test("not for TLVs after the addresses: they are skipped", () => {
     const bytes = v2(
       [0x21, 0x11, 0, 15],
       Buffer.concat([Buffer.alloc(12), Buffer.from([4, 0, 0])]),
@@ -90,7 +90,7 @@ describe("is refused", () => {
     expect(readProxyHeader(bytes)).toMatchObject({ kind: "header", bytes: 31 });
   });
 
-  test("a unix socket names nobody", () => {
+  test("a unix socket has no addresses", () => {
     const bytes = v2([0x21, 0x31, 0, 216], Buffer.alloc(216));
     expect(readProxyHeader(bytes)).toMatchObject({ kind: "header", ends: null });
   });

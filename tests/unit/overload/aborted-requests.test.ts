@@ -1,4 +1,4 @@
-// Who is refused for aborting requests, over minutes and hours of a clock that the test sets.
+// Which clients are rejected for aborting requests, over minutes and hours of a simulated clock.
 import { expect, test } from "bun:test";
 import {
   AbortedRequests,
@@ -57,7 +57,7 @@ const ended = (source: AbortSource, { attempts = 1, aborted = false } = {}) => (
 
 const map = from("192.0.2.1", 40_000);
 
-test("a map that cancels 16 tiles in a second for an hour is never refused, though it completes none", () => {
+test("a map that cancels 16 tiles in a second for an hour is never rejected, though it completes none", () => {
   const { abort, pass, whyNot } = scene();
   for (let second = 0; second < 3600; second++) {
     abort(map, 16);
@@ -66,7 +66,7 @@ test("a map that cancels 16 tiles in a second for an hour is never refused, thou
   }
 });
 
-test("a map that completes as many tiles as it cancels is never refused, however fast it is", () => {
+test("a map that completes as many tiles as it cancels is never rejected, however fast it is", () => {
   const { abort, complete, whyNot } = scene(PER_CONNECTION, 0);
   for (let round = 0; round < 1000; round++) {
     abort(map, 100);
@@ -75,7 +75,7 @@ test("a map that completes as many tiles as it cancels is never refused, however
   }
 });
 
-test("without a token a connection is refused, others of its address and its port are not", () => {
+test("without a token a connection is rejected, others of its address and its port are not", () => {
   const { abort, whyNot, begun, refused } = scene();
   abort(map, PER_CONNECTION - 1);
   expect(whyNot(map)).toBeNull();
@@ -88,7 +88,7 @@ test("without a token a connection is refused, others of its address and its por
   expect(refused).toEqual(["connection", "connection"]);
 });
 
-test("tokens come back in ten seconds, and what was in flight when the last one went is paid for first", () => {
+test("tokens come back in ten seconds, after paying for requests in flight when the last one was used", () => {
   const { abort, pass, whyNot } = scene(10);
   abort(map, 15);
   pass(5);
@@ -102,7 +102,7 @@ test("tokens come back in ten seconds, and what was in flight when the last one 
   expect(whyNot(map)).toBeNull();
 });
 
-test("only what a target has answered to a client that stayed gives a token back", () => {
+test("only a target's response to a client that did not abort returns a token", () => {
   const { guard, abort, complete, whyNot } = scene(1);
   abort(map);
   guard.ended(ended(map, { attempts: 0 }), 429);
@@ -116,7 +116,7 @@ test("only what a target has answered to a client that stayed gives a token back
   expect(whyNot(map)).toBe("aborts.connection");
 });
 
-test("an address that aborts more than its limit over many connections is refused for ten seconds, others are not", () => {
+test("an address that aborts more than its limit over many connections is rejected for ten seconds, others are not", () => {
   const { abort, pass, whyNot, begun } = scene();
   for (let port = 1; port <= PER_ADDRESS; port++) abort(from("192.0.2.1", port));
   expect(whyNot(from("192.0.2.1", 9000))).toBeNull();
@@ -130,7 +130,7 @@ test("an address that aborts more than its limit over many connections is refuse
   expect(whyNot(from("192.0.2.1", 9000))).toBeNull();
 });
 
-test("a limit of 0 refuses no client, and lifts refusals", () => {
+test("a limit of 0 rejects no client, and ends rejections", () => {
   const { guard, abort, whyNot } = scene(1, 1);
   abort(map, 5);
   expect(whyNot(map)).not.toBeNull();
@@ -141,7 +141,7 @@ test("a limit of 0 refuses no client, and lifts refusals", () => {
   expect(guard.isWatching).toBeFalse();
 });
 
-test("nothing is tracked before the first abort, and nothing is left afterwards", () => {
+test("no state exists before the first abort, and none remains afterwards", () => {
   const { guard, abort, pass } = scene();
   expect(guard.isWatching).toBeFalse();
   abort(map);

@@ -1,4 +1,4 @@
-// Requests of plugins to others: what is sent, what comes back, and what each failure is called; over real sockets.
+// HTTP requests of plugins: what is sent, what is returned, and the name of each failure; over real sockets.
 import { brotliCompressSync, deflateSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "bun:test";
 import { createCallout } from "../../../src/dataplane/plugin/callout.ts";
@@ -19,7 +19,7 @@ function serve(handle: (request: Request) => Response | Promise<Response>): stri
   return server.url.href;
 }
 
-/** Answers each chunk that arrives with the same bytes; `null` closes instead. */
+/** Responds to each chunk that arrives with the same bytes; `null` closes instead. */
 function listen(answer: string | null, { thenClose = false } = {}) {
   const seen = { url: "", opened: 0, closed: 0, received: "" };
   const listener = Bun.listen({
@@ -62,7 +62,7 @@ describe("a request", () => {
       }),
     );
 
-  test("says that it comes from this gateway and offers no compression", async () => {
+  test("has the User-Agent of the gateway and offers no compression", async () => {
     const { status, body } = await call(echo());
     expect(status).toBe(200);
     expect(JSON.parse(text(body))).toMatchObject({
@@ -71,7 +71,7 @@ describe("a request", () => {
     });
   });
 
-  test("has the method, the fields and the body that it was given", async () => {
+  test("has the given method, headers and body", async () => {
     const { body } = await call(echo(), {
       method: "post",
       headers: { "User-Agent": "mine", "CDN-Loop": "other", "X-Own": "1", "Accept-Encoding": "br" },
@@ -89,13 +89,13 @@ describe("a request", () => {
     });
   });
 
-  test("uses a connection again", async () => {
+  test("reuses a connection", async () => {
     const origin = listen("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx");
     for (let round = 0; round < 3; round++) expect((await call(origin.url)).status).toBe(200);
     expect(origin.opened).toBe(1);
   });
 
-  test("takes no proxy from the environment", async () => {
+  test("ignores proxies of the environment", async () => {
     const origin = echo();
     const code = `
       import { createCallout } from ${JSON.stringify(require.resolve("../../../src/dataplane/plugin/callout.ts"))};
@@ -116,13 +116,13 @@ describe("a request", () => {
     ["a GET with a body", url, { body: "s3cret" }, "a GET request cannot have a body"],
     ["two fields in one", url, { headers: { a: "s3cret\r\nb: c" } }, "a header cannot be sent"],
     ["a field name", url, { headers: { "a b": "s3cret" } }, "a header cannot be sent"],
-  ])("that is none (%s) is refused", async (_, address, more, message) => {
+  ])("that is invalid (%s) is rejected", async (_, address, more, message) => {
     expect(await failure(address, more)).toBe(message);
   });
 });
 
 describe("a response", () => {
-  test("that redirects is given back", async () => {
+  test("that redirects is returned", async () => {
     const url = serve(() => Response.redirect("/elsewhere", 302));
     const { status, headers } = await call(url);
     expect([status, headers.get("location")]).toEqual([302, "/elsewhere"]);
@@ -135,7 +135,7 @@ describe("a response", () => {
     ["deflate", deflateSync("hello")],
     ["br", brotliCompressSync("hello")],
     ["zstd", Bun.zstdCompressSync("hello")],
-  ])("that is compressed with %s is decoded, and its fields say so", async (coding, bytes) => {
+  ])("that is compressed with %s is decoded, and its headers match", async (coding, bytes) => {
     const url = serve(
       () => new Response(new Uint8Array(bytes), { headers: { "content-encoding": coding } }),
     );
@@ -150,44 +150,44 @@ describe("a response", () => {
     expect([text(body), headers.get("content-encoding")]).toEqual(["hello", "own"]);
   });
 
-  test("has as many bytes as are allowed, and not one more", async () => {
+  test("may have the allowed number of bytes, and not one more", async () => {
     const url = serve(() => new Response("x".repeat(1000)));
     expect((await call(url, { maxBytes: 1000 })).body.length).toBe(1000);
     expect(await failure(url, { maxBytes: 999 })).toBe("the response is too large");
   });
 
-  test("that never ends is broken off", async () => {
+  test("that never ends is aborted", async () => {
     const origin = listen(`HTTP/1.1 200 OK\r\n\r\n${"x".repeat(10_000)}`);
     expect(await failure(origin.url, { maxBytes: 100 })).toBe("the response is too large");
     await eventually(() => origin.closed === 1);
   });
 
-  test("that is small and would be huge is too long, too", async () => {
+  test("that decompresses beyond the limit is too long", async () => {
     const bomb = Bun.gzipSync(new Uint8Array(20_000_000));
     const url = serve(() => new Response(bomb, { headers: { "content-encoding": "gzip" } }));
     expect(await failure(url)).toBe("the response is too large");
   });
 });
 
-describe("a failure is called by its name, without the address:", () => {
+describe("a failure has a name, without the address:", () => {
   const query = "?token=s3cret";
 
   test("connection refused", async () => {
     expect(await failure(`http://127.0.0.1:1/${query}`)).toBe("the connection was refused");
   });
 
-  test("there is no such host", async () => {
+  test("unknown host", async () => {
     const message = await failure(`http://no-such-host.invalid/${query}`);
     expect(message).toBe("the host could not be resolved");
   });
 
-  test("nothing is answered", async () => {
+  test("no response", async () => {
     const origin = listen("");
     expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no response in time");
     await eventually(() => origin.closed === 1);
   });
 
-  test("the response has a beginning and no end", async () => {
+  test("the response does not end", async () => {
     const origin = listen("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
     expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no response in time");
     await eventually(() => origin.closed === 1);
@@ -223,7 +223,7 @@ describe("a failure is called by its name, without the address:", () => {
     expect(await failure(url + query)).toBe("the TLS handshake failed");
   });
 
-  test("too many are under way", async () => {
+  test("too many are in flight", async () => {
     const { promise, resolve } = Promise.withResolvers<Response>();
     const url = serve(() => promise);
     const narrow = createCallout({ loopToken: "t", maxConcurrent: 1 });

@@ -1,4 +1,4 @@
-// Consumers in shared memory against a plain map: random changes, kept or taken back, with readers of many versions.
+// Consumers in shared memory against a plain map: random changes, committed or rolled back, with readers of many versions.
 import { expect, test } from "bun:test";
 import { ConsumerIndex } from "../../../src/dataplane/plugin/consumer-index.ts";
 import {
@@ -90,7 +90,7 @@ const differenceOf = <T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<stri
     [...before.keys()].filter((id) => !after.has(id)),
   );
 
-/** Everything that can be asked, asked of both. */
+/** Compares both for every possible lookup. */
 function compare(index: ConsumerIndex, { consumers, credentials }: Model): void {
   const all = [...consumers.values()];
   for (let place = 0; place < POOL; place++) {
@@ -115,7 +115,7 @@ function compare(index: ConsumerIndex, { consumers, credentials }: Model): void 
   }
 }
 
-test("answers as a plain map does, in every version, while later ones are written, kept or taken back", () => {
+test("equals a plain map in every version, while later ones are written, committed or rolled back", () => {
   const seed = seedOfRun();
   const random = new Random(seed);
   const store = new ConsumerStore();
@@ -132,7 +132,7 @@ test("answers as a plain map does, in every version, while later ones are writte
       });
       const prepared = live.at(table);
       if (round % 100 === 0) compare(live, model);
-      // A worker that starts meanwhile reads what is kept.
+      // A worker that starts meanwhile reads the committed version.
       if (round % 100 === 50) compare(ConsumerIndex.empty.at(store.table), model);
       if (random.chance(0.3)) {
         store.rollback();
@@ -171,7 +171,7 @@ function storeOf(consumers: readonly ConsumerPlan[], credentials: readonly Crede
   return store;
 }
 
-test("what did not change is the same object in the next version", () => {
+test("an unchanged consumer is the same object in the next version", () => {
   const store = storeOf([alice], [key]);
   const first = ConsumerIndex.empty.at(store.table);
   const view = first.credential("key", hashOf(1));
@@ -187,7 +187,7 @@ test("what did not change is the same object in the next version", () => {
   expect(second.credential("key", hashOf(1))?.consumer.username).toBe("alice");
 });
 
-test("finds each of so many that their hashes collide, and no other", () => {
+test("finds each of many with colliding hashes, and no other", () => {
   const many = Array.from({ length: 30_000 }, (_, index) => ({
     ...alice,
     id: `id ${index}`,

@@ -1,4 +1,4 @@
-// Fields that plugins set in responses that look the same: each response gets its own values, whatever the one before had.
+// Fields that plugins set in responses that look the same: each response gets its own values, not those of the one before.
 import { describe, expect, test } from "bun:test";
 import { ResponseDraft } from "../../../src/dataplane/plugin/response-draft.ts";
 import type { EditHolder } from "../../../src/dataplane/plugin/edited-fields.ts";
@@ -33,7 +33,7 @@ describe("fields that plugins set", () => {
     });
   });
 
-  test("may be set in one response and taken away in the next", () => {
+  test("may be set in one response and removed in the next", () => {
     const [headers, holder] = [base(), {}];
     const [first, second] = [draftOf(headers, holder), draftOf(headers, holder)];
     first.setHeader("Server", "sluice");
@@ -56,7 +56,7 @@ describe("fields that plugins set", () => {
     }
   });
 
-  test("are those of their own response also after one that could not be made", () => {
+  test("are those of their own response, even after a response that fails", () => {
     const [headers, holder] = [base(), {}];
     const names = ["X-A", "X-B"];
     const draft = (a: string, b: string) => {
@@ -69,7 +69,7 @@ describe("fields that plugins set", () => {
     expect(sent(draft("1", "1"))).toMatchObject({ "x-a": "1", "x-b": "1" });
   });
 
-  test("are visible in the headers, which are the response's own from then on", () => {
+  test("are visible in `headers`, which belongs to the response from then on", () => {
     const [headers, holder] = [base(), {}];
     const draft = draftOf(headers, holder);
     draft.setHeader("X-Early", "1");

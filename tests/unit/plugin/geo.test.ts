@@ -1,4 +1,4 @@
-// Countries and networks of addresses, from files that come, change, break and go.
+// Countries and networks of addresses, from database files that appear, change, break and disappear.
 import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import * as files from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ function put(name: string, bytes: Uint8Array | string): string {
   return path;
 }
 
-test("countries and networks of IPv4 and IPv6 addresses are known once the databases were prepared", async () => {
+test("countries and networks of IPv4 and IPv6 addresses are found once the databases are prepared", async () => {
   const { geo, log } = world();
   const settings = { country_db: put("c", countries), asn_db: put("n", networks) };
   await geo.prepare(settings);
@@ -63,7 +63,7 @@ test("countries and networks of IPv4 and IPv6 addresses are known once the datab
     null,
     4_200_000_000,
   ]);
-  // And a second time, from what is remembered.
+  // And a second time, from the cache.
   expect(geo.country("203.0.113.9")).toBe("DE");
   geo.configure(none);
   expect([geo.country("203.0.113.9"), geo.asn("203.0.113.9")]).toEqual([null, null]);
@@ -76,7 +76,7 @@ test("settings without a prepare open their files", async () => {
   await eventually(() => geo.country("203.0.113.9") === "DE");
 });
 
-test("an address of 128 bits is not looked up among those of 32", async () => {
+test("an IPv6 address is not looked up in a database of IPv4", async () => {
   const { geo } = world();
   const record = { country: { iso_code: "DE" } };
   const short = mmdb({ type: "Country", ipVersion: 4, networks: { "32.1.0.0/16": record } });
@@ -86,7 +86,7 @@ test("an address of 128 bits is not looked up among those of 32", async () => {
   expect(["32.1.1.1", "2001:db8::1"].map(geo.country)).toEqual(["DE", null]);
 });
 
-test("a file that changes is opened anew", async () => {
+test("a file that changes is opened again", async () => {
   const { geo, log } = world();
   const settings = { ...none, country_db: put("c", countries) };
   await geo.prepare(settings);
@@ -96,7 +96,7 @@ test("a file that changes is opened anew", async () => {
   expect(log).toEqual([]);
 });
 
-test("a file that breaks is said once, and what was known before stays known", async () => {
+test("a file that breaks is logged once, and the previous data stays in use", async () => {
   const { geo, log } = world();
   const settings = { ...none, country_db: put("c", countries) };
   await geo.prepare(settings);
@@ -114,7 +114,7 @@ test("a file that breaks is said once, and what was known before stays known", a
   expect(log).toHaveLength(1);
 });
 
-test("a file that is missing is said once, and found when it comes", async () => {
+test("a file that is missing is logged once, and opened when it appears", async () => {
   const { geo, log } = world();
   const settings = { ...none, asn_db: join(directory, "n") };
   await geo.prepare(settings);
@@ -162,13 +162,13 @@ describe("a database", () => {
       "is a database of countries (GeoLite2-Country), not of networks",
     ],
   ];
-  test.each(unusable)("is refused when it is %s", async (_, path, kind, message) => {
+  test.each(unusable)("is rejected when it is %s", async (_, path, kind, message) => {
     const error = await openGeoDatabase(path(), kind, files).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(GeoDatabaseError);
     expect((error as Error).message).toBe(message);
   });
 
-  test("that is damaged in the middle says that nothing is known", async () => {
+  test("that is damaged in the middle finds nothing", async () => {
     const bytes = Buffer.from(countries);
     bytes.fill(0xff, 0, 600);
     const database = await openGeoDatabase(put("x", bytes), "country", files);

@@ -1,9 +1,9 @@
-// What plugins keep for a request is there again, as a Map would have it, however many keep something.
+// The state that plugins store per request behaves as a Map, however many plugins store something.
 import { expect, test } from "bun:test";
 import { RequestMemory } from "../../../src/dataplane/plugin/request-memory.ts";
 import { Random } from "../../support/random.ts";
 
-test("it answers as a Map does, and so does a copy, which goes its own way", () => {
+test("it behaves as a Map, and so does an independent copy", () => {
   const places = [{}, {}, {}, {}];
   for (let seed = 1; seed <= 200; seed++) {
     const random = new Random(seed);

@@ -1,4 +1,4 @@
-// The bytes of log lines: numbers and texts as JSON writes them, lines that share parts with the one before, and what waits.
+// The bytes of log lines: numbers and texts as in JSON, lines that share parts with the previous one, and the queue.
 import { describe, expect, test } from "bun:test";
 import { formatOf, textOf } from "../../../src/plugins/access-log/format.ts";
 import { LineBuffer } from "../../../src/plugins/access-log/line-buffer.ts";
@@ -39,7 +39,7 @@ describe("milliseconds", () => {
     }
   });
 
-  test("what did not happen is null", () => {
+  test("a phase that did not happen is null", () => {
     expect(written((out) => out.milliseconds(null))).toBe("null");
   });
 });
@@ -56,7 +56,7 @@ test("a text that needs escaping is not written as a plain one", () => {
   expect(written((out) => void out.plain(" !#[]~az"))).toBe(" !#[]~az");
 });
 
-test("what is there stays when the memory grows, and lines longer than it are whole", () => {
+test("earlier lines stay when the buffer grows, and lines longer than it are complete", () => {
   const out = new LineBuffer();
   const parts = ["a".repeat(65_535), "é".repeat(70_000), "x".repeat(3_000_000), "end"];
   for (const part of parts) out.text(part);
@@ -173,7 +173,7 @@ describe("lines that wait", () => {
   const http = { ...subject, kind: "http" } as Subject;
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-  test("are whole: nothing is kept of one that cannot be made", () => {
+  test("are complete: a line that fails leaves no bytes", () => {
     const waiting = new PendingLines();
     waiting.add(http, format);
     const failing = () =>
@@ -188,7 +188,7 @@ describe("lines that wait", () => {
     expect(waiting).toMatchObject({ records: 0, size: 0 });
   });
 
-  test("leave a batch alone that is on its way", () => {
+  test("do not change a batch in flight", () => {
     const waiting = new PendingLines();
     waiting.add(http, format);
     const batch = waiting.take();
@@ -197,7 +197,7 @@ describe("lines that wait", () => {
     expect(text(waiting.take())).toBe("stream\nstream\nstream\n");
   });
 
-  test("are as many as the queue may hold beside the batch on its way, and what is lost is counted", async () => {
+  test("are bounded by the queue, beside the batch in flight, and lost lines are counted", async () => {
     const held = Promise.withResolvers<void>();
     const sent: string[] = [];
     let lost = 0;

@@ -3,9 +3,9 @@ import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { plugins } from "../../support/plugins.ts";
 
-/** Stands for a field that has to be given. */
+/** Stands for a required field. */
 const REQUIRED = Symbol("required");
-/** Stands for a field that may be left out and has no default. */
+/** Stands for an optional field without a default. */
 const OPTIONAL = Symbol("optional");
 
 const common = {
@@ -304,7 +304,7 @@ const scopes: Readonly<Record<Entry["scopes"], readonly string[]>> = {
   http: ["global", "service", "route", "consumer", "consumer_route", "consumer_service"],
 };
 
-/** Defaults by path; groups, also those that may be null, are looked into. */
+/** Defaults by path; includes those of groups, also nullable ones. */
 function defaultsOf(schema: TSchema, path = ""): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   const required: readonly string[] = schema["required"] ?? [];
@@ -322,11 +322,11 @@ function defaultsOf(schema: TSchema, path = ""): Record<string, unknown> {
 describe.each(Object.entries(catalogue))("%s", (name, entry) => {
   const plugin = plugins.find((each) => each.name === name);
 
-  test("has the fields of the catalogue with their defaults, and no others but those that are written down", () => {
+  test("has the fields of the catalogue with their defaults, and only the documented additions", () => {
     expect(defaultsOf(plugin?.config as TSchema)).toEqual({ ...entry.fields, ...entry.added });
   });
 
-  test("applies where it should, and fails as it should", () => {
+  test("has the scopes and the failure mode of the catalogue", () => {
     expect<readonly string[]>(plugin?.scopes ?? []).toEqual(scopes[entry.scopes]);
     expect(plugin?.onError).toBe(entry.onError);
   });

@@ -1,4 +1,4 @@
-// What every plugin owes: a described configuration with defaults, errors that name the field, a page, and no surprises.
+// What every plugin must have: a described configuration with defaults, errors that name the field, and a page.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -71,7 +71,7 @@ test("every plugin is listed under its own name, and found by it alone", async (
 });
 
 describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {
-  test("says what it is", () => {
+  test("describes itself", () => {
     expect(name).toMatch(/^[a-z][a-z0-9-]+$/);
     expect(plugin.summary).toMatch(/^[A-Z].{10,}[^.]$/);
     expect(plugin.description.length).toBeGreaterThan(80);
@@ -89,7 +89,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     }
   });
 
-  test("takes its example, and its defaults when nothing is required", () => {
+  test("accepts its example, and its defaults when nothing is required", () => {
     expect(problemOf(plugin.config, plugin.example)).toBeNull();
     const needed = fieldsOf(plugin.config).filter(
       ({ path, schema, isRequired }) =>
@@ -99,7 +99,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     else expect(problemOf(plugin.config, {})).toContain("is required");
   });
 
-  test("refuses what is not right, and names the field", () => {
+  test("rejects invalid values, and names the field", () => {
     expect(problemOf(plugin.config, { ...plugin.example, nonsense: 1 })).toBe(
       "nonsense: is not a known field",
     );
@@ -110,7 +110,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     }
   });
 
-  test("compiles with its example in every place that it can be put to", () => {
+  test("compiles with its example in each of its scopes", () => {
     const texts = textsOf(plugin.config, plugin.example);
     const named = (kind: string) =>
       texts.filter((text) => text.kind === kind).map(({ value }) => String(value));

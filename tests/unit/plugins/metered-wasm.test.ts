@@ -1,4 +1,4 @@
-// WebAssembly that is made to pay for what it does: it computes what it did before, and stops where its counter ends.
+// Metered WebAssembly: it computes the same as before, and stops when its counter reaches the limit.
 import { expect, test } from "bun:test";
 import wasmPath from "@jitl/quickjs-wasmfile-release-sync/wasm" with { type: "file" };
 import { COUNTER, metered } from "../../../src/plugins/script/metered-wasm.ts";
@@ -41,7 +41,7 @@ test.each([
   ["a fill", fill, 3200, 101],
   ["a copy", copy, 65_536, 2049],
   ["nothing but the call", [], 0, 1],
-])("%s costs what it does", async (_, instructions, count, cost) => {
+])("%s costs what it executes", async (_, instructions, count, cost) => {
   const { run, counter } = await load(...instructions);
   expect(counter.value).toBe(MOST);
   run(count);
@@ -54,7 +54,7 @@ test.each([
   expect(counter.value).toBeLessThanOrEqual(0);
 });
 
-test("what is not known is refused", () => {
+test("unknown instructions are rejected", () => {
   const simd = [0xfd, 12, ...Array<number>(16).fill(0), 0x1a];
   expect(() => metered(moduleOf(...simd))).toThrow("the opcode fd");
   expect(() => metered(moduleOf(0xfc, 99))).toThrow("the opcode fc 99");

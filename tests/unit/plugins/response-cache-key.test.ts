@@ -1,4 +1,4 @@
-// The key of a request is the same whether it was made before or not: nothing that counts is forgotten where keys are remembered.
+// A cached key of a request equals a computed one: the cache of keys compares every fact that the key contains.
 import { expect, test } from "bun:test";
 import type { RequestContext } from "../../../src/pdk/context.ts";
 import { type KeyMaker, keyMaker } from "../../../src/plugins/response-cache/key.ts";
@@ -72,7 +72,7 @@ test.each<[string, Partial<Settings>]>([
   ["for all consumers", { consumer: false }],
   ["for all hosts", { host: false }],
   ["without queries", { query_include: [] }],
-])("keys that are remembered are the keys that would be made, %s", (_, settings) => {
+])("cached keys equal computed ones, %s", (_, settings) => {
   const key = { ...PLAIN, ...settings };
   const remembering = keyMaker({ key });
   for (let bits = 0; bits < 2 ** NAMES.length; bits++) {
@@ -84,7 +84,7 @@ test.each<[string, Partial<Settings>]>([
   }
 });
 
-test("each fact that counts makes another key, also right after the request without it", () => {
+test("each fact of the key makes another key, also right after the request without it", () => {
   const maker = keyMaker({ key: PLAIN });
   for (const [index, name] of NAMES.entries()) {
     // Forwarding headers count only from trusted proxies, and groups only with an identity.
@@ -99,7 +99,7 @@ test("each fact that counts makes another key, also right after the request with
 test.each([
   [256, true],
   [257, false],
-])("the key of a path of %d characters is remembered: %p", (length, isRemembered) => {
+])("the key of a path of %d characters is cached: %p", (length, isRemembered) => {
   const maker = keyMaker({ key: PLAIN });
   const keys = [1, 2].map(() => maker.keyOf(requestOf(0, "/".padEnd(length, "x"))));
   expect(keys[0]).toEqual(keys[1]!);

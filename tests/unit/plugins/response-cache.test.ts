@@ -1,4 +1,4 @@
-// The rules of response-cache without a request: which responses are fresh for how long, what clients with a copy get, who has to go.
+// The rules of response-cache without a request: how long responses are fresh, what clients with a copy get, which entries are evicted.
 import { describe, expect, test } from "bun:test";
 import CachePolicy from "http-cache-semantics";
 import { isNotModified, rangeOf } from "../../../src/plugins/response-cache/conditional.ts";
@@ -50,7 +50,7 @@ const NOW = "Sat, 21 Nov 2026 10:00:00 GMT";
 const LATER = "Sat, 21 Nov 2026 10:01:00 GMT";
 const HOUR_AGO = "Sat, 21 Nov 2026 09:00:00 GMT";
 
-test("quoted text of a directive is no other directive", () => {
+test("quoted text of a directive is not another directive", () => {
   const fields = { "cache-control": 'max-age=60, note="a, max-age=500, s-maxage=900"' };
   expect(remaining({ fields })).toBe(60);
 });
@@ -112,7 +112,7 @@ describe("how long a response is fresh", () => {
     expect(remaining({ fields: cc("max-age=60"), delayMs: 2500 })).toBe(57.5);
   });
 
-  test("statuses that were not listed are not kept", () => {
+  test("statuses that are not listed are not stored", () => {
     expect(remaining({ fields: cc("max-age=60"), status: 410 })).toBeNull();
     expect(remaining({ fields: cc("max-age=60"), status: 206 })).toBeNull();
     expect(remaining({ fields: cc("max-age=60"), status: 404 })).toBe(60);
@@ -132,7 +132,7 @@ describe("how long a response is fresh", () => {
     expect(remaining({ fields, request, rules: { ttlDefault: 30 } })).toBe(expected);
   });
 
-  test("without regard to Cache-Control everything is kept, but no cookies and no credentials", () => {
+  test("ignoring Cache-Control stores everything except cookies and credentials", () => {
     const rules = { ttlDefault: 30, respectsCacheControl: false, cacheAuthorized: true };
     expect(remaining({ fields: cc("no-store, private"), rules })).toBe(30);
     expect(remaining({ fields: { "set-cookie": "a=1" }, rules })).toBeNull();
@@ -140,7 +140,7 @@ describe("how long a response is fresh", () => {
     expect(remaining({ fields: {}, rules, request: { authorization: true } })).toBeNull();
   });
 
-  test("requests can forbid it", () => {
+  test("a request can forbid storing", () => {
     expect(remaining({ fields: cc("max-age=60"), request: { control: "No-Store" } })).toBeNull();
   });
 
@@ -165,7 +165,7 @@ test.each([
   ["max-age=60, proxy-revalidate", [0, 0]],
   ["s-maxage=60", [0, 0]],
   ["s-maxage=60, stale-while-revalidate=3", [3, 0]],
-])("how long it may be given when it is stale: %s", (control, [revalidate = 0, error = 0]) => {
+])("how long a stale response may be served: %s", (control, [revalidate = 0, error = 0]) => {
   const freshness = judged({
     fields: { "cache-control": control },
     rules: { staleWhileRevalidate: 7, staleIfError: 9 },
@@ -176,7 +176,7 @@ test.each([
   });
 });
 
-test("directives are read whatever they look like", () => {
+test("directives are parsed in every spelling", () => {
   const odd = parseDirectives('max-age=x, =, ,no-cache=", a="b\\"c", MAX-AGE = 3');
   expect(odd.has("no-cache")).toBe(true);
   expect(seconds(odd, "max-age")).toBe(0);
@@ -280,7 +280,7 @@ const stored = (name: string, bytes: number, tags: readonly string[] = []): Stor
   storedAt: 0,
 });
 
-test("a store never holds more than it may, and a flood does not wash away what is asked for", () => {
+test("a store never holds more than it may, and a flood does not evict requested entries", () => {
   const store = new Store(100_000);
   const none = () => null;
   for (let at = 0; at < 10; at++) store.put(stored(`page-${at}`, 1000));
@@ -293,7 +293,7 @@ test("a store never holds more than it may, and a flood does not wash away what 
   expect(store.put(stored("huge", 200_000))).toBe(false);
 });
 
-test("what is purged is gone from every index", () => {
+test("a purged entry leaves every index", () => {
   const store = new Store(1_000_000);
   const fill = () => {
     for (let at = 0; at < 20; at++) store.put(stored(`${at}`, 10, [`t${at % 2}`]));
@@ -310,14 +310,14 @@ test("what is purged is gone from every index", () => {
   expect(store.purge({ by: "all" })).toBe(19);
 });
 
-test("answers for one key that differ by Vary are bounded", () => {
+test("variants of one key by Vary are bounded", () => {
   const store = new Store(10_000_000);
   for (let at = 0; at < 200; at++)
     store.put({ ...stored("page", 10), variesOn: [["accept", String(at)]] });
   expect(store.purge({ by: "all" })).toBe(64);
 });
 
-test("a flood of values of a header in Vary displaces no popular variant, and blocks no new one", () => {
+test("a flood of values of a header in Vary evicts no popular variant, and blocks no new one", () => {
   const store = new Store(10_000_000);
   const put = (value: string) =>
     store.put({ ...stored("page", 10), variesOn: [["accept-language", value]] });

@@ -1,8 +1,8 @@
-// What is said of scripts of users when they are written, before any of them runs.
+// The errors of user scripts when they are saved, before they run.
 import { expect, test } from "bun:test";
 import { compileScript } from "../../../src/plugins/script/source.ts";
 
-test("types are taken out", () => {
+test("types are stripped", () => {
   const { code } = compileScript(
     "interface A { b: string }\nexport const onLog = (a: A): void => {};",
   );

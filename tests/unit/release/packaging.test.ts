@@ -1,4 +1,4 @@
-// What the image and its compose file name exists: flags, variables, files and commands of this program.
+// Everything that the image and its compose file name exists: flags, variables, files and commands of this program.
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -19,7 +19,7 @@ const variables = new Set(
   createServe(() => Promise.resolve(0)).flags.map(({ name }) => environmentName(name)),
 );
 
-test("every variable is that of a flag of serve", () => {
+test("every variable belongs to a flag of serve", () => {
   const files = [dockerfile, read("scripts/packaging/compose.yaml"), read("scripts/install.sh")];
   const found = files.flatMap((text) => text.match(/\bSLUICE_[A-Z_]+\b(?=[=:])/g) ?? []);
   expect(new Set(found).size).toBeGreaterThan(4);
@@ -27,7 +27,7 @@ test("every variable is that of a flag of serve", () => {
     if (name !== "SLUICE_URL") expect([name, variables.has(name)]).toEqual([name, true]);
 });
 
-test("the image takes executables that a release has, and runs as nobody in particular", () => {
+test("the image contains executables of a release, and runs as an unprivileged user", () => {
   const names = targets.map(({ name }) => `sluice-${name}`);
   const wanted = dockerfile.match(/name=(sluice-[\w-]+)/g) ?? [];
   expect(wanted.length).toBe(2);
@@ -37,7 +37,7 @@ test("the image takes executables that a release has, and runs as nobody in part
   expect(dockerfile).toContain('CMD ["serve"]');
 });
 
-test("the data of the compose file outlives the container", () => {
+test("the data of the compose file survives the container", () => {
   const { sluice = {} } = compose.services;
   expect(sluice["volumes"]).toEqual(["sluice-data:/var/lib/sluice"]);
   expect(Object.keys(compose.volumes)).toEqual(["sluice-data"]);
@@ -45,7 +45,7 @@ test("the data of the compose file outlives the container", () => {
   expect(sluice["ports"]).toContain("127.0.0.1:9080:9080");
 });
 
-test("the management API of the compose file is restricted, as the start demands at its address", async () => {
+test("the management API of the compose file is restricted, as its address requires", async () => {
   const { sluice = {} } = compose.services;
   const env = sluice["environment"] as Record<string, string>;
   const optionsOf = (variables: Record<string, string>) =>
@@ -64,7 +64,7 @@ test("the management API of the compose file is restricted, as the start demands
   expect(placeManagement(await optionsOf(later), served).hostname).toBe("0.0.0.0");
 });
 
-test("what the page on installing names is there", () => {
+test("everything that the page on installing names exists", () => {
   const page = read("docs/install.md");
   for (const [path] of page.matchAll(/scripts\/[\w./-]+\w/g))
     expect([path, existsSync(resolve(root, path))]).toEqual([path, true]);

@@ -1,4 +1,4 @@
-// Which target comes next, when none does, and that every place that was taken is given back.
+// Which target is next, when there is none, and that every connection slot is released.
 import { describe, expect, test } from "bun:test";
 import { failures, type ProxyError } from "../../../src/dataplane/error.ts";
 import { backOff } from "../../../src/dataplane/request/upstream-attempts.ts";
@@ -9,7 +9,7 @@ import { World } from "./fixture.ts";
 const first = { algorithm: "first", retries: { count: 10, backoff_ms: 0 } };
 const tiers = [{}, {}, { priority: 1 }, { priority: 1 }, { priority: 2 }];
 
-/** Fails one attempt after another and names the targets, until the failure stands. */
+/** Fails one attempt after another and lists the targets, until the failure is final. */
 function allTargets(world: World, error = failures.closedEarly): string[] {
   const attempts = world.attempts();
   const targets = [attempts.startAttempt()?.id ?? "none"];
@@ -31,7 +31,7 @@ describe("tiers", () => {
   });
 
   test.each(["round_robin", "least_connections", "random_two", "ewma", "consistent_hash", "first"])(
-    "%s: each once, none twice, tier by tier, and the last failure stands",
+    "%s: each target once, tier by tier, and the last failure is returned",
     (algorithm) => {
       for (let round = 0; round < 20; round++) {
         const world = new World({ ...first, algorithm }, tiers);
@@ -44,7 +44,7 @@ describe("tiers", () => {
     },
   );
 
-  test("unhealthy ones come last, and those that a person has taken out not at all", () => {
+  test("unhealthy targets come last, and those that a user has taken out are never tried", () => {
     const world = new World(first, tiers);
     world.eject(0);
     world.board.set(world.row(3), "override", 2);
@@ -52,13 +52,13 @@ describe("tiers", () => {
     expect(allTargets(world)).toEqual(["app-1", "app-2", "app-4", "app-0"]);
   });
 
-  test("drained ones not at all", () => {
+  test("drained targets are never tried", () => {
     expect(allTargets(new World(first, [{ weight: 0 }, {}, { weight: 0, priority: 1 }]))).toEqual([
       "app-1",
     ]);
   });
 
-  test("none at all: nothing is begun", () => {
+  test("without any target no attempt starts", () => {
     const attempts = new World(first, []).attempts();
     expect([attempts.startAttempt(), attempts.target, attempts.request.attempts]).toEqual([
       null,
@@ -69,14 +69,14 @@ describe("tiers", () => {
   });
 });
 
-describe("a place on the next target", () => {
+describe("a slot on the next target", () => {
   test("is taken before the pause, so that the attempt is certain", () => {
     const world = new World({ ...first, max_connections_per_target: 1 }, [{}, {}]);
     const attempts = world.attempts();
     attempts.startAttempt();
     expect(attempts.pauseAfterStatus(503, "repeatable")).not.toBeNull();
     expect(world.active()).toEqual([0, 1]);
-    // Another request finds that target full and takes the one that has become free.
+    // Another request finds that target full and uses the one that has become free.
     const other = world.attempts();
     expect(other.startAttempt()?.id).toBe("app-0");
     expect(attempts.startAttempt()?.id).toBe("app-1");
@@ -85,7 +85,7 @@ describe("a place on the next target", () => {
     expect(world.active()).toEqual([0, 0]);
   });
 
-  test("is given back when the request ends in the pause", () => {
+  test("is released when the request ends in the pause", () => {
     const world = new World(first, [{}, {}]);
     const attempts = world.attempts();
     attempts.startAttempt();
@@ -95,7 +95,7 @@ describe("a place on the next target", () => {
     expect(world.active()).toEqual([0, 0]);
   });
 
-  test("is not kept when the body is gone or the budget used up, and the present one stays", () => {
+  test("is released when the body is gone or the budget exhausted, and the present one stays", () => {
     for (const [budget, body] of [
       [20, "gone"],
       [0, "repeatable"],
@@ -114,7 +114,7 @@ describe("a place on the next target", () => {
     }
   });
 
-  test("whatever happens, every place is given back", () => {
+  test("every slot is released, whatever happens", () => {
     const seed = seedOfRun();
     const random = new Random(seed);
     const service = { retries: { count: 3, methods: "all" }, max_connections_per_target: 2 };
@@ -144,8 +144,8 @@ describe("a place on the next target", () => {
   });
 });
 
-describe("a kept connection that was closed", () => {
-  test("is made up for once, at once, on the same target, and counts as no retry", () => {
+describe("a keep-alive connection that was closed", () => {
+  test("is replaced once, at once, on the same target, and does not count as a retry", () => {
     const world = new World({ ...first, retries: { count: 1, on: ["reset"] } }, [{}, {}, {}]);
     const attempts = world.attempts();
     attempts.startAttempt();
@@ -163,7 +163,7 @@ describe("a kept connection that was closed", () => {
     expect(world.active()).toEqual([0, 0, 0]);
   });
 
-  test("is made up for at a later attempt too", () => {
+  test("is replaced at a later attempt too", () => {
     const world = new World(first, [{}, {}]);
     const attempts = world.attempts();
     attempts.startAttempt();
@@ -178,7 +178,7 @@ describe("a kept connection that was closed", () => {
   test.each([
     ["POST", "repeatable"],
     ["PUT", "gone"],
-  ] as const)("%s with a body that is %s: not", (method, body) => {
+  ] as const)("is not replaced for %s with a body that is %s", (method, body) => {
     const attempts = new World(first, [{}, {}]).attempts(method);
     attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.closedKept, body)).toBeNull();
@@ -186,7 +186,7 @@ describe("a kept connection that was closed", () => {
 });
 
 describe("the pause", () => {
-  test("is anything up to twice as much as before, and never above two seconds", () => {
+  test("is random, up to twice as long as before, and never above two seconds", () => {
     expect([0, 1, 2, 3].map((retries) => backOff(25, retries, 0.5))).toEqual([12.5, 25, 50, 100]);
     expect(backOff(25, 5, 0)).toBe(0);
     expect(backOff(25, 10, 0.9999)).toBeLessThan(2000);
@@ -194,7 +194,7 @@ describe("the pause", () => {
     expect(backOff(0, 9, 0.9999)).toBe(0);
   });
 
-  test("is drawn anew each time", () => {
+  test("is random each time", () => {
     const pauses = Array.from({ length: 50 }, () => {
       const attempts = new World({ ...first, retries: { backoff_ms: 100 } }, [{}, {}]).attempts();
       attempts.startAttempt();
@@ -205,7 +205,7 @@ describe("the pause", () => {
     expect(new Set(pauses).size).toBeGreaterThan(40);
   });
 
-  test("is left out once when the target did not take the request", () => {
+  test("is omitted once when the target did not accept the request", () => {
     const attempts = new World({ ...first, retries: { backoff_ms: 2000 } }, [{}, {}, {}]).attempts(
       "POST",
     );
@@ -232,7 +232,7 @@ describe("what counts against the target", () => {
     )
     .filter(([, { source, retry }]) => source === "upstream" && retry !== "fresh-connection");
 
-  test.each(upstream)("%s is a failure that people can read", (_, error) => {
+  test.each(upstream)("%s is a failure with a readable reason", (_, error) => {
     const world = new World(first, [{}]);
     const attempts = world.attempts();
     attempts.startAttempt();
@@ -243,7 +243,7 @@ describe("what counts against the target", () => {
   });
 
   test.each([failures.clientGone, failures.bodyTimeout, failures.noTarget, failures.closedKept])(
-    "$detail is none",
+    "$detail is not a failure",
     (error) => {
       const world = new World(first, [{}]);
       const attempts = world.attempts();
@@ -253,7 +253,7 @@ describe("what counts against the target", () => {
     },
   );
 
-  test("an answer counts once it is whole, and a refusal at once", () => {
+  test("a response counts once it is complete, and a refused connection at once", () => {
     const world = new World(first, [{}]);
     const told = () =>
       ["failures", "outcome"].map((word) => world.board.get(world.row(0), word as "outcome"));

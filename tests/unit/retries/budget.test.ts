@@ -10,14 +10,14 @@ function setUp() {
   return { board, other: new TargetBoard(board.buffer), service: board.rowOf("app") };
 }
 
-/** Takes until there is none left; returns how many. */
+/** Withdraws until none is left; returns how many. */
 function takeAll(board: TargetBoard, service: number, now: number): number {
   let taken = 0;
   while (taken < 10_000 && withdraw(board, service, { percent: 20, now })) taken++;
   return taken;
 }
 
-test("a quiet service may make 100 at once, then ten a second, and saves up 100 at most", () => {
+test("a quiet service may make 100 at once, then ten a second, and accumulates 100 at most", () => {
   const { board, service } = setUp();
   expect(takeAll(board, service, START)).toBe(100);
   expect(takeAll(board, service, START)).toBe(0);
@@ -37,7 +37,7 @@ test.each([0, 1, 20, 50, 100])("of 1000 requests %i percent may be retried", (pe
   expect(taken).toBe(percent * 10);
 });
 
-test("requests without retries save up nothing", () => {
+test("requests without retries accumulate nothing", () => {
   const { board, service } = setUp();
   for (let request = 0; request < 10_000; request++) deposit(board, service, 100);
   expect(takeAll(board, service, START)).toBe(100);

@@ -56,7 +56,7 @@ describe("the fallback", () => {
     expect(keyOf(context, source)).toBeNull();
   });
 
-  test("does not when there is a value", () => {
+  test("does not decide when there is a value", () => {
     expect(keyOf(requestOf("GET", { "x-user": "0" }), "header", { fallback: "ip" })).toBe(
       keys("0"),
     );

@@ -13,7 +13,7 @@ export function naiveMatch(routes: readonly Route[], subject: RouteSubject): Rou
   return best?.route ?? null;
 }
 
-/** Smaller is tried first; null when the route does not take the request. */
+/** Smaller is tried first; null when the route does not match the request. */
 function rankOf(route: Route, subject: RouteSubject): Rank | null {
   const host = hostRank(route, subject.host);
   const path = pathRank(route, subject.path);

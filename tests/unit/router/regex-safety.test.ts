@@ -19,20 +19,20 @@ test.each([
     "must not be longer than 1024",
     "a check takes longer the longer the source is",
   ],
-])("refused: %s (%s)", (source, says) => {
+])("rejected: %s (%s)", (source, says) => {
   expect(regexProblem(source)).toContain(says);
   expect(regexProblem(source)).toBe(regexProblem(source));
 });
 
-test("the attack string is named, so that people can see for themselves", () => {
+test("the attack string is named, so that users can verify it", () => {
   expect(regexProblem("^(a|a)*$")).toMatch(/exponential time on 'a'.*repeat/);
 });
 
-test("on a machine that is so busy that a check takes ten times as long, what is safe is not refused", () => {
+test("on a machine that is so busy that a check takes ten times as long, a safe expression is not rejected", () => {
   const [now, date] = [performance.now.bind(performance), Date.now];
   const [from, since] = [now(), date()];
   const begun = process.threadCpuUsage();
-  /** Milliseconds, and how busy this machine is besides does not count. */
+  /** Milliseconds, independent of the load of this machine. */
   const passed = () => {
     const { user, system } = process.threadCpuUsage(begun);
     return (user + system) / 100;

@@ -30,7 +30,7 @@ test("a route is decoded once", async () => {
   expect(index.of(entryOf("h1.test"))).toBe(route);
 });
 
-test("the oldest makes room for another, and is decoded again when it is used", async () => {
+test("the oldest is evicted for another, and is decoded again when it is used", async () => {
   const { index, entryOf } = await indexOf(20, 5);
   const all = Array.from({ length: 20 }, (_, at) => entryOf(`h${at}.test`));
   for (let round = 0; round < 3; round++)

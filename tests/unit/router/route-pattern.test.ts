@@ -1,4 +1,4 @@
-// What is refused when a route is written, and how it is said.
+// Which routes are rejected, and with which errors.
 import { expect, test } from "bun:test";
 import { routePatternProblems } from "../../../src/control/route-pattern.ts";
 import type { Route } from "../../../src/model/route.ts";
@@ -138,7 +138,7 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
     path: "prefix_rewrite",
     says: "needs a path of the type prefix",
   },
-])("refused: $path $says", ({ fields, path, says }) => {
+])("rejected: $path $says", ({ fields, path, says }) => {
   const problems = routePatternProblems(routeOf({ id: "r", ...fields }));
   expect(problems.map((problem) => problem.path)).toEqual([path]);
   expect(problems[0]!.message).toContain(says);

@@ -1,4 +1,4 @@
-// The indexed router gives the answers of a plain scan, whatever the number of routes and however it came to hold them.
+// The indexed router returns the results of a plain scan, for any number of routes and any sequence of changes.
 import { expect, test } from "bun:test";
 import { Router } from "../../../src/dataplane/router.ts";
 import { routerOf, withRoutes } from "../../support/router.ts";
@@ -119,7 +119,7 @@ test.each([
   [101, 20, 200, "above a hundred"],
   [10_000, 2, 40, "ten thousand"],
 ])(
-  "%i routes give the answers of a scan over all of them (%i tables, %i requests: %s)",
+  "%i routes give the results of a scan over all of them (%i tables, %i requests: %s)",
   (count, tables, requests) => {
     for (let seed = 1; seed <= tables; seed++) {
       const random = new Random(seed * 7919 + count);
@@ -133,7 +133,7 @@ test.each([
   },
 );
 
-test("any sequence of changes leaves the table that building it afresh gives, and old versions answer as before", () => {
+test("any sequence of changes yields the table of a fresh build, and old versions match as before", () => {
   for (let seed = 1; seed <= 12; seed++) {
     const random = new Random(seed);
     let router = Router.empty<Route>();

@@ -149,7 +149,7 @@ describe("a route", () => {
   });
 });
 
-describe("of two routes that match, the winner is", () => {
+describe("of two matching routes, the winner is", () => {
   const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
   test.each<{ why: string; winner: Fields; loser: Fields; subject?: SubjectFields }>([
     {
@@ -258,7 +258,7 @@ describe("a change", () => {
     expect(router.edit().finish()).toBe(router);
   });
 
-  test("with one id twice counts the last", () => {
+  test("with one id twice applies the last", () => {
     const twice = [1, 0].map((priority) => routeOf({ id: "a", priority }));
     expect(routerOf(twice).match(subjectOf())?.priority).toBe(0);
   });

@@ -1,4 +1,4 @@
-// Builds routes and requests for the tests of the router; the defaults are those of a route that takes everything.
+// Builds routes and requests for the tests of the router; the defaults are those of a route that matches everything.
 import type { RouteSubject } from "../../../src/dataplane/router/compiled-match.ts";
 import type { Route } from "../../../src/model/route.ts";
 

@@ -1,4 +1,4 @@
-// Connections per client address are counted exactly, also when a worker dies.
+// Connections per client address are counted exactly, even when a worker dies.
 import { expect, test } from "bun:test";
 import { AddressCounts } from "../../../src/shared-memory/address-counts.ts";
 
@@ -18,7 +18,7 @@ test("an address has its own count at each listener, over all workers", () => {
   expect(enter("a", "10.0.0.1", 0)).toBe("counted");
 });
 
-test("what a worker had is gone with it, and nothing else", () => {
+test("the counts of a worker end with it, and no others", () => {
   const counts = create();
   for (let n = 0; n < 200; n++)
     for (const worker of [0, 1]) counts.enter("a", `10.0.0.${n}`, { worker, most: 9 });
@@ -29,7 +29,7 @@ test("what a worker had is gone with it, and nothing else", () => {
   }
 });
 
-test("agrees with a plain map through many comings and goings, and is empty after them", () => {
+test("counts equal a plain map over many opened and closed connections, and are empty after them", () => {
   const counts = create(1);
   const open: string[] = [];
   const wanted = new Map<string, number>();
@@ -58,7 +58,7 @@ test("agrees with a plain map through many comings and goings, and is empty afte
     expect(counts.enter("a", address, { worker: 0, most: 1 })).toBe("counted");
 });
 
-test("with more addresses than it holds it goes on, without counting the rest", () => {
+test("with more addresses than it holds, the table continues without counting the rest", () => {
   const counts = create(1);
   const results = new Set<string>();
   for (let n = 0; n < 60_000; n++)

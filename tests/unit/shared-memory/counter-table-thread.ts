@@ -5,7 +5,7 @@ import { Random } from "../../support/random.ts";
 
 declare const self: Worker;
 
-/** What a thread is to do. */
+/** The task of a thread. */
 export interface CountingTask {
   readonly buffer: SharedArrayBuffer;
   readonly worker: number;
@@ -13,9 +13,9 @@ export interface CountingTask {
   readonly rounds: number;
   /** Keys that all threads use. */
   readonly keys: number;
-  /** Places of each key that may be taken at a time. */
+  /** Slots of each key that may be in use at a time. */
   readonly places: number;
-  /** Counts the threads that are there, so that all begin together; then, by key, how many are inside. */
+  /** Counts the running threads, so that all begin together; then, by key, how many are inside. */
   readonly start: SharedArrayBuffer;
   /** Instead of all that: take the lock of every group and say so. */
   readonly lockAll?: boolean;
@@ -26,7 +26,7 @@ export interface CountingResult {
   readonly taken: readonly number[];
   /** What it entered and did not leave, by key. */
   readonly inside: readonly number[];
-  /** How often more were inside than there are places. */
+  /** How often more were inside than there are slots. */
   readonly tooMany: number;
 }
 
@@ -50,7 +50,7 @@ self.onmessage = ({ data }: MessageEvent<CountingTask>) => {
 const bucket = { capacity: 1000, perSecond: 0, cost: 1 };
 
 function count({ buffer, worker, rounds, keys, places, start }: CountingTask): CountingResult {
-  // The time stands still, so that all is counted in one window.
+  // The clock is fixed, so that one window counts everything.
   const counters = new CounterTable(buffer, { now: () => 1_000_000 }).forInstance(worker, "a");
   const seen = new Int32Array(start);
   const random = new Random(worker + 1);

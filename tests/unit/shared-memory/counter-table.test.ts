@@ -1,4 +1,4 @@
-// Counts by key: windows, buckets and places, from one thread and from several at once.
+// Counts by key: windows, token buckets and concurrency slots, from one thread and from several.
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterSlots } from "../../../src/shared-memory/counter-slots.ts";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
@@ -19,7 +19,7 @@ function startThread(task: CountingTask): Promise<CountingResult> {
   return promise;
 }
 
-/** A table with a time of its own, which begins where windows of any length begin. */
+/** A table with a simulated clock, which begins where windows of any length begin. */
 function world({ keys = 1000, workers = 1, now = 3_600_000_000 } = {}) {
   const time = { now };
   const options = { now: () => time.now };
@@ -27,7 +27,7 @@ function world({ keys = 1000, workers = 1, now = 3_600_000_000 } = {}) {
   return { time, options, table, counters: table.forInstance(0, "a") };
 }
 
-test("several threads count exactly, take no more than there is and are never too many", async () => {
+test("several threads count exactly and never exceed tokens or slots", async () => {
   const [workers, rounds, keys, places] = [3, 60_000, 7, 2];
   const { table, options } = world({ workers, now: 1_000_000 });
   const start = new SharedArrayBuffer(4 * (1 + keys));
@@ -49,7 +49,7 @@ test("several threads count exactly, take no more than there is and are never to
   for (let key = 0; key < keys; key++) expect(counters.inside(`key ${key}`)).toBe(0);
 });
 
-test("locks of a thread that died are taken over", async () => {
+test("locks of a thread that died are released", async () => {
   const table = CounterTable.create({ keys: 100, workers: 2 });
   const task = { worker: 0, workers: 1, rounds: 0, keys: 0, places: 0, lockAll: true };
   await startThread({ ...task, buffer: table.buffer, start: new SharedArrayBuffer(4) });
@@ -92,14 +92,14 @@ describe("a window", () => {
     expect(read(it).current).toBe(0);
   });
 
-  test("is not made by reading, and what is given back counts no less than nothing", () => {
+  test("is not created by reading, and never counts below zero", () => {
     const { counters } = world();
     expect(counters.add("k", 0, 1000).current).toBe(0);
     counters.add("k", 2, 1000);
     expect(counters.add("k", -3, 1000).current).toBe(0);
   });
 
-  test("counts amounts that no 32-bit integer can hold", () => {
+  test("counts amounts beyond 32-bit integers", () => {
     const { counters } = world();
     counters.add("k", 5e9, 1000);
     expect(counters.add("k", 5e9, 1000).current).toBe(1e10);
@@ -113,11 +113,11 @@ describe("a window", () => {
   });
 });
 
-describe("a demand on a window", () => {
+describe("a request for quota of a window", () => {
   const fixed = { cost: 1, windowMs: 1000, max: 2, isSliding: false };
   const sliding = { ...fixed, isSliding: true };
 
-  test("is admitted while there is room, and what is refused is not counted", () => {
+  test("is admitted within the limit, and not counted when it is rejected", () => {
     const { counters } = world();
     expect(counters.admit("k", { ...fixed, cost: 2 })).toMatchObject({
       isAdmitted: true,
@@ -128,7 +128,7 @@ describe("a demand on a window", () => {
     expect(counters.add("k", 0, 1000).current).toBe(2);
   });
 
-  test("that slides counts what is left of the window before", () => {
+  test("on a sliding window counts the remaining share of the previous window", () => {
     const { time, counters } = world();
     counters.admit("k", { ...sliding, cost: 2 });
     time.now += 1499;
@@ -138,7 +138,7 @@ describe("a demand on a window", () => {
     expect(counters.admit("k", sliding).isAdmitted).toBe(false);
   });
 
-  test("is taken back out of its own window, whichever it is by now", () => {
+  test("is refunded to its own window, even after that has ended", () => {
     const { time, counters } = world();
     counters.admit("k", fixed);
     const late = counters.admit("k", fixed);
@@ -157,7 +157,7 @@ describe("a demand on a window", () => {
 });
 
 describe("a value", () => {
-  test("is replaced only by those who know it, and forgotten after a while", () => {
+  test("is replaced by compare-and-swap only, and expires", () => {
     const { time, counters } = world();
     const keepMs = 1000;
     expect(counters.value("k")).toBe(0);
@@ -189,7 +189,7 @@ describe("a bucket", () => {
     expect(counters.take("k", { ...bucket, cost: 0 })).toEqual({ remaining: 3, wait: 0 });
   });
 
-  test("is worth taking from after the time it said, however odd the rate", () => {
+  test("has a token after the wait that it reported, at any rate", () => {
     const { time, counters } = world();
     const odd = { capacity: 1, perSecond: 0.7, cost: 1 };
     counters.take("k", odd);
@@ -199,7 +199,7 @@ describe("a bucket", () => {
     }
   });
 
-  test("takes back what a negative cost puts there, and holds no more than it can", () => {
+  test("accepts refunds by a negative cost, up to its capacity", () => {
     const { counters } = world();
     counters.take("k", { ...bucket, cost: 2 });
     counters.take("k", { ...bucket, cost: -1 });
@@ -208,7 +208,7 @@ describe("a bucket", () => {
     expect(counters.take("k", { ...bucket, cost: 0 }).remaining).toBe(3);
   });
 
-  test("never gives what it cannot hold, and nothing more when it gains nothing", () => {
+  test("never admits more than its capacity, and nothing more at a rate of 0", () => {
     const { counters } = world();
     expect(counters.take("k", { ...bucket, cost: 4 })).toEqual({ remaining: 3, wait: Infinity });
     const dry = { capacity: 1, perSecond: 0, cost: 1 };
@@ -216,7 +216,7 @@ describe("a bucket", () => {
     expect(counters.take("dry", dry).wait).toBe(Infinity);
   });
 
-  test("gains nothing from a clock that is set back, and goes on from there", () => {
+  test("gains nothing from a clock that is set back, and continues from there", () => {
     const { time, counters } = world();
     counters.take("k", { ...bucket, cost: 3 });
     time.now -= 3_600_000;
@@ -226,8 +226,8 @@ describe("a bucket", () => {
   });
 });
 
-describe("places", () => {
-  test("are taken until there are none, and can be taken again", () => {
+describe("concurrency slots", () => {
+  test("are acquired until there are none, and can be acquired again", () => {
     const { counters } = world();
     expect([counters.enter("k", 2), counters.enter("k", 2), counters.enter("k", 2)]).toEqual([
       true,
@@ -243,7 +243,7 @@ describe("places", () => {
     expect(counters.inside("k")).toBe(0);
   });
 
-  test("of a worker that died are free again, those of others stay taken", () => {
+  test("of a worker that died are free again, those of others stay in use", () => {
     const { table } = world({ workers: 2 });
     const [dead, alive] = [table.forInstance(0, "a"), table.forInstance(1, "a")];
     dead.enter("both", 10);
@@ -257,19 +257,19 @@ describe("places", () => {
     expect(alive.enter("alive", 1)).toBe(false);
   });
 
-  test("are counted anew when the worker died between two numbers", () => {
+  test("are counted again when the worker died between two writes", () => {
     const { table, options } = world({ workers: 2 });
     table.forInstance(1, "a").enter("k", 10);
     const slots = new CounterSlots(table.buffer, options.now);
     const all = Array.from({ length: slots.count }, (_, slot) => slot);
     const slot = all.find((each) => slots.first(each) === 1)!;
-    // It had entered, and had not got to the total.
+    // It had entered, and had not updated the total.
     slots.shares[slot] = 1;
     table.forgetWorker(0);
     expect(table.forInstance(1, "a").inside("k")).toBe(1);
   });
 
-  test("stay taken however many other keys come, and are not what a window takes", () => {
+  test("stay in use however many other keys follow, and are separate from windows", () => {
     const { counters } = world({ keys: 64 });
     counters.enter("k", 1);
     for (let key = 0; key < 10_000; key++) counters.add(`other ${key}`, 1, 1000);
@@ -286,7 +286,7 @@ describe("places", () => {
 
 describe("memory", () => {
   test.each([2, 8])(
-    "of %d workers holds 100,000 keys, none forgotten, in at most 100 bytes each",
+    "of %d workers holds 100,000 keys without eviction, in at most 100 bytes each",
     (workers) => {
       const table = CounterTable.create({ workers });
       const counters = table.forInstance(0, "a");
@@ -297,7 +297,7 @@ describe("memory", () => {
     },
   );
 
-  test("that is full forgets what was idle longest", () => {
+  test("that is full evicts the key idle longest", () => {
     const { time, counters } = world({ keys: 40 });
     counters.add("kept", 1, 3_600_000);
     counters.add("idle", 1, 3_600_000);
@@ -311,7 +311,7 @@ describe("memory", () => {
     expect(counters.add("other 999", 0, 3_600_000).current).toBe(1);
   });
 
-  test("of what has expired is used before that of anything else", () => {
+  test("of expired keys is reused first", () => {
     const { time, counters } = world({ keys: 40 });
     counters.add("kept", 1, 3_600_000);
     for (let round = 0; round < 100; round++) {
@@ -323,7 +323,7 @@ describe("memory", () => {
 });
 
 describe("a snapshot", () => {
-  test("brings back what an instance asked to keep, in the table of another start", () => {
+  test("restores the persistent keys of an instance after a restart", () => {
     const { time, table, options } = world({ workers: 1 });
     const kept = table.forInstance(0, "a", { persist: true });
     kept.add("k", 5, 60_000);
@@ -341,14 +341,14 @@ describe("a snapshot", () => {
     expect(counters.take("k", { capacity: 10, perSecond: 0.1, cost: 0 }).remaining).toBeCloseTo(7);
     expect(counters.inside("k")).toBe(0);
     expect(next.forInstance(1, "b").add("k", 0, 60_000).current).toBe(0);
-    // And is kept again.
+    // The restored keys are persistent too.
     time.now += 50_000;
     const third = CounterTable.create({ workers: 1 }, options);
     third.restore(next.snapshot()!);
     expect(third.forInstance(0, "a").add("k", 0, 60_000).previous).toBe(6);
   });
 
-  test("is none when no instance asked for it", () => {
+  test("is empty when no instance is persistent", () => {
     const { table, counters } = world();
     counters.add("k", 1, 1000);
     expect(table.snapshot()).toBeNull();
@@ -358,7 +358,7 @@ describe("a snapshot", () => {
     ["nothing", new Uint8Array()],
     ["other bytes", new Uint8Array(64).fill(7)],
     ["too few bytes", world().table.snapshot() ?? new Uint8Array(25)],
-  ])("that is %s is left out", (_, bytes) => {
+  ])("that is %s is ignored", (_, bytes) => {
     const { table, counters } = world();
     expect(table.restore(bytes)).toBe(0);
     expect(counters.add("k", 1, 1000).current).toBe(1);

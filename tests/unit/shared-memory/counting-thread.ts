@@ -1,11 +1,11 @@
-// A thread that counts and writes down requests as fast as it can; run by traffic-metrics.test.ts and request-ring.test.ts.
+// A thread that counts and records requests as fast as it can; run by traffic-metrics.test.ts and request-ring.test.ts.
 import { RequestRing } from "../../../src/shared-memory/request-ring.ts";
 import { type TrafficMemory, TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import { factsOf } from "./request-facts.ts";
 
 declare const self: Worker;
 
-/** What a thread is to do. */
+/** The task of a thread. */
 export interface CountingTask {
   readonly traffic: TrafficMemory;
   readonly ring: SharedArrayBuffer;

@@ -1,21 +1,21 @@
-// A thread that uses a board as hard as it can and says what it did; run by target-board.test.ts.
+// A thread that uses a board as hard as it can and reports what it did; run by target-board.test.ts.
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { Random } from "../../support/random.ts";
 
 declare const self: Worker;
 
-/** What a thread is to do. */
+/** The task of a thread. */
 export interface HammerTask {
   readonly buffer: SharedArrayBuffer;
   readonly worker: number;
   readonly workers: number;
   readonly rounds: number;
-  /** Counts the threads that are there, so that all begin together. */
+  /** Counts the running threads, so that all begin together. */
   readonly start: SharedArrayBuffer;
 }
 
 export interface HammerResult {
-  /** The row of each id that all threads asked for, by round. */
+  /** The row of each id that all threads requested, by round. */
   readonly rows: readonly number[];
   /** Requests that it left in flight, by row. */
   readonly left: Readonly<Record<number, number>>;
@@ -43,7 +43,7 @@ function hammer({ buffer, worker, rounds }: HammerTask): HammerResult {
       if (random.next() < 0.1) left[shared] = (left[shared] ?? 0) + 1;
       else board.leave(shared, worker);
     }
-    // Comes and goes between the others, so that rows are used again and again.
+    // Claims and releases between the others, so that rows are reused.
     const own = board.rowOf(`own ${worker} ${round}`);
     const before = board.enter(own, worker);
     if (before !== 0) throw new Error(`a new row has ${before} requests in flight`);

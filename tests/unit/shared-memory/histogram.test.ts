@@ -1,4 +1,4 @@
-// Histograms: where a duration goes, and how far percentiles may be off.
+// Histograms: the bucket of a duration, and the error of percentiles.
 import { describe, expect, test } from "bun:test";
 import {
   BUCKETS,
@@ -37,7 +37,7 @@ describe("the bucket of a duration", () => {
         expect([value, bucketOf(value)]).toEqual([value, slowBucketOf(value)]);
   });
 
-  test("is the same as a search finds, for durations of all magnitudes", () => {
+  test("is the one that a search finds, for durations of all magnitudes", () => {
     const random = new Random(7);
     for (let round = 0; round < 100_000; round++) {
       const value = anyDuration(random);
@@ -50,11 +50,11 @@ describe("the bucket of a duration", () => {
     [-5, 0],
     [Number.NaN, 0],
     [Number.POSITIVE_INFINITY, BUCKETS - 1],
-  ])("of %p is %p: what is no duration does no harm", (value, bucket) => {
+  ])("of %p is %p, even if it is not a valid duration", (value, bucket) => {
     expect(bucketOf(value)).toBe(bucket);
   });
 
-  test("bounds ascend, and those that people ask for are among them exactly", () => {
+  test("bounds ascend and include the common ones exactly", () => {
     for (let index = 1; index < bounds.length; index++)
       expect(bounds[index] as number).toBeGreaterThan(bounds[index - 1] as number);
     for (const asked of [100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 1_000_000, 10_000_000])
@@ -82,7 +82,7 @@ describe("percentiles", () => {
 });
 
 describe("histograms", () => {
-  test("of parts, merged, are the histogram of all; the difference gives a part back", () => {
+  test("of parts merge into the histogram of all; subtracting one gives the other part", () => {
     const random = new Random(11);
     const [one, other] = [0, 1].map(() =>
       Array.from({ length: 500 }, () => Math.floor(anyDuration(random))),
@@ -95,12 +95,12 @@ describe("histograms", () => {
     expect(diff(merged, histogramOf(one)).count).toBe(500);
   });
 
-  test("count what is not above a bound exactly", () => {
+  test("count durations up to a bound exactly", () => {
     const histogram = histogramOf([50, 100, 100.5, 2500, 1e9]);
     expect([100, 2500, 1e10].map((bound) => countUpTo(histogram, bound))).toEqual([2, 4, 5]);
   });
 
-  test("leave the cells around them alone", () => {
+  test("do not change the cells around them", () => {
     const cells = new Float64Array(HISTOGRAM_CELLS + 2).fill(0);
     record(cells, 1, 1e15);
     record(cells, 1, 0);

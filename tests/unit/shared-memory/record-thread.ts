@@ -3,7 +3,7 @@ import { RecordReader, type RecordTable } from "../../../src/shared-memory/recor
 
 declare const self: Worker;
 
-/** Read this version until another one comes; null: say how it went. */
+/** Read this version until the next message; null: report the result. */
 export type ReadingTask = { readonly table: RecordTable; readonly expected: number } | null;
 
 export interface ReadingResult {
@@ -11,7 +11,7 @@ export interface ReadingResult {
   readonly wrong: readonly string[];
 }
 
-/** Keys that are there in every version. */
+/** Keys that every version has. */
 export const KEYS = 50;
 
 let reads = 0;

@@ -1,4 +1,4 @@
-// Records in shared memory while threads read them: every version reads as it was kept, whatever is written meanwhile.
+// Records in shared memory while threads read them: every version reads as committed, whatever is written meanwhile.
 import { expect, test } from "bun:test";
 import type { RecordTable } from "../../../src/shared-memory/record-reader.ts";
 import { RecordWriter } from "../../../src/shared-memory/record-writer.ts";
@@ -6,7 +6,7 @@ import { KEYS, type ReadingResult, type ReadingTask } from "./record-thread.ts";
 
 const THREADS = 2;
 
-/** Each record of the kept version gets the number of the next one. */
+/** Each record of the committed version gets the number of the next one. */
 function write(writer: RecordWriter, number: number): RecordTable {
   writer.begin(KEYS);
   const { version } = writer.table;
@@ -47,7 +47,7 @@ function startReader() {
   };
 }
 
-test("threads read the version that they were given while later ones are written over and over", async () => {
+test("threads read their version while later ones are written", async () => {
   const writer = new RecordWriter();
   const readers = Array.from({ length: THREADS }, startReader);
   write(writer, 0);
@@ -61,7 +61,7 @@ test("threads read the version that they were given while later ones are written
     write(writer, number);
     writer.commit();
     epochs.add(writer.table.epoch);
-    // Lets what the threads say come in.
+    // Lets messages of the threads arrive.
     if (number % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   for (const reader of readers) {
@@ -72,7 +72,7 @@ test("threads read the version that they were given while later ones are written
   expect(epochs.size).toBeGreaterThan(3);
 });
 
-test("what is taken back is there in no version, and what it retired is there again", () => {
+test("a rollback removes its records from every version and restores those that it retired", () => {
   const writer = new RecordWriter();
   write(writer, 1);
   writer.commit();

@@ -1,7 +1,7 @@
-// Requests as workers write them down; knows no test.
+// Requests as workers record them; independent of tests.
 import type { RequestRecord } from "../../../src/shared-memory/request-ring.ts";
 
-/** Every text and number of it tells which thread and which request it is, so that a mixture of two is noticed. */
+/** Every text and number identifies its thread and request, so that a mixture of two is detected. */
 export function factsOf(worker: number, request: number): RequestRecord {
   const tag = `${worker}-${request}`;
   return {

@@ -1,4 +1,4 @@
-// The ring of recent requests: what is written is read again, whole or not at all, with several threads writing at once.
+// The ring of recent requests: entries are read whole or not at all, with several threads writing at once.
 import { afterEach, describe, expect, test } from "bun:test";
 import { RequestRing } from "../../../src/shared-memory/request-ring.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
@@ -10,7 +10,7 @@ afterEach(() => {
   for (const thread of threads.splice(0)) thread.terminate();
 });
 
-test("is read as it was written", () => {
+test("an entry is read as it was written", () => {
   const ring = RequestRing.create(10);
   ring.write(factsOf(3, 7), 3);
   expect(ring.read(0)).toEqual({ ...factsOf(3, 7), sequence: 0, cut: [] });
@@ -18,7 +18,7 @@ test("is read as it was written", () => {
   expect(new RequestRing(ring.buffer).read(0)?.id).toBe("3-7");
 });
 
-test("the newest take the place of the oldest", () => {
+test("the newest entries overwrite the oldest", () => {
   const ring = RequestRing.create(4);
   for (let request = 0; request < 10; request++) ring.write(factsOf(0, request), 0);
   expect(ring.next).toBe(10);
@@ -31,7 +31,7 @@ test("the newest take the place of the oldest", () => {
   ]);
 });
 
-test("a text that is too long is cut and says so; no text reaches into another one or another request", () => {
+test("a text that is too long is truncated and marked; no text overwrites another one or another request", () => {
   const ring = RequestRing.create(3);
   const long = (character: string) => character.repeat(5000);
   const facts = factsOf(0, 0);
@@ -52,14 +52,14 @@ test("a text that is too long is cut and says so; no text reaches into another o
   expect([ring.read(0)?.id, ring.read(2)?.id]).toEqual(["0-1", "0-2"]);
 });
 
-test("what is no Latin-1 does no harm", () => {
+test("characters outside Latin-1 are safe", () => {
   const ring = RequestRing.create(1);
   ring.write({ ...factsOf(0, 0), user_agent: "\u{1f600} ünï\n", host: "ﬀ" }, 0);
   expect(ring.read(0)?.user_agent).toContain("ünï");
 });
 
 describe("with several threads", () => {
-  test("every request that is read is one request, whatever was written meanwhile", async () => {
+  test("an entry never mixes two requests, whatever is written meanwhile", async () => {
     const ring = RequestRing.create(64);
     const traffic = TrafficMetrics.create(4);
     const done: Promise<unknown>[] = [];
@@ -96,10 +96,10 @@ describe("with several threads", () => {
     expect(read).toBeGreaterThan(0);
   });
 
-  test("a slot that a thread was writing when it ended is free again", () => {
+  test("a slot that a thread was writing when it died is free again", () => {
     const ring = RequestRing.create(2);
     ring.write(factsOf(0, 0), 0);
-    // As a thread leaves it that is ended in the middle of writing.
+    // As left by a thread that dies while writing.
     const locks = new Int32Array(ring.buffer, 64);
     locks[0] = 1 + 1;
     expect(ring.read(0)).toBeNull();
@@ -114,7 +114,7 @@ describe("with several threads", () => {
   });
 });
 
-test("another size takes over what fits, newest first, with ids that stay", () => {
+test("resizing keeps the entries that fit, newest first, with their ids", () => {
   const [small, large] = [RequestRing.create(3), RequestRing.create(10)];
   for (let request = 0; request < 8; request++) large.write({ ...factsOf(0, request), id: "" }, 0);
   small.copyFrom(large, ({ sequence }) => `id-${sequence}`);

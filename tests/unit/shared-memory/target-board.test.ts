@@ -19,7 +19,7 @@ function hammer(task: HammerTask): Promise<HammerResult> {
   return promise;
 }
 
-test("several threads get the same rows and count exactly, while rows come and go", async () => {
+test("several threads get the same rows and count exactly, while rows are claimed and released", async () => {
   const [workers, rounds] = [4, 300];
   const board = TargetBoard.create(workers, { capacity: rounds + workers });
   const start = new SharedArrayBuffer(4);
@@ -36,7 +36,7 @@ test("several threads get the same rows and count exactly, while rows come and g
     const left = results.reduce((sum, result) => sum + (result.left[row] ?? 0), 0);
     expect(board.active(row)).toBe(left);
   }
-  // Taking off what each worker had leaves nothing.
+  // Subtracting the counts of each worker leaves zero.
   for (let worker = 0; worker < workers; worker++) board.forgetWorker(worker);
   for (const row of first?.rows ?? []) expect(board.active(row)).toBe(0);
 });
@@ -52,7 +52,7 @@ describe("a row", () => {
     expect(board.inUse).toBe(2);
   });
 
-  test("that was given up begins anew, and who still holds it can tell", () => {
+  test("that was released starts over, and its previous holders can detect it", () => {
     const board = TargetBoard.create(1, { capacity: 1 });
     const row = board.rowOf("a");
     const epoch = board.get(row, "epoch");
@@ -65,7 +65,7 @@ describe("a row", () => {
     expect(board.get(next, "started_at")).toBeGreaterThan(0);
   });
 
-  test("is not given up while a request is in flight on it", () => {
+  test("is not released while a request is in flight on it", () => {
     const board = TargetBoard.create(1);
     const row = board.rowOf("a");
     expect(board.enter(row, 0)).toBe(0);
@@ -76,7 +76,7 @@ describe("a row", () => {
     expect(board.release("a")).toBe(true);
   });
 
-  test("is refused when all are in use, and there is one again when one is given up", () => {
+  test("is unavailable when all are in use, and available again when one is released", () => {
     const board = TargetBoard.create(1, { capacity: 50 });
     for (let id = 0; id < 50; id++) board.rowOf(`${id}`);
     expect(() => board.rowOf("more")).toThrow(BoardFullError);
@@ -85,7 +85,7 @@ describe("a row", () => {
     expect(() => board.rowOf("again")).toThrow(BoardFullError);
   });
 
-  test("is there for as many as ever come and go", () => {
+  test("is available after any number of claims and releases", () => {
     const board = TargetBoard.create(1, { capacity: 100 });
     const kept = board.rowOf("kept");
     for (let id = 0; id < 5000; id++) {
@@ -113,7 +113,7 @@ describe("the lease of active checks", () => {
     expect(checkingWorker(shared)).toBe(1);
   });
 
-  test("is lost by who is silent for more than three seconds", () => {
+  test("is lost by a holder that does not renew it for three seconds", () => {
     const shared = board();
     const [first, second] = [new CheckLease(shared, 0), new CheckLease(shared, 1)];
     first.hold(now);
@@ -125,7 +125,7 @@ describe("the lease of active checks", () => {
     expect(first.isHeld(now + 5002)).toBe(false);
   });
 
-  test("is free at once when it is given up, or when its worker has ended", () => {
+  test("is free at once when it is released, or when its worker has ended", () => {
     const shared = board();
     const [first, second] = [new CheckLease(shared, 0), new CheckLease(shared, 1)];
     first.hold(now);
@@ -139,7 +139,7 @@ describe("the lease of active checks", () => {
     expect(checkingWorker(shared)).toBeNull();
   });
 
-  test("does not last for ever when the clock is set back", () => {
+  test("expires even when the clock is set back", () => {
     const shared = board();
     const [first, second] = [new CheckLease(shared, 0), new CheckLease(shared, 1)];
     first.hold(now);

@@ -1,4 +1,4 @@
-// Counts of the traffic: exact over threads and their restarts, bounded in number, and never those of something else.
+// Counts of the traffic: exact over threads and their restarts, bounded in number, and never mixed between keys.
 import { afterEach, describe, expect, test } from "bun:test";
 import { percentile, RELATIVE_ERROR } from "../../../src/shared-memory/histogram.ts";
 import { RequestRing } from "../../../src/shared-memory/request-ring.ts";
@@ -35,7 +35,7 @@ const request = {
   isBrokenOff: false,
 };
 
-test("the sums over 4 threads, and over the restart of one, are exactly what was counted", async () => {
+test("the sums over 4 threads, and over the restart of one, are exact", async () => {
   const [workers, requests] = [4, 30_000];
   const keys = ["route a", "route b", "route c"];
   const metrics = TrafficMetrics.create(workers);
@@ -49,7 +49,7 @@ test("the sums over 4 threads, and over the restart of one, are exactly what was
     worker,
   });
   await Promise.all([0, 1, 2, 3].map((worker) => count(taskOf(worker))));
-  // Another thread in the place of the second one goes on with its counts.
+  // A replacement of the second thread continues its counts.
   await count(taskOf(1));
   const all = 5 * requests;
   const read = rows.map((row) => metrics.read(row));
@@ -78,7 +78,7 @@ describe("rows", () => {
     expect(metrics.noRoute.row).toBe(NO_ROUTE_ROW);
   });
 
-  test("are no more than there is room for: the rest counts as one", () => {
+  test("are bounded: all further keys share one", () => {
     const metrics = TrafficMetrics.create(1, { capacity: 3 });
     const rows = ["a", "b", "c", "d", "e"].map((key) => metrics.claim(key));
     expect(new Set(rows.slice(0, 3)).size).toBe(3);
@@ -98,7 +98,7 @@ describe("rows", () => {
     writer.ended(held, request);
     expect(metrics.read(held.row).counters.ended).toBe(1);
     metrics.release("a");
-    // One of its keys is led to the same row.
+    // One of its keys maps to the same row.
     let row = OTHER_ROW;
     for (let key = 0; row !== held.row; key++) {
       metrics.release(`key ${key - 1}`);
@@ -110,7 +110,7 @@ describe("rows", () => {
     expect(metrics.read(OTHER_ROW).counters.ended).toBe(1);
   });
 
-  test("come and go for ever without being lost", () => {
+  test("can be claimed and released without end, and none is lost", () => {
     const metrics = TrafficMetrics.create(1, { capacity: 20 });
     for (let round = 0; round < 2000; round++) {
       expect(metrics.claim(`key ${round}`)).not.toBe(OTHER_ROW);
@@ -121,7 +121,7 @@ describe("rows", () => {
     expect(metrics.seriesOf("key 1").row).toBe(OTHER_ROW);
   });
 
-  test("that come and go are always the same few, so that memory that was never written to stays so", () => {
+  test("that are claimed and released are always the same few, so that untouched memory stays untouched", () => {
     const metrics = TrafficMetrics.create(1);
     const writer = metrics.writer(0);
     for (let round = 0; round < 3000; round++) {
@@ -154,7 +154,7 @@ test.each([
   expect([...metrics.read(NO_ROUTE_ROW).codes]).toEqual([[code, 1]]);
 });
 
-test("a WebSocket is counted, and how long it lasted is no duration of a request", () => {
+test("a WebSocket is counted, and its lifetime is not a request duration", () => {
   const metrics = TrafficMetrics.create(1);
   metrics.writer(0).ended(metrics.noRoute, { ...request, status: 101, totalUs: 3.6e9 });
   const { codes, histograms } = metrics.read(NO_ROUTE_ROW);

@@ -1,4 +1,4 @@
-// Targets that are the management API itself, under all names that show it without resolution.
+// Targets that are the management API itself, under all names that are recognizable without DNS.
 import { describe, expect, test } from "bun:test";
 import { reachableAt } from "../../../src/cli/own-addresses.ts";
 import { reaches } from "../../../src/snapshot/address-overlap.ts";

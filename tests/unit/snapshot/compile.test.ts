@@ -1,4 +1,4 @@
-// The compiler: what contradicts what, in whose words, and that an unchanged object costs nothing.
+// The compiler: which objects conflict, with which error, and that an unchanged object costs nothing.
 import { describe, expect, test } from "bun:test";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { compile, warningsOf } from "../../../src/snapshot/compile.ts";
@@ -26,13 +26,13 @@ function issuesOf(config: GatewayConfig, previous: GatewayConfig | null = null):
 const web = service("web");
 const inWeb = (id: string, fields: object) => target(id, { service_id: "web", ...fields });
 
-/** What is written into shared memory is not looked at here. */
+/** These tests do not read the shared memory that it writes. */
 const nothingStored = {
   routes: { table: null, upserts: [], removals: [] },
   consumers: null,
 };
 
-describe("a configuration is refused", () => {
+describe("a configuration is rejected", () => {
   const uuid = "01a1fc40-e7a0-70e9-b0cd-2502aa065ff2";
   const cases: { why: string; config: GatewayConfig; issue: string }[] = [
     {
@@ -181,7 +181,7 @@ describe("a configuration is refused", () => {
   });
 });
 
-describe("the management listener is no target", () => {
+describe("the management listener is rejected as a target", () => {
   const hosts = [
     { host: "127.0.0.1", refused: true, why: "its own address" },
     { host: "localhost", refused: true, why: "the name of loopback" },
@@ -206,7 +206,7 @@ describe("the management listener is no target", () => {
   });
 });
 
-describe("what did not change itself is still refused when", () => {
+describe("an unchanged object is still rejected when", () => {
   const routes = [route("r", { service_id: "web", listener_ids: ["l"] })];
   const listeners = [listener("l", { port: 80 })];
   const targets = [inWeb("t", { host: "a.example" })];
@@ -328,7 +328,7 @@ describe("a snapshot", () => {
     expect(last.snapshot.services.get("off")).toBe(after.snapshot.services.get("off")!);
   });
 
-  test("loses a route that is switched off, and gets it back", () => {
+  test("loses a route that is disabled, and regains it", () => {
     const before = compiled(full);
     const off = { ...full.routes.get("on")!, enabled: false };
     const without = compiled({ ...full, routes: new Map(full.routes).set("on", off) }, before);
@@ -341,7 +341,7 @@ describe("a snapshot", () => {
     expect(back).toEqual({ upserts: [full.routes.get("on")!], removals: [] });
   });
 
-  test("gives https listeners a new certificate when there is one", () => {
+  test("gives https listeners a new certificate when one is stored", () => {
     const before = compiled(full);
     const tls = { cert: "new", key: "new" };
     const after = compile(full, before, { ...context, tls, revision: 2 });
@@ -351,7 +351,7 @@ describe("a snapshot", () => {
     ).toEqual(["https"]);
   });
 
-  test("from nothing is a change that holds all of it", () => {
+  test("built from an empty one is a change that contains all objects", () => {
     const { snapshot } = compiled(full);
     const change = diff(null, snapshot, nothingStored);
     expect(change.base).toBeNull();
@@ -410,14 +410,14 @@ describe("a route that another one always hides", () => {
     const b = { ...open("second", second), created_at: "2026-01-02T00:00:00.000Z" };
     const all = configOf({ routes: [a, b] });
     expect([...warningsOf(compiled(all)).keys()]).toEqual(hidden);
-    // The same answer when the second one comes later, and none once the first one is gone.
+    // The same result when the second one is added later, and none after the first one is deleted.
     const grown = compiled(all, compiled(configOf({ routes: [a], settings: {} })));
     expect([...warningsOf(grown).keys()]).toEqual(hidden);
     const alone = compiled({ ...all, routes: new Map([["second", b]]) }, grown);
     expect([...warningsOf(alone).keys()]).toEqual([]);
   });
 
-  test("is called by its name", () => {
+  test("is named in its warning", () => {
     const b = { ...open("b"), created_at: "2026-01-02T00:00:00.000Z" };
     const warnings = warningsOf(compiled(configOf({ routes: [open("a"), b] })));
     expect([...warnings.values()]).toEqual([

@@ -1,4 +1,4 @@
-// Routes that one of a higher priority hides: which are found, and that none is named that could ever take a request.
+// Routes that one of a higher priority hides: which are found, and that none of them could ever match a request.
 import { describe, expect, test } from "bun:test";
 import { routerOf } from "../../support/router.ts";
 import type { Route } from "../../../src/model/route.ts";
@@ -116,14 +116,14 @@ describe("a route below one of a higher priority", () => {
     expect(hiddenIn([route("wide"), route("narrow", { hosts: ["a.test"] })])).toEqual([]);
   });
 
-  test("is called by its name", () => {
+  test("is reported by its name", () => {
     const routes = [route("low", { paths: ["/x"] }), route("high", { priority: 1 })];
     expect([...warningsOf(compiled(configOf({ routes }))).values()]).toEqual([
       'route "low" matches no request: route "high" has a higher priority and matches all requests for its hosts and paths',
     ]);
   });
 
-  test("comes back when the other one goes", () => {
+  test("is reachable again when the other one is deleted", () => {
     const low = route("low", { paths: ["/x"] });
     const before = compiled(configOf({ routes: [low, route("high", { priority: 1 })] }));
     expect([...warningsOf(before).keys()]).toEqual(["low"]);
@@ -176,7 +176,7 @@ test(`no route with a warning ever matches a request (seed ${seedOfRun()})`, () 
   expect(warned).toBeGreaterThan(50);
 });
 
-/** One of so many for the same host that they are not all held against each other. */
+/** One of so many for the same host that the search does not compare all pairs. */
 const crowdedRoute = (random: Random, id: string): Route => ({
   ...randomRoute(random, id),
   hosts: random.some(["a.test"], 1),
@@ -221,7 +221,7 @@ test(`after each of many changes the hidden routes are those of a search from th
       const { coveredBy } = after.shadows.cover;
       found += coveredBy.size;
       expect(new Map(coveredBy)).toEqual(new Map(findCoveredPlainly(routes)));
-      // Some changes are refused or fail: the next one builds on what was there before.
+      // Some changes are rejected or fail: the next one builds on the state before.
       if (random.chance(70)) before = after;
       else routes = new Map(before.config.routes);
     }

@@ -1,4 +1,4 @@
-// What differs between two maps, against a plain comparison of all elements.
+// The difference of two maps, against a plain comparison of all elements.
 import { expect, test } from "bun:test";
 import { diffMaps } from "../../../src/snapshot/diff.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
@@ -27,7 +27,7 @@ test("finds what a plain comparison finds, whatever the order", () => {
   }
 });
 
-test("costs nothing for one and the same map, and is all of it from nothing", () => {
+test("costs nothing for the same map, and lists all elements from an empty one", () => {
   const map = new Map([["a", {}]]);
   expect(diffMaps(map, map)).toEqual({ upserts: [], removals: [] });
   expect(diffMaps(undefined, map)).toEqual({ upserts: [{}], removals: [] });

@@ -1,4 +1,4 @@
-// A change in pieces is the same change, and no piece exceeds the limit.
+// A change in pieces equals the whole change, and no piece exceeds the limit.
 import { expect, test } from "bun:test";
 import { cut, PIECE_OBJECTS, sizeOf } from "../../../src/snapshot/pieces.ts";
 import type { SnapshotChange, SnapshotPiece } from "../../../src/snapshot/snapshot.ts";
@@ -26,14 +26,14 @@ function changeOf(parts: Partial<SnapshotPiece>): SnapshotChange {
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 const ids = (count: number) => numbers(count).map((index) => `id-${index}`);
 
-test("a small change is not cut", () => {
+test("a small change is not split", () => {
   const change = changeOf({ routes: { upserts: numbers(400), removals: ids(100) } });
   const { pieces, last } = cut(change);
   expect([...pieces]).toEqual([]);
   expect(last).toBe(change);
 });
 
-test("a large one is cut into pieces of at most 500 objects and ids", () => {
+test("a large change is split into pieces of at most 500 objects and ids", () => {
   const services = numbers(1_201).map((index) => ({ id: `s-${index}` })) as never;
   const change = changeOf({
     routes: { upserts: numbers(100_000), removals: ids(501) },
@@ -47,7 +47,7 @@ test("a large one is cut into pieces of at most 500 objects and ids", () => {
   expect(all.flatMap(({ routes }) => routes.upserts)).toEqual(numbers(100_000));
   expect(all.flatMap(({ routes }) => routes.removals)).toEqual(ids(501));
   expect(all.flatMap(({ services: part }) => part.upserts)).toEqual(services);
-  // Where the routes are must be known before the first of them, and is sent once.
+  // The memory of the routes is sent once, before the first of them.
   expect(all.map(({ routeTable }) => routeTable)).toEqual([table, ...all.slice(1).map(() => null)]);
   expect([sizeOf(last), last.routeTable]).toEqual([0, null]);
   expect([last.base, last.revision]).toEqual([1, 2]);

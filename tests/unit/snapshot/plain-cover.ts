@@ -1,11 +1,11 @@
-// The plain way to find covered routes: every route against all others, after every change; what the quick way is measured by.
+// The plain way to find covered routes: every route against all others, after every change; the reference for the fast search.
 import type { Route } from "../../../src/model/route.ts";
 import { isOpen } from "../../../src/snapshot/covering.ts";
 
-/** So many routes of a higher priority are held against each route; the rest is left unsaid. */
+/** The number of higher-priority routes compared with each route; the rest is not reported. */
 const MAX_TRIES = 20;
 
-/** An open route, prepared to be held against many others. */
+/** An open route, prepared for comparison with many others. */
 interface Wide {
   readonly route: Route;
   /** Empty: any. */

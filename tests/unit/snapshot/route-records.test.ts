@@ -1,4 +1,4 @@
-// Routes in shared memory: every field comes back as it was, defaults take no room, and versions stay apart.
+// Routes in shared memory: every field is read as written, defaults take no space, and versions are isolated.
 import { describe, expect, test } from "bun:test";
 import { RouteRecords } from "../../../src/dataplane/route-index.ts";
 import { decode } from "../../../src/model/decode.ts";
@@ -34,19 +34,19 @@ const full: Partial<Route> = {
 };
 
 describe("a record", () => {
-  test("of a route with everything gives everything back", () => {
+  test("of a route with every field returns every field", () => {
     const route = routeOf({ id: "r", ...full });
     expect(decodeRoute(encodeRoute(route, defaults), defaults)).toEqual(route);
   });
 
-  test.each(Object.entries(full))("gives %s back by itself", (name, value) => {
+  test.each(Object.entries(full))("returns %s when only that is set", (name, value) => {
     const route = routeOf({ id: "r", [name]: value });
     const text = encodeRoute(route, defaults);
     expect(decodeRoute(text, defaults)).toEqual(route);
     expect(text).toContain(`"${name}"`);
   });
 
-  test("holds nothing that is as the schema has it", () => {
+  test("contains no field with its default", () => {
     const route = routeOf({ id: "r", hosts: ["a.test"] });
     const at = "2026-01-01T00:00:00.000Z";
     const text = encodeRoute(route, defaults);
@@ -61,7 +61,7 @@ describe("a record", () => {
     expect(decodeRoute(encodeRoute(turned, defaults), defaults)).toEqual(turned);
   });
 
-  test("is that of its own id only", () => {
+  test("is found by its own id only", () => {
     const text = encodeRoute(routeOf({ id: "ab" }), defaults);
     expect(["ab", "a", "abc", ""].map((id) => isRecordOf(text, id))).toEqual([
       true,
@@ -76,7 +76,7 @@ describe("the store of routes", () => {
   const routes = (count: number, description: string) =>
     Array.from({ length: count }, (_, index) => routeOf({ id: `r${index}`, description }));
 
-  test("gives each version its own routes, and forgets what was undone", async () => {
+  test("gives each version its own routes, and drops rolled back ones", async () => {
     const store = new RouteStore();
     const first = await store.write({ upserts: routes(50, "first"), removals: [] });
     store.commit();
@@ -124,7 +124,7 @@ describe("the store of routes", () => {
     const first = await bufferOf(routes(50, "first"));
     expect(first).toBe(store.whole().table!.records.buffer);
     store.rollback();
-    // Readers of the committed version have none yet.
+    // Readers of the committed version have no memory yet.
     expect(await bufferOf(routes(50, "first"))).not.toBeNull();
     store.commit();
     expect(await bufferOf(routes(1, "small"))).toBeNull();

@@ -1,4 +1,4 @@
-// Where a target may be, and what its service makes of that: sockets, SRV names, certificates.
+// Which addresses a target may have with which settings of its service: sockets, SRV names, certificates.
 import { describe, expect, test } from "bun:test";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { compile } from "../../../src/snapshot/compile.ts";
@@ -63,12 +63,12 @@ describe("a port", () => {
     ["srv", "10.0.0.1", null, "port: is required"],
     ["srv", "2001:db8::1", 80, null],
     ["srv", "unix:/run/a", null, null],
-  ])("with resolve %s, at %s: %p gives %p", (resolve, host, port, issue) => {
+  ])("with resolve %s, at %s: %p results in %p", (resolve, host, port, issue) => {
     const config = configOf({ services: [web({ resolve })], targets: [at(host, port)] });
     expect(issuesOf(config)).toEqual(issue === null ? [] : [`400 ${issue}`]);
   });
 
-  test("is looked at again when the service looks names up in another way", () => {
+  test("is checked again when the service changes its resolve mode", () => {
     const targets = [at("a.example", 80)];
     const before = configOf({ services: [web()], targets });
     const after = { ...before, services: new Map([["web", web({ resolve: "srv" })]]) };
@@ -81,7 +81,7 @@ describe("a port", () => {
 describe("TLS to targets", () => {
   const issuesWith = (tls: object) => issuesOf(configOf({ services: [web({ tls })] }));
 
-  test("accepts CA certificates, and nothing else", async () => {
+  test("accepts CA certificates only", async () => {
     const { cert, key } = await selfSigned();
     expect(issuesWith({ ca_certificates: cert })).toEqual([]);
     expect(issuesWith({ ca_certificates: `My CA\n${cert}\n${cert}` })).toEqual([]);
@@ -104,13 +104,13 @@ describe("TLS to targets", () => {
     ["https://a.example", false],
     ["*.example", false],
     ["a b", false],
-  ])("server_name %j is taken: %p", (server_name, isTaken) => {
+  ])("server_name %j is accepted: %p", (server_name, isTaken) => {
     expect(issuesWith({ server_name })).toEqual(
       isTaken ? [] : ["400 tls.server_name: must be a name or an IP address"],
     );
   });
 
-  test("a certificate to show must exist", () => {
+  test("a client certificate must exist", () => {
     expect(issuesWith({ client_certificate_id: "x" })).toEqual([
       "400 tls.client_certificate_id: certificate does not exist",
     ]);

@@ -17,7 +17,7 @@ import {
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
 describe("files", () => {
-  test("are for their owner only, whatever the umask is", () => {
+  test("are readable by their owner only, whatever the umask", () => {
     const umask = process.umask(0);
     try {
       using dir = temporaryDirectory();
@@ -35,7 +35,7 @@ describe("files", () => {
     }
   });
 
-  test("that others could read are closed to them, and the log says so", () => {
+  test("that others could read get modes 700 and 600, and the log says so", () => {
     using dir = temporaryDirectory();
     openStore(dir.path)[Symbol.dispose]();
     chmodSync(dir.path, 0o755);
@@ -48,7 +48,7 @@ describe("files", () => {
     ]);
   });
 
-  test("of other programs keep their directory open", () => {
+  test("of other programs keep the mode of their directory", () => {
     using dir = temporaryDirectory();
     chmodSync(dir.path, 0o755);
     writeFileSync(join(dir.path, "notes.txt"), "");
@@ -57,7 +57,7 @@ describe("files", () => {
     expect(fixture.log.map(({ level }) => level)).toEqual(["warn"]);
   });
 
-  test("a directory that cannot be made is refused with its path", () => {
+  test("a directory that cannot be created is reported with its path", () => {
     using dir = temporaryDirectory();
     const path = join(dir.path, "file");
     writeFileSync(path, "");
@@ -66,7 +66,7 @@ describe("files", () => {
 });
 
 describe("the lock", () => {
-  test("refuses a second store and names the process that holds it", () => {
+  test("rejects a second store and names the process that holds it", () => {
     using dir = temporaryDirectory();
     using _ = openStore(dir.path);
     expect(() => openStore(dir.path)).toThrow(
@@ -74,7 +74,7 @@ describe("the lock", () => {
     );
   });
 
-  test("holds between processes, and ends with kill -9", async () => {
+  test("works between processes, and ends with kill -9", async () => {
     using dir = temporaryDirectory();
     const script = `
       import { openStore } from ${JSON.stringify(join(import.meta.dir, "fixture.ts"))};
@@ -92,7 +92,7 @@ describe("the lock", () => {
     expect(readFileSync(join(dir.path, "sluice.pid"), "utf8")).toBe(`${process.pid}\n`);
   });
 
-  test("can be let go for another store, and taken back when that one has changed nothing", () => {
+  test("can be released for another store, and reacquired when that one has changed nothing", () => {
     using dir = temporaryDirectory();
     using first = openStore(dir.path);
     first.store.commit(firstCommit);
@@ -109,7 +109,7 @@ describe("the lock", () => {
   test.each([
     { why: "its schema is newer", sql: "PRAGMA user_version = 999", problem: "newer schema" },
     { why: "it has other revisions", sql: "DELETE FROM revisions", problem: "another process" },
-  ])("is taken back from one after which $why, with the reason to write no more", (left) => {
+  ])("is reacquired read-only, with the reason, when $why", (left) => {
     using dir = temporaryDirectory();
     using first = openStore(dir.path);
     first.store.commit(firstCommit);
@@ -122,7 +122,7 @@ describe("the lock", () => {
 });
 
 describe("a database", () => {
-  test("of a newer program is refused and left as it is", () => {
+  test("of a newer program is rejected and left unchanged", () => {
     using dir = temporaryDirectory();
     openStore(dir.path)[Symbol.dispose]();
     const path = join(dir.path, "sluice.db");
@@ -137,7 +137,7 @@ describe("a database", () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  test("that is none is refused", () => {
+  test("that is not SQLite is rejected", () => {
     using dir = temporaryDirectory();
     writeFileSync(join(dir.path, "sluice.db"), "this is no database at all, however long it is");
     expect(() => openStore(dir.path)).toThrow(`database in ${dir.path}: file is not a database`);
@@ -166,7 +166,7 @@ test("every migration that drizzle-kit wrote is applied, in its order", async ()
 
 // Only root may mount a file system that is small enough to be filled.
 needs("mount").test(
-  "a full disk refuses the commit in words and leaves the store in order",
+  "a full disk fails the commit with a clear error and leaves the store consistent",
   async () => {
     using dir = temporaryDirectory();
     const disk = join(dir.path, "disk");

@@ -18,7 +18,7 @@ import { type Commit, Store } from "../../../src/store/store.ts";
 
 export const at = "2026-01-01T00:00:00.000Z";
 
-/** A directory of its own, gone when the test ends. */
+/** A temporary directory, deleted when the test ends. */
 export function temporaryDirectory(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), "sluice-store-"));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };

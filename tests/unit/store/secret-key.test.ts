@@ -1,4 +1,4 @@
-// Where the key comes from, which files are not trusted, and what a change of keys that died leaves behind.
+// Where the key comes from, which files are rejected, and how an interrupted key rotation recovers.
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const put = (dataDir: string, name: string, bytes: Uint8Array) =>
   writeFileSync(join(dataDir, name), bytes, { mode: 0o600 });
 
 describe("a key file", () => {
-  test("is made once, for its owner only, and found again", () => {
+  test("is created once, readable by its owner only, and found again", () => {
     using directory = temporaryDirectory();
     const first = load(directory.path);
     expect(first.source).toBe("file");
@@ -37,7 +37,7 @@ describe("a key file", () => {
     ["is open to its group", 0o640],
     ["is open to everybody", 0o604],
     ["can be written by others", 0o602],
-  ])("that %s is refused", (_, mode) => {
+  ])("that %s is rejected", (_, mode) => {
     using directory = temporaryDirectory();
     load(directory.path);
     chmodSync(secretKeyPath(directory.path), mode);
@@ -45,20 +45,20 @@ describe("a key file", () => {
     expect(statSync(secretKeyPath(directory.path)).mode & 0o777).toBe(mode);
   });
 
-  test.each([0, 31, 33, 4096])("of %p bytes is refused", (length) => {
+  test.each([0, 31, 33, 4096])("of %p bytes is rejected", (length) => {
     using directory = temporaryDirectory();
     put(directory.path, "secret.key", new Uint8Array(length));
     expect(() => load(directory.path)).toThrow("must hold 32 bytes");
   });
 
-  test("that is a symbolic link is refused, wherever it leads", () => {
+  test("that is a symbolic link is rejected, wherever it points", () => {
     using directory = temporaryDirectory();
     put(directory.path, "elsewhere", keyOf(1));
     symlinkSync(join(directory.path, "elsewhere"), secretKeyPath(directory.path));
     expect(() => load(directory.path)).toThrow("symbolic link");
   });
 
-  test("that does not open what is stored is refused with the id of the one that does", () => {
+  test("that cannot decrypt stored values is rejected with the id of the key that can", () => {
     using directory = temporaryDirectory();
     put(directory.path, "secret.key", keyOf(1));
     const refusal = () => load(directory.path, usedBy(keyOf(2)));
@@ -67,7 +67,7 @@ describe("a key file", () => {
     expect(refusal).toThrow(`the key there is ${idOf(keyOf(1))}`);
   });
 
-  test("is not made anew while what is stored needs the one that is gone", () => {
+  test("is not created again while stored values need the missing one", () => {
     using directory = temporaryDirectory();
     expect(() => load(directory.path, usedBy(keyOf(2)))).toThrow("but there is none");
     expect(existsSync(secretKeyPath(directory.path))).toBe(false);
@@ -97,21 +97,21 @@ describe("a key in a variable", () => {
     bytes.toString("base64").slice(0, 40),
     `${bytes.toString("hex")}00`,
     "!".repeat(43),
-  ])("that reads %p is refused without repeating it", (text) => {
+  ])("with the value %p is rejected without repeating it", (text) => {
     using directory = temporaryDirectory();
     const refusal = () => load(directory.path, usedBy(), { SLUICE_SECRET_KEY: text });
     expect(refusal).toThrow("SLUICE_SECRET_KEY: must be 32 bytes");
     if (text !== "") expect(refusal).not.toThrow(text);
   });
 
-  test("that does not open what is stored is refused", () => {
+  test("that cannot decrypt stored values is rejected", () => {
     using directory = temporaryDirectory();
     const env = { SLUICE_SECRET_KEY: bytes.toString("hex") };
     expect(() => load(directory.path, usedBy(keyOf(2)), env)).toThrow("in SLUICE_SECRET_KEY");
   });
 });
 
-describe("a change of keys that died", () => {
+describe("an interrupted key rotation", () => {
   /** A directory with an old key, and beside it a new one. */
   function begun() {
     const directory = temporaryDirectory();
@@ -125,7 +125,7 @@ describe("a change of keys that died", () => {
     expect(existsSync(join(dataDir, "secret.key.new"))).toBe(false);
   };
 
-  test("while the new key was written goes on with the old one", () => {
+  test("while the new key was written continues with the old one", () => {
     const { directory, old } = begun();
     using _ = directory;
     put(directory.path, "secret.key.new", new Uint8Array(7));
@@ -133,21 +133,21 @@ describe("a change of keys that died", () => {
     isSettled(directory.path, old);
   });
 
-  test("before anything was encrypted anew goes on with the old key", () => {
+  test("before anything was encrypted again continues with the old key", () => {
     const { directory, old } = begun();
     using _ = directory;
     expect(load(directory.path, usedBy(old)).key).toEqual(old);
     isSettled(directory.path, old);
   });
 
-  test("after everything was encrypted anew goes on with the new key", () => {
+  test("after everything was encrypted again continues with the new key", () => {
     const { directory, next } = begun();
     using _ = directory;
     expect(load(directory.path, usedBy(next)).key).toEqual(next);
     isSettled(directory.path, next);
   });
 
-  test("after the new key had taken its place has nothing left to do", () => {
+  test("after the new key was in place has nothing left to do", () => {
     const { directory, next } = begun();
     using _ = directory;
     finishRotation(directory.path);
@@ -155,14 +155,14 @@ describe("a change of keys that died", () => {
     isSettled(directory.path, next);
   });
 
-  test("with nothing stored goes on with the old key", () => {
+  test("with nothing stored continues with the old key", () => {
     const { directory, old } = begun();
     using _ = directory;
     expect(load(directory.path).key).toEqual(old);
     isSettled(directory.path, old);
   });
 
-  test("at the first start keeps the key that was made", () => {
+  test("at the first start keeps the created key", () => {
     using directory = temporaryDirectory();
     const made = prepareNewKey(directory.path);
     expect(load(directory.path).key).toEqual(made);

@@ -1,4 +1,4 @@
-// What is written of a large change: the same as of a small one, and readable where a key has to find something in it.
+// How a large change is stored: with the content of a small one, and readable where a key rotation needs it.
 import { describe, expect, test } from "bun:test";
 import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-config.ts";
 import type { Route } from "../../../src/model/route.ts";
@@ -33,17 +33,17 @@ const asStored = ({ change, undo }: { change: ConfigChange; undo: ConfigChange }
   JSON.parse(JSON.stringify(toStoredChange(change, undo))) as unknown;
 
 describe("a large change", () => {
-  test("comes back from the history as it was", async () => {
+  test("is read from the history unchanged", async () => {
     const both = changeOf(many);
     const staged = await stageChange(both.change, both.undo, new Pace());
     const stored = JSON.parse(staged!.revision) as Record<string, unknown>;
     expect(unpack(stored)).toEqual(asStored(both));
-    // Which parts it touched can be asked without unpacking it.
+    // Its changed parts can be queried without unpacking it.
     expect(Object.keys(stored).sort()).toEqual(["routes", "settings", "zstd"]);
     expect(staged!.revision.length).toBeLessThan(JSON.stringify(asStored(both)).length / 10);
   });
 
-  test("that is longer than what is packed at a time comes back whole", async () => {
+  test("that is longer than one packed block is read back whole", async () => {
     const both = changeOf((draft) => many(draft, { description: 'ü"\\'.repeat(1_200) }));
     const staged = await stageChange(both.change, both.undo, new Pace());
     expect(JSON.stringify(asStored(both)).length).toBeGreaterThan(2_000_000);
@@ -86,7 +86,7 @@ describe("a large change", () => {
   });
 });
 
-test("what was not packed is given back as it is", () => {
+test("an unpacked change is returned unchanged", () => {
   const stored = { routes: { upserts: [], removals: ["a"] } };
   expect(unpack(stored)).toBe(stored);
 });

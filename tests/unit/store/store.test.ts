@@ -1,4 +1,4 @@
-// What is committed is loaded again, as it was and in order; what cannot be written leaves no trace.
+// Committed objects are loaded again, unchanged and in order; a failed write leaves no trace.
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -59,7 +59,7 @@ describe("a new data directory", () => {
     ]);
   });
 
-  test("has an id that lasts", () => {
+  test("has a permanent id", () => {
     using dir = temporaryDirectory();
     const ids = [1, 2].map(() => {
       using fixture = openStore(dir.path);
@@ -72,7 +72,7 @@ describe("a new data directory", () => {
 });
 
 describe("a commit", () => {
-  test("is loaded again as it was, after the store was closed", () => {
+  test("is loaded again unchanged, after the store was closed", () => {
     using dir = temporaryDirectory();
     const target = targetOf(shop, 80);
     const route = routeOf("shop", shop);
@@ -109,7 +109,7 @@ describe("a commit", () => {
     expect(names(fixture.store.load().config)).toEqual(["shop", "blog", "wiki"]);
   });
 
-  test("lets two objects swap what is unique", () => {
+  test("may swap unique values of two objects", () => {
     using dir = temporaryDirectory();
     using fixture = openStore(dir.path);
     fixture.store.commit(firstCommit);
@@ -140,7 +140,7 @@ describe("a commit", () => {
       change: { services: { upserts: [blog], removals: [shop.id] } },
     },
     { why: "a target without its service", change: { targets: upsert(targetOf(blog, 80)) } },
-  ])("with $why is refused as a whole", ({ change }) => {
+  ])("with $why is rejected as a whole", ({ change }) => {
     using dir = temporaryDirectory();
     using fixture = openStore(dir.path);
     fixture.store.commit(firstCommit);
@@ -166,7 +166,7 @@ describe("a commit", () => {
     expect(fixture.store.load().config.services.size).toBe(0);
   });
 
-  test("forgets revisions beyond the number that the settings name", () => {
+  test("deletes revisions beyond the number that the settings name", () => {
     using dir = temporaryDirectory();
     using fixture = openStore(dir.path);
     fixture.store.commit(firstCommit);
@@ -189,7 +189,7 @@ describe("a large change", () => {
   /** More than are written at once. */
   const many = Array.from({ length: 700 }, (_, index) => routeOf(`r-${index}`, shop));
 
-  test("is loaded again as it was, in its order, after replacements and removals", async () => {
+  test("is loaded again unchanged, in its order, after replacements and removals", async () => {
     using dir = temporaryDirectory();
     const changed = many.slice(0, 600).map((route) => ({ ...route, description: "changed" }));
     {
@@ -206,7 +206,7 @@ describe("a large change", () => {
     expect([...config.routes.values()]).toEqual([...changed, ...many.slice(600, 650)]);
   });
 
-  test("is copied out of the -wal file when others have had their turn", async () => {
+  test("is checkpointed from the -wal file after other work has run", async () => {
     using dir = temporaryDirectory();
     using fixture = openStore(dir.path);
     fixture.store.commit(firstCommit);
@@ -222,7 +222,7 @@ describe("a large change", () => {
   });
 });
 
-/** As the control plane does it. */
+/** As in the control plane. */
 async function commitStaged(
   store: Store,
   revision: number,
@@ -255,7 +255,7 @@ describe("documents of an older program", () => {
     expect(fixture.store.load().config).toEqual(config);
   });
 
-  test("are brought to the present names of their fields, history and applications too", () => {
+  test("get the current names of their fields, in history and applications too", () => {
     using dir = temporaryDirectory();
     const service: Service = { ...shop, response_buffer_bytes: 7 };
     const settings = settingsOf({ limits: { response_buffer_budget_bytes: 9 } });
@@ -310,7 +310,7 @@ describe("documents of an older program", () => {
     expect(row?.undo).toEqual({ services: undo.services, settings });
   });
 
-  test("give users their key anew: the case of A to Z tells nobody apart, all else does", () => {
+  test("give users a new key: the case of A to Z does not distinguish users, all else does", () => {
     using dir = temporaryDirectory();
     const [capital, small] = ["\u00c9VA@a.example", "\u00e9va@A.example"].map(userWith);
     {
@@ -332,7 +332,7 @@ describe("documents of an older program", () => {
     );
   });
 
-  test("that no longer fit are refused with the object and the field", () => {
+  test("that are no longer valid are rejected with the object and the field", () => {
     using dir = temporaryDirectory();
     {
       using fixture = openStore(dir.path);
@@ -351,7 +351,7 @@ describe("documents of an older program", () => {
 });
 
 describe("inspectStore", () => {
-  test("reads what a running gateway has committed and leaves no file behind", () => {
+  test("reads the commits of a running gateway and leaves no file behind", () => {
     using dir = temporaryDirectory();
     {
       using fixture = openStore(dir.path);
@@ -371,7 +371,7 @@ describe("inspectStore", () => {
   });
 });
 
-test("times of creation are kept as they were", () => {
+test("times of creation stay unchanged", () => {
   using dir = temporaryDirectory();
   using fixture = openStore(dir.path);
   fixture.store.commit(firstCommit);
@@ -384,7 +384,7 @@ test("times of creation are kept as they were", () => {
   ]);
 });
 
-/** What somebody with another program did to the database of a gateway that does not run. */
+/** Changes by another program to the database of a stopped gateway. */
 function edit(dataDir: string, statements: readonly string[]): void {
   const database = new Database(join(dataDir, "sluice.db"));
   for (const statement of statements) database.run(statement);

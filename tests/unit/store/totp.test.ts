@@ -1,4 +1,4 @@
-// Second factors in a real database: over a restart, one for each user, and none without a user.
+// Second factors in a real database: across a restart, one for each user, and none without a user.
 import { expect, test } from "bun:test";
 import { SecondFactors } from "../../../src/control/auth/totp.ts";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
@@ -40,7 +40,7 @@ test("a row is replaced, kept over a restart, and removed", () => {
   expect(table.all().map(({ user_id }) => user_id)).toEqual(["b"]);
 });
 
-test("a used code stays used over a restart, and what belongs to no user is forgotten", () => {
+test("a used code stays used after a restart, and a second factor without a user is deleted", () => {
   using directory = temporaryDirectory();
   const anna = userOf("anna", "admin");
   const now = Date.parse("2026-03-01T12:00:15Z");

@@ -1,4 +1,4 @@
-// How a test says where a worker fails: in the name of a service, `worker 0 throw at prepare`.
+// How a test sets where a worker fails: in the name of a service, `worker 0 throw at prepare`.
 
 const places = ["start", "take", "prepare", "activate", "serve"] as const;
 const kinds = ["reject", "throw", "exit", "wait", "loop", "slow"] as const;

@@ -1,4 +1,4 @@
-// A worker thread with the real loop and protocol around a data plane that fails where the name of a service says so.
+// A worker thread with the real loop and protocol around a data plane that fails as the name of a service specifies.
 import type { DataPlane, DataPlaneOptions } from "../../../src/dataplane/data-plane.ts";
 import { runWorkerLoop } from "../../../src/dataplane/worker-loop.ts";
 import type { Issue } from "../../../src/model/error.ts";

@@ -49,7 +49,7 @@ function watch({ limit = 128 } = {}) {
 }
 
 describe("memory", () => {
-  test("is short from the mark on, and enough again a tenth below it", () => {
+  test("is short from the threshold on, and sufficient again a tenth below it", () => {
     const { state, board, watched, events } = watch();
     const at = (memory: number) => {
       state.memory = memory;
@@ -65,7 +65,7 @@ describe("memory", () => {
     expect(state.collected).toBe(1);
   });
 
-  test("follows a mark that is changed", () => {
+  test("follows a changed threshold", () => {
     const { state, board, watched } = watch();
     [state.memory, state.mark] = [500, 400];
     watched.tick();
@@ -75,7 +75,7 @@ describe("memory", () => {
     expect(board.pressure).toBe(0);
   });
 
-  test("that stays in use without requests in flight raises the mark, but never to all that is allowed", () => {
+  test("that stays in use without requests in flight raises the threshold, but never to the limit", () => {
     const { state, board, watched, lines } = watch();
     const at = (now: number) => {
       state.now = now;
@@ -91,7 +91,7 @@ describe("memory", () => {
     expect(lines.join()).toContain("the mark is raised");
     state.memory = 625;
     expect(at(27_000)).toBe(1);
-    // Another setting is another mark.
+    // Another setting is another threshold.
     state.mark = 450;
     expect(watched.memoryMark).toBe(450);
     state.memory = 960;

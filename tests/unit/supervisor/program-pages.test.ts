@@ -1,4 +1,4 @@
-// A process returns the pages of its own code to the system, and goes on.
+// A process returns the pages of its own code to the system, and continues.
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { needs } from "../../support/needs.ts";

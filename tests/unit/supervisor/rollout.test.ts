@@ -1,4 +1,4 @@
-// What a change does to workers that fail in the middle of it: real threads, the real protocol, faults on demand.
+// How a change proceeds when workers fail during it: real threads, the real protocol, injected faults.
 import { describe, expect, test } from "bun:test";
 import { availableParallelism } from "node:os";
 import { eventually } from "../../support/poll.ts";
@@ -40,7 +40,7 @@ describe("a version", () => {
     await fixture.pool.start();
     await fixture.rollout.prepare(snapshotOf(2));
     await fixture.rollout.discard(2);
-    // A worker that still held revision 2 would end here.
+    // A worker that still had revision 2 would end here.
     expect(await fixture.rollout.prepare(snapshotOf(2))).toEqual([]);
     expect(fixture.log.filter(({ message }) => message === "discarded")).toHaveLength(2);
   });
@@ -77,13 +77,13 @@ describe("while a version is prepared", () => {
     expect(await failureOf(prepared)).toContain(row.says);
     await eventually(() => fixture.rollout.status().ready === 2);
     expect(fixture.rollout.status().revision).toBe(1);
-    // The next change finds every worker in order again.
+    // The next change finds every worker intact again.
     expect(await fixture.rollout.prepare(snapshotOf(3))).toEqual([]);
     await fixture.rollout.activate(3);
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
   });
 
-  test("the issues of a worker that cannot start are not its answer to the change", async () => {
+  test("the issues of a worker that cannot start are not its response to the change", async () => {
     const faults: Fault[] = [{ worker: 0, kind: "reject", place: "start" }];
     await using fixture = poolOf(snapshotOf(1, { faults }));
     const started = fixture.pool.start();
@@ -92,7 +92,7 @@ describe("while a version is prepared", () => {
     expect(await started).toHaveLength(1);
   });
 
-  test("a change is refused when no worker runs", async () => {
+  test("a change is rejected when no worker runs", async () => {
     const faults = [0, 1].map((worker): Fault => ({ worker, kind: "exit", place: "start" }));
     await using fixture = poolOf(snapshotOf(1, { faults }), { firstPauseMs: 5000 });
     await fixture.pool.start().catch(() => undefined);
@@ -134,7 +134,7 @@ describe("a large version", () => {
     expect(workers.filter((worker) => worker === 2)).toHaveLength(4);
   });
 
-  test("is what a worker is started with, in pieces too", async () => {
+  test("reaches a worker at its start in pieces too", async () => {
     await using fixture = poolOf(snapshotOf(1, { faults: many(501) }));
     expect(await fixture.pool.start()).toEqual([]);
     const pieces = fixture.log.filter(({ message }) => message === "piece");
@@ -145,7 +145,7 @@ describe("a large version", () => {
     { kind: "throw", prepareMs: 30_000, says: "worker 1 stopped while preparing revision 2" },
     { kind: "exit", prepareMs: 30_000, says: "worker 1 stopped while preparing revision 2" },
     { kind: "wait", prepareMs: 500, says: "worker 1 did not answer while preparing revision 2" },
-  ] as const)("of which a worker does $kind in the middle changes nothing", async (row) => {
+  ] as const)("during which a worker does $kind changes nothing", async (row) => {
     await using fixture = poolOf(snapshotOf(1), { prepareMs: row.prepareMs });
     await fixture.pool.start();
     const faults: Fault[] = [...many(900), { worker: 0, kind: row.kind, place: "take" }];
@@ -158,7 +158,7 @@ describe("a large version", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
   });
 
-  test("may take longer than the answer and heartbeat timeouts, as long as it makes progress", async () => {
+  test("may take longer than the response and heartbeat timeouts, as long as it makes progress", async () => {
     const times = { silentMs: 1_000, prepareMs: 1_000 };
     await using fixture = poolOf(snapshotOf(1), times);
     await fixture.pool.start();
@@ -172,11 +172,11 @@ describe("a large version", () => {
   });
 });
 
-test("a worker that has answered is not ended because this thread was blocked", async () => {
+test("a worker that has responded is not ended because this thread was blocked", async () => {
   await using fixture = poolOf(snapshotOf(1), { prepareMs: 40 });
   await fixture.pool.start();
   const prepared = fixture.rollout.prepare(snapshotOf(2));
-  // Until the commands are on their way.
+  // Until the commands are sent.
   await Bun.sleep(5);
   const end = performance.now() + 200;
   while (performance.now() < end);
@@ -225,7 +225,7 @@ describe("while a version is activated", () => {
 });
 
 describe("a port", () => {
-  test("that another program holds refuses the version with its name and the reason", async () => {
+  test("that another program uses rejects the version with its name and the reason", async () => {
     using holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     await using fixture = poolOf(snapshotOf(1));
     await fixture.pool.start();
@@ -236,7 +236,7 @@ describe("a port", () => {
     expect(issues[0]?.message).toEndWith(`(pid ${process.pid})`);
   });
 
-  test("that is shared with SO_REUSEPORT by another program is refused all the same", async () => {
+  test("that another program shares with SO_REUSEPORT is rejected as well", async () => {
     // The types do not know the option.
     const shared = { hostname: "127.0.0.1", port: 0, reusePort: true, socket: { data() {} } };
     using holder = Bun.listen(shared);
@@ -246,7 +246,7 @@ describe("a port", () => {
     expect(issues.map(({ status }) => status)).toEqual([409]);
   });
 
-  test("that our own workers listen on is no conflict", async () => {
+  test("that the gateway's own workers listen on is not a conflict", async () => {
     const port = freePort();
     await using fixture = poolOf(snapshotOf(1, { ports: [port] }));
     await fixture.pool.start();

@@ -1,4 +1,4 @@
-// Workers that end, hang or cannot start while nothing is being changed.
+// Workers that end, hang or cannot start outside of changes.
 import { expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import type { Fault } from "./fault.ts";
@@ -47,7 +47,7 @@ test("a replaced worker emits an event like one that ended", async () => {
   expect(second).toEqual(["started", "ready", "died", "restarted", "ready"]);
 });
 
-test("the counters of a worker that ended are free again, and none of the others", async () => {
+test("the counters of a worker that ended are free again, those of others are not", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
   const [ending, staying] = [0, 1].map((worker) => fixture.counters.forInstance(worker, "a"));
@@ -88,7 +88,7 @@ test("a restarted worker never serves another version than the active one", asyn
       () => null,
     );
     if (answer !== null) seen.add(JSON.stringify(answer));
-    // Until the new thread of worker 0 has answered as well.
+    // Until the new thread of worker 0 has responded as well.
     const restarted = fixture.log.some(({ message }) => message === "worker serves again");
     return (
       restarted && seen.has('{"worker":0,"revision":2}') && seen.has('{"worker":1,"revision":2}')

@@ -1,4 +1,4 @@
-// What the pages about people make of what the API tells: devices, waiting times, and what is written back.
+// How the pages about users show the API's data: devices, waiting times, and what they write back.
 import { describe, expect, test } from "bun:test";
 import { deviceOf } from "../../../src/ui/pages/account/device.ts";
 import { ssoErrorText } from "../../../src/ui/pages/sign-in/sso-errors.ts";
@@ -38,7 +38,7 @@ test.each([
   expect(inWords(seconds)).toBe(words);
 });
 
-test("every word that single sign-on can end with is explained, and others are not shown", () => {
+test("every result of single sign-on has an explanation, and unknown ones are not shown", () => {
   const unknown = ssoErrorText("no such word");
   for (const code of Object.keys(ssoErrors)) expect(ssoErrorText(code)).not.toBe(unknown);
   expect(ssoErrorText("__proto__")).toBe(unknown);
@@ -79,7 +79,7 @@ describe("the settings of single sign-on", () => {
   });
 });
 
-test("a token without an end never expires", () => {
+test("a token without an expiry never expires", () => {
   expect(isExpired({ expires_at: null })).toBe(false);
   expect(isExpired({ expires_at: "2020-01-01T00:00:00Z" })).toBe(true);
   expect(isExpired({ expires_at: "2999-01-01T00:00:00Z" })).toBe(false);

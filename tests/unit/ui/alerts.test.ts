@@ -1,4 +1,4 @@
-// The form of an alert where it needs no browser: what is read comes back as it was, secrets stay, refusals find their field.
+// The form of an alert without a browser: unchanged values are sent as read, secrets stay, errors appear at their field.
 import { describe, expect, test } from "bun:test";
 import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
 import type { Read } from "../../../src/ui/api/resources.ts";
@@ -40,14 +40,14 @@ describe("a stored alert", () => {
     });
   });
 
-  test("shows by name which secret it refers to, and lets go of it", () => {
+  test("shows the name of its referenced secret, and can remove the reference", () => {
     expect(toValues(stored).secrets.signing).toBe("$secret:signing");
     expect(patchOf((values) => ({ ...values, is_unsigned: true }))).toEqual({
       config: { secret: null },
     });
   });
 
-  test("whose body becomes the usual one loses its own", () => {
+  test("whose body becomes the default loses its own", () => {
     const webhook = { content_type: "application/json", template: "" };
     expect(patchOf((values) => ({ ...values, webhook }))).toEqual({ config: { template: null } });
   });
@@ -63,11 +63,11 @@ test.each([
   ["service_ids[2]", "service_ids"],
   ["threshold.percent", "threshold.percent"],
   ["name", "name"],
-])("a refusal of %s belongs to %s", (field, place) => {
+])("an error of %s belongs to %s", (field, place) => {
   expect(fieldOf(field)).toBe(place);
 });
 
-test("a mailbox that needs no user any more loses the password", () => {
+test("mail settings without a user lose the password", () => {
   const config = { host: "mail.example", username: "me", from: "a@b.example", to: ["c@d.example"] };
   const kept = toValues({ id: "1", type: "smtp", config } as unknown as Read<"alerts">);
   const { config: changed } = mergePatch(
@@ -90,7 +90,7 @@ test("mail needs a server, a sender and receivers; a webhook needs none of them"
 });
 
 test.each(webhookPresets.map((preset) => [preset.value, preset] as const))(
-  "the body for %s is found again, and is JSON where it says so",
+  "the body for %s is recognized again, and is valid JSON where required",
   (value, preset) => {
     expect(presetOf(preset)?.value).toBe(value);
     const { template, content_type: type } = preset;

@@ -1,4 +1,4 @@
-// What the pages of applications and certificates make of names, errors and times, without a browser.
+// How the pages of applications and certificates show names, errors and times, without a browser.
 import { describe, expect, test } from "bun:test";
 import { isPublicName as gatewayRule } from "../../../src/control/applications/domains.ts";
 import { openUrl } from "../../../src/ui/pages/applications/application-state.ts";
@@ -31,7 +31,7 @@ describe("names", () => {
     expect(domainProblem([""], 0)).toBe("Name is required");
   });
 
-  test("lead to the port that people reach", () => {
+  test("link to the port that clients reach", () => {
     const listener = (protocol: string, port: number) => ({ protocol, port, enabled: true });
     const listeners = [listener("https", 8443), listener("http", 80)] as never;
     expect(openUrl("a.lan", "auto", listeners)).toBe("https://a.lan:8443");
@@ -81,7 +81,7 @@ describe("certificates", () => {
     });
   });
 
-  test("say how long they hold", () => {
+  test("show how long they are valid", () => {
     expect([1825, 12.9, 1.5, -1].map(inDays)).toEqual([
       ...["5 years left", "12 days left", "36 h left", "over"],
     ]);
@@ -108,7 +108,7 @@ describe("DNS providers", () => {
     expect(providers.toBody(values).config).toEqual({ api_token: { $secret: "cf" } });
   });
 
-  test("have refusals at the field of the setting", () => {
+  test("have errors at the field of the setting", () => {
     const fieldOf = providers.createFieldOf(types, () => "cloudflare");
     expect(["config.api_token", "config.ttl", "name"].map(fieldOf)).toEqual([
       ...["secrets.api_token", "config.ttl", "name"],

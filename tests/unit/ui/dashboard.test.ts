@@ -1,10 +1,10 @@
-// The parts of the dashboard that need no browser: series without holes, numbers as people read them.
+// The parts of the dashboard that need no browser: series without gaps, readable numbers.
 import { expect, test } from "bun:test";
 import type { Schemas } from "../../../src/ui/api/resources.ts";
 import { toSeries } from "../../../src/ui/pages/dashboard/traffic-series.ts";
 import { inBytes, inMilliseconds, inPercent, inRate } from "../../../src/ui/parts/quantities.ts";
 
-test("every step has a value, and the one that is not over yet is as long as it has lasted", () => {
+test("every step has a value, and the current one is as long as it has lasted", () => {
   const at = (seconds: number) => new Date(seconds * 1000).toISOString();
   const latency_ms = { mean: 3, p50: 2, p95: 5, p99: 9 };
   const point = { requests: 120, errors: 12, client_errors: 6, latency_ms };
@@ -43,6 +43,6 @@ test.each([
   [inPercent(0.0004), "<0.1 %"],
   [inPercent(0.0123), "1.2 %"],
   [inPercent(0.5), "50 %"],
-])("%s is written %s", (written, expected) => {
+])("%s is formatted as %s", (written, expected) => {
   expect(written).toBe(expected);
 });

@@ -28,7 +28,7 @@ describe("an error of the API", () => {
       field: null,
       detail: "this is wrong: really",
     },
-  ])("knows its field: $why", ({ status, message, field, detail }) => {
+  ])("names its field: $why", ({ status, message, field, detail }) => {
     const error = new ApiError(status, message);
     expect([error.field, error.detail]).toEqual([field, detail]);
   });
@@ -50,11 +50,11 @@ describe("a merge patch", () => {
       patch: { h: { x: null } },
     },
     { why: "null instead of a value", before: { a: 1 }, after: { a: null }, patch: { a: null } },
-  ])("holds what differs: $why", ({ before, after, patch }) => {
+  ])("contains the difference: $why", ({ before, after, patch }) => {
     expect(mergePatch(before, after)).toEqual(patch);
   });
 
-  test("differences are named by their paths, and can be taken over one by one", () => {
+  test("differences have paths, and can be applied one by one", () => {
     const [one, other] = [{ a: { b: 1, c: [1] } }, { a: { b: 2, c: [1, 2] } }];
     expect(differences(one, other)).toEqual([
       ["a", "b"],
@@ -76,7 +76,7 @@ test("a list is searched by words in any order, in names, tags and targets", () 
   expect(hasWords(haystack, "hidden")).toBe(false);
 });
 
-test("a form from a schema says what is wrong at the field", () => {
+test("a form from a schema shows errors at the field", () => {
   const schema = {
     type: "object",
     required: ["limit"],

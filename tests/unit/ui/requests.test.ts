@@ -25,7 +25,7 @@ const request = (index: number, fields: Partial<RequestRow> = {}): RequestRow =>
   }) as RequestRow;
 
 describe("the tail", () => {
-  test("shows what comes slowly, all of it, the newest first", () => {
+  test("shows all requests at a low rate, the newest first", () => {
     const tail = new RequestTail();
     for (let index = 0; index < 10; index++) tail.push(request(index), index * 100);
     const view = tail.view(1000, false);
@@ -35,7 +35,7 @@ describe("the tail", () => {
     expect([view.seen, view.sampledOut, view.share]).toEqual([10, 0, 1]);
   });
 
-  test("samples what comes fast, and counts all of it by status", () => {
+  test("samples at a high rate, and counts all requests by status", () => {
     const tail = new RequestTail();
     for (let index = 0; index < 10_000; index++)
       tail.push(request(index, { status: index % 10 === 0 ? 502 : 200 }), index);
@@ -47,7 +47,7 @@ describe("the tail", () => {
     expect(view.perSecond).toBeGreaterThan(900);
   });
 
-  test("held, keeps its rows and lets the others wait", () => {
+  test("keeps its rows while paused, and queues the others", () => {
     const tail = new RequestTail();
     tail.push(request(1), 1000);
     expect(tail.view(1000, false).rows.length).toBe(1);
@@ -57,7 +57,7 @@ describe("the tail", () => {
     expect(tail.view(2000, false).rows.map(({ id }) => id)).toEqual(["r2", "r1"]);
   });
 
-  test("shows a request once that both the list and the stream tell", () => {
+  test("shows a request once that both the list and the stream return", () => {
     const tail = new RequestTail();
     tail.merge([request(2), request(1)]);
     tail.push(request(2), 1000);
@@ -87,12 +87,12 @@ describe("a request as a command", () => {
     expect(toCurl(request(1, fields))).toBe(command);
   });
 
-  test("is none for a stream", () => {
+  test("does not exist for a stream", () => {
     expect(toCurl(request(1, { kind: "stream", method: null }))).toBeNull();
   });
 });
 
-test("phases make up the whole", () => {
+test("phases add up to the total", () => {
   const timings = { queue: null, plugins: 2, connect: 3, first_byte: 10, total: 12 };
   const phases = phasesOf({ timings, attempts: 1 });
   expect(phases.map(({ ms }) => ms)).toEqual([2, 3, 5, 2]);

@@ -1,4 +1,4 @@
-// How parts of schemas become fields, and what is said about wrong values while somebody types.
+// How parts of schemas become fields, and which errors wrong values show while the user types.
 import { describe, expect, test } from "bun:test";
 import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
 import {
@@ -17,7 +17,7 @@ import { plugins } from "../../support/plugins.ts";
 const asJson = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as JsonSchema;
 
 test.each(plugins.map((plugin) => [plugin.name, plugin] as const))(
-  "the example of %s is found to be right",
+  "the example of %s is valid",
   (_, { config, example }) => {
     expect(problemsOf(asJson(config), asJson(example))).toEqual([]);
   },
@@ -48,7 +48,7 @@ test.each([
     schema: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },
     shape: "word_or_words",
   },
-])("$why is drawn as $shape", ({ schema, shape }) => {
+])("$why is rendered as $shape", ({ schema, shape }) => {
   expect(shapeOf(schema).shape).toBe(shape as never);
 });
 
@@ -99,7 +99,7 @@ describe("a wrong value", () => {
     { value: { limits: [{}] }, found: [["key", "is required"]] },
     { value: { limits: [{}], key: 7 }, found: [["key", "must be a text"]] },
     { value: { limits: [{}], key: null, other: 1 }, found: [["other", "is not a known field"]] },
-  ])("$value is told at its field", ({ value, found }) => {
+  ])("$value is reported at its field", ({ value, found }) => {
     expect(problemsOf(schema, value).map(({ path, message }) => [path, message])).toEqual(
       found.map((each) => [...each]),
     );
@@ -127,7 +127,7 @@ describe("a draft of a value", () => {
       },
     },
   };
-  test("has everything but the secrets in it", () => {
+  test("contains everything except its secrets", () => {
     const value = {
       url: "https://a.test",
       key: "canary",

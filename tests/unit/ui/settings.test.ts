@@ -1,4 +1,4 @@
-// The form of the settings where it needs no browser: what is read comes back as it was, and mistakes show while typing.
+// The settings form without a browser: unchanged values are sent as read, and errors show while typing.
 import { expect, test } from "bun:test";
 import { decode } from "../../../src/model/decode.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
@@ -19,7 +19,7 @@ test.each([
   ["::1", true],
   ["everybody", false],
   ["10.0.0.0/", false],
-])("%s is the form of a network: %p", (text, isRight) => {
+])("%s is a valid network: %p", (text, isRight) => {
   expect(rules.trusted_proxies([text]) === null).toBe(isRight);
 });
 

@@ -1,4 +1,4 @@
-// What pages say of a service and an application by the states of their targets, without a browser.
+// The state that pages show for a service and an application from their targets, without a browser.
 import { describe, expect, test } from "bun:test";
 import { stateOf as applicationState } from "../../../src/ui/pages/applications/application-state.ts";
 import { stateOf as serviceState } from "../../../src/ui/pages/services/service-state.ts";
@@ -27,7 +27,7 @@ describe("targets that fail and stay in use", () => {
     expect(applicationState(application as never).state).toBe(row.application);
   });
 
-  test("are shown in the color of what is wrong", () => {
+  test("have the color of an error", () => {
     expect(toneOf("failing")).toBe("bad");
   });
 });

@@ -20,7 +20,7 @@ test.each([
   [path("exact", "/shop"), "/shop/", false, "exactly"],
   [path("regex", "^/u/[0-9]+$"), "/u/42", true, "a regular expression"],
   [path("regex", "("), "/u/42", null, "none that can be read"],
-])("%j takes %s: %p, because %s", (match, asked, expected, _why) => {
+])("%j matches %s: %p, because %s", (match, asked, expected, _why) => {
   expect(matchesPath(match, asked)).toBe(expected);
 });
 
@@ -30,7 +30,7 @@ test.each([
   [{ hosts: ["a.test"], paths: [path("prefix", "/api")] }, "a.test/api/*"],
   [{ hosts: ["a.test", "b.test"], paths: [path("exact", "/x")] }, "a.test +1 /x"],
   [{ hosts: ["a.test"], paths: [path("regex", "^/x")] }, "a.test ~ ^/x"],
-])("%j is told as %s", (given, expected) => {
+])("%j is shown as %s", (given, expected) => {
   expect(matchText(given)).toBe(expected);
 });
 
@@ -42,7 +42,7 @@ describe("an unchanged form sends nothing", () => {
     expect(body().paths).toEqual([path("regex", "^/a")]);
   });
 
-  test("of a service that is there: its targets are not part of it", () => {
+  test("of an existing service: its targets are not part of it", () => {
     const body = service.toBody(service.toValues({ id: "1", name: "web", targets: [] }));
     expect("targets" in body).toBe(false);
     expect(body.health?.passive?.statuses).toEqual([502, 503, 504]);
@@ -88,7 +88,7 @@ test.each([
   expect(listener.fieldErrorOf(new ApiError(409, message))?.field ?? null).toBe(field);
 });
 
-test("a refused port of a stream route belongs to its port", () => {
+test("a rejected port of a stream route belongs to its port", () => {
   const error = new ApiError(409, 'stream route "s": port 53 on 127.0.0.1: address already in use');
   expect(stream.fieldErrorOf(error)).toEqual({
     field: "listen_port",
@@ -101,13 +101,13 @@ test.each([
   [{ port: 80, protocol: "http" }, { port: "", protocol: "https:" }, false],
   [{ port: 8080, protocol: "http" }, { port: "8080", protocol: "http:" }, true],
   [{ port: 8080, protocol: "http" }, { port: "9080", protocol: "http:" }, false],
-] as const)("%j is the way of a page at %j: %p", (of, at, expected) => {
+] as const)("%j serves a page at %j: %p", (of, at, expected) => {
   expect(listener.isOwnListener(of, at)).toBe(expected);
   expect(listener.mayDisconnect(of, { port: true }, at)).toBe(expected);
   expect(listener.mayDisconnect(of, { tags: true }, at)).toBe(false);
 });
 
-test("shares are counted within a tier, among targets that take traffic", () => {
+test("shares are counted within a tier, among targets that receive traffic", () => {
   const target = (id: string, weight: number, priority = 0, enabled = true) => ({
     id,
     weight,

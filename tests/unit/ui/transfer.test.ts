@@ -1,4 +1,4 @@
-// What a file to import is taken for, which line an error speaks of, and how two texts differ.
+// How the format of an imported file is recognized, the line of an error, and the difference of two texts.
 import { expect, test } from "bun:test";
 import {
   lineOf,
@@ -34,9 +34,12 @@ const useless = [
   { text: "http {\n  server { listen 80; }\n}\n", says: /nginx/ },
   { text: "\u0000\u0001", says: /neither text/ },
 ];
-test.each(useless)("what cannot be imported as it is says why: $says", ({ text, says }) => {
-  expect(readText(text)).toMatchObject({ format: null, problem: expect.stringMatching(says) });
-});
+test.each(useless)(
+  "a file that cannot be imported directly gets a reason: $says",
+  ({ text, says }) => {
+    expect(readText(text)).toMatchObject({ format: null, problem: expect.stringMatching(says) });
+  },
+);
 
 test("a database is recognized by its first bytes, whatever its name", async () => {
   const file = new File(["SQLite format 3\0 and so on"], "backup.bin");
@@ -44,7 +47,7 @@ test("a database is recognized by its first bytes, whatever its name", async () 
   expect(await readFile(new File(["format: 1\n"], "a.yaml"))).toMatchObject({ format: "sluice" });
 });
 
-test("the line is found however the gateway words it", () => {
+test("the line is found in every wording of the gateway", () => {
   expect(lineOf("targets[0].port: must be at most 65535 (line 5)")).toBe(5);
   expect(lineOf("the configuration file is not valid YAML at line 12: unexpected token")).toBe(12);
   expect(lineOf("the certificate is not for this name")).toBeNull();
@@ -58,11 +61,11 @@ test("a passphrase has 12 to 1024 characters that fit in a header", () => {
   expect(passphraseProblem("x".repeat(1025))).toContain("1024");
 });
 
-test("sizes are said in words", () => {
+test("sizes are formatted", () => {
   expect([999, 1500, 33_554_432].map(sizeInWords)).toEqual(["999 bytes", "1.5 kB", "33.6 MB"]);
 });
 
-/** `a -b +c` for the lines that both have, that are gone and that are new. */
+/** `a -b +c` for common, removed and added lines. */
 const shown = (before: string, after: string) =>
   diffLines(before.split(""), after.split(""))
     .map(({ kind, text }) => `${{ same: "", removed: "-", added: "+" }[kind]}${text}`)
@@ -79,7 +82,7 @@ test.each([
   expect(shown(before, after)).toBe(diff);
 });
 
-test("any two texts can be put together again from what is shown of them", () => {
+test("any two texts can be rebuilt from their difference", () => {
   let state = 7;
   const random = (below: number) => {
     state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -105,7 +108,7 @@ test("unchanged lines far from a change are collapsed, with their number", () =>
   expect(lines.length).toBe(10);
 });
 
-test("values are lines that people read", () => {
+test("values become readable lines", () => {
   expect(linesOf(["a", 1])).toEqual(["a", "1"]);
   expect(linesOf("two\nlines")).toEqual(["two", "lines"]);
   expect(linesOf({ a: 1 })).toEqual(["{", '  "a": 1', "}"]);

@@ -1,4 +1,4 @@
-// Heads of answers that lenient readers would read in another way, and whether the connection can be used again.
+// Response heads that lenient parsers would read differently, and whether the connection can be reused.
 import { expect, test } from "bun:test";
 import {
   parseResponseHead,
@@ -12,7 +12,7 @@ test.each([
   ["HTTP/1.1 200 OK\r\nConnection: close\rX: y", "a carriage return alone in such a field"],
   ["HTTP/1.1 200 OK\r\nConnection: x, close\r\nX: a\nb", "one in a field that Connection names"],
   ["HTTP/1.1 200 OK\r\nTrailer: a\0b", "a NUL in such a field"],
-])("%j is refused: %s", (head) => {
+])("%j is rejected: %s", (head) => {
   expect(() => parseResponseHead(`${head}\r\n\r\n`, false)).toThrow(ResponseSyntaxError);
 });
 

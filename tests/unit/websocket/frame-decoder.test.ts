@@ -1,4 +1,4 @@
-// Reading the frames of a server: what is handed on, and what is refused with which close code.
+// Decoding the frames of a server: what is forwarded, and what is rejected with which close code.
 import { describe, expect, test } from "bun:test";
 import { FrameDecoder, type FrameSink } from "../../../src/dataplane/websocket/frame-decoder.ts";
 import { FrameError } from "../../../src/dataplane/websocket/frame.ts";
@@ -133,17 +133,17 @@ const bad: { why: string; bytes: Buffer; code: number }[] = [
 ];
 
 describe.each([1, 2, 3, 7, 1_000_000])("in pieces of %d bytes", (step) => {
-  test.each(good)("hands on: $why", ({ bytes, calls }) => {
+  test.each(good)("forwards: $why", ({ bytes, calls }) => {
     expect(read(bytes, step)).toEqual({ calls, code: null });
   });
 
-  test.each(bad)("refuses: $why", ({ bytes, code }) => {
+  test.each(bad)("rejects: $why", ({ bytes, code }) => {
     expect(read(bytes, step)).toEqual({ calls: [], code });
   });
 });
 
 test.each([1000, 1001, 1002, 1003, 1007, 1011, 1012, 1013, 1014, 3000, 4999])(
-  "takes close code %d",
+  "accepts close code %d",
   (code) => {
     const { calls } = read(Buffer.from([0x88, 2, code >> 8, code & 255]), 100);
     expect(calls).toEqual([["closed", code, ""]]);
@@ -156,7 +156,7 @@ test.each([
   ["in the first part of a frame", ["810a ceba ff", "ceba"], 0],
   ["in the second part of a frame", ["810a ceba", "ff"], 1],
   ["when the message ends inside a character", ["0101 f0", "0001 9f", "8000"], 2],
-])("text that cannot become UTF-8 is refused at once: %s", (_, pieces, at) => {
+])("text that cannot become UTF-8 is rejected at once: %s", (_, pieces, at) => {
   const decoder = new FrameDecoder(new Recorder(), MAX_BYTES);
   for (const piece of pieces.slice(0, at)) decoder.push(hex(piece));
   expect(() => decoder.push(hex(pieces[at] ?? ""))).toThrow(
@@ -164,7 +164,7 @@ test.each([
   );
 });
 
-test("a text in pieces does not touch the one behind it", () => {
+test("a fragmented text does not change the next one", () => {
   const recorder = new Recorder();
   const decoder = new FrameDecoder(recorder, MAX_BYTES);
   for (const byte of hex("0101 c3 0000 8001 a9 8101 61 0100 8001 62 8100"))
@@ -172,7 +172,7 @@ test("a text in pieces does not touch the one behind it", () => {
   expect(recorder.calls.map(([, text]) => text)).toEqual(["é", "a", "b", ""]);
 });
 
-test("messages in front of a mistake are handed on, and nothing after it", () => {
+test("messages before an error are forwarded, and nothing after it", () => {
   const recorder = new Recorder();
   const decoder = new FrameDecoder(recorder, MAX_BYTES);
   expect(() => decoder.push(hex("810161 810162 830163 810164"))).toThrow(FrameError);

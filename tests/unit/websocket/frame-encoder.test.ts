@@ -1,4 +1,4 @@
-// Writing the frames of a client: header, mask and payload, checked by undoing them.
+// Writing the frames of a client: header, mask and payload, checked by decoding them.
 import { expect, test } from "bun:test";
 import { BINARY, CLOSE, FrameEncoder, PING, TEXT } from "../../../src/dataplane/websocket/frame.ts";
 
@@ -9,7 +9,7 @@ interface Frame {
   readonly payload: Buffer;
 }
 
-/** Takes a masked final frame apart, as a server does it. */
+/** Decodes a masked final frame, as a server does. */
 function parse(frame: Buffer): Frame {
   const short = (frame[1] ?? 0) & 0x7f;
   expect((frame[1] ?? 0) & 0x80).toBe(0x80);
@@ -43,7 +43,7 @@ test.each([
   expect(frame.headerBytes).toBe(headerBytes);
   expect(frame.opcode).toBe(BINARY);
   expect(frame.payload.equals(before)).toBe(true);
-  // What was given may still be in use.
+  // The caller may still use its buffer.
   expect(payload.equals(before)).toBe(true);
 });
 
@@ -56,7 +56,7 @@ test.each(["", "a", "é", "\ufeffwith a byte order mark", "👋".repeat(40), "x"
   },
 );
 
-test("every frame has a key of its own", () => {
+test("every frame has its own masking key", () => {
   const encoder = new FrameEncoder();
   const keys = Array.from(
     { length: 3000 },
@@ -66,7 +66,7 @@ test("every frame has a key of its own", () => {
   expect(new Set(keys).size).toBeGreaterThan(2990);
 });
 
-test("a close holds its code and reason, or nothing when there was no code", () => {
+test("a close frame contains its code and reason, or nothing when there was no code", () => {
   const encoder = new FrameEncoder();
   const full = parse(encoder.encodeClose(4999, "because"));
   expect(full.opcode).toBe(CLOSE);

@@ -5,7 +5,7 @@ import { PeerWatch } from "../../../src/dataplane/websocket/peer-watch.ts";
 describe("silence", () => {
   const IDLE = 100;
 
-  test("brings one ping, and after as long again the peer is dead", () => {
+  test("causes one ping, and after the same period again the peer is dead", () => {
     const watch = new PeerWatch(1000);
     const results = [1000, 1099, 1100, 1150, 1199, 1200].map((now) =>
       watch.silence(now, IDLE, false),
@@ -43,7 +43,7 @@ describe("silence", () => {
 });
 
 describe("buffered bytes", () => {
-  test("count from the tick at which they made no progress", () => {
+  test("count from the tick at which they stopped progressing", () => {
     const watch = new PeerWatch(0);
     expect(watch.stalledFor(100, 0)).toBe(0);
     expect(watch.stalledFor(200, 50)).toBe(0);

@@ -1,4 +1,4 @@
-// The clients of HTTP APIs against scripted copies of these: the same promises for each, whatever the API is like.
+// DNS API clients against scripted APIs: the same guarantees for every provider.
 import { afterEach, describe, expect, test } from "bun:test";
 import { decode } from "../../../../src/model/decode.ts";
 import type { DnsProviderType } from "../../../../src/model/dns-provider.ts";
@@ -103,7 +103,7 @@ const messageOf = (work: Promise<unknown>) =>
   );
 
 describe.each(cases)("$title", (it) => {
-  test("writes a record in the longest zone, once however often it is asked", async () => {
+  test("writes a record once in the longest zone, also on repeated calls", async () => {
     const { client, world } = open(it);
     const deep = { fqdn: "_acme-challenge.a.sub.example.com", value: "deep" };
     await client.present(deep);
@@ -114,7 +114,7 @@ describe.each(cases)("$title", (it) => {
     expect(world.texts(deep.fqdn)).toEqual(["deep"]);
   });
 
-  test("keeps two records of one name apart, also when both are asked for at once", async () => {
+  test("keeps two records of one name apart, also when written at once", async () => {
     const { client, world } = open(it);
     await Promise.all([client.present(one), client.present(other)]);
     expect(world.texts(FQDN)).toEqual([one.value, other.value]);
@@ -125,7 +125,7 @@ describe.each(cases)("$title", (it) => {
     expect(world.records).toEqual([]);
   });
 
-  test("leaves what somebody else wrote under the name alone", async () => {
+  test("leaves foreign records under the name alone", async () => {
     const { client, world } = open(it);
     world.records.push({ id: "1", zone: "example.com", name: FQDN, value: '"not ours"' });
     await client.present(one);
@@ -150,7 +150,7 @@ describe.each(cases)("$title", (it) => {
     ]);
   });
 
-  test("says that there is no zone for a name", async () => {
+  test("reports a name without a zone", async () => {
     const { client } = open(it);
     const message = await messageOf(
       client.present({ fqdn: "_acme-challenge.elsewhere.test", value: "x" }),
@@ -158,7 +158,7 @@ describe.each(cases)("$title", (it) => {
     expect(message).toContain("has no zone for _acme-challenge.elsewhere.test");
   });
 
-  test("tries again when there were too many requests, and says so when that would take long", async () => {
+  test("retries after a rate limit, and reports a long one", async () => {
     const { client, first, world } = open(it);
     first.push({ status: 429, body: {}, headers: { "retry-after": "0" } });
     await client.present(one);
@@ -167,7 +167,7 @@ describe.each(cases)("$title", (it) => {
     expect(await messageOf(client.cleanUp(one))).toContain("try again in 3600 s");
   });
 
-  test("tells wrong credentials in words, and never the secret", async () => {
+  test("reports wrong credentials without the secret", async () => {
     const wrong = "wrong-secret-of-the-test";
     const { client } = open(it, { secret: wrong });
     const message = await messageOf(client.present(one));
@@ -175,7 +175,7 @@ describe.each(cases)("$title", (it) => {
     expect(message).not.toContain(wrong);
   });
 
-  test("follows no redirect, and tells a failure of the provider as one", async () => {
+  test("follows no redirect, and reports provider failures as such", async () => {
     const { client, first } = open(it);
     first.push({ status: 302, headers: { location: "https://evil.example/" } });
     expect(await messageOf(client.present(one))).toContain(
@@ -198,7 +198,7 @@ test("a secret that the provider repeats is masked", async () => {
   expect(message).not.toContain(SECRET);
 });
 
-test("zones that are named are not searched for", async () => {
+test("configured zones are not searched for", async () => {
   const { client, asked } = open(cases[4] as Case, { zones: ["example.com"] });
   await client.present({ fqdn: "_acme-challenge.a.b.c.example.com", value: "x" });
   expect(
@@ -214,7 +214,7 @@ test("OVH publishes the zone after each change", async () => {
   expect(refreshes).toHaveLength(2);
 });
 
-test("Route 53 is asked until a change is everywhere", async () => {
+test("Route 53 is polled until a change is INSYNC", async () => {
   const { client, asked } = open(cases[1] as Case);
   await client.present(one);
   expect(asked.at(-1)).toBe("GET /change/C1");

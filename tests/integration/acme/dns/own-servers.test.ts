@@ -1,4 +1,4 @@
-// Providers that one runs oneself: a webhook, acme-dns, a program of the machine; and Duck DNS, which keeps one record only.
+// Self-hosted DNS providers: webhook, acme-dns, exec; and Duck DNS, which stores only one record.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -103,7 +103,7 @@ describe("webhook", () => {
     expect(seen[0]?.authorization).toBe(`Basic ${btoa("me:pass")}`);
   });
 
-  test("tells the status, and masks the secret where the service repeats it", async () => {
+  test("reports the status, and masks the secret where the service repeats it", async () => {
     status = 403;
     const client = open("webhook", { url: url(), token: "as-secret-as-it-gets" });
     const message = await messageOf(client.present(record));
@@ -112,7 +112,7 @@ describe("webhook", () => {
     );
   });
 
-  test("tells when nobody is there, without the address", async () => {
+  test("reports an unreachable server without its address", async () => {
     const client = open("webhook", { url: "http://127.0.0.1:1/secret-path" });
     const message = await messageOf(client.present(record));
     expect(message).toContain("127.0.0.1:1 refused the connection");
@@ -120,7 +120,7 @@ describe("webhook", () => {
   });
 });
 
-test("acme-dns is told the text of the one name that it has", async () => {
+test("acme-dns receives the text of its one name", async () => {
   const client = open("acme-dns", {
     url: `http://127.0.0.1:${server.port}`,
     username: "user",
@@ -139,7 +139,7 @@ test("acme-dns is told the text of the one name that it has", async () => {
 describe("Duck DNS", () => {
   const fqdn = "_acme-challenge.www.home.duckdns.org";
 
-  test("keeps one text for each name, and says so instead of replacing it", async () => {
+  test("stores one text per name, and reports a second one", async () => {
     const client = open("duckdns", { token: "right" }, { fetch: bring });
     await client.present({ fqdn, value: "one" });
     expect(await messageOf(client.present({ fqdn, value: "two" }))).toContain("has one TXT record");
@@ -153,7 +153,7 @@ describe("Duck DNS", () => {
     ]);
   });
 
-  test("tells a wrong token without it", async () => {
+  test("reports a wrong token without showing it", async () => {
     const client = open("duckdns", { token: "wr0ng" }, { fetch: bring });
     const message = await messageOf(
       client.present({ fqdn: "_acme-challenge.b.duckdns.org", value: "x" }),
@@ -173,7 +173,7 @@ describe("exec", () => {
   const run = (program: string, more: object = {}) =>
     open("exec", { program, ...more }, { programs: [program] });
 
-  test("runs the program with words, without a shell and without the environment", async () => {
+  test("runs the program with arguments, without a shell or environment", async () => {
     process.env["SLUICE_CANARY"] = "canary";
     const out = join(dir, "out");
     const program = script(
@@ -188,7 +188,7 @@ describe("exec", () => {
     ]);
   });
 
-  test("runs nothing that was not named on the command line", async () => {
+  test("runs only programs that the command line allows", async () => {
     const marker = join(dir, "marker");
     const program = script("other", `touch ${marker}`);
     for (const programs of [[], [`${dir}/../${dir.split("/").at(-1)}/other`], [dir]]) {
@@ -200,19 +200,19 @@ describe("exec", () => {
     expect(existsSync(marker)).toBe(false);
   });
 
-  test("tells how the program ended, and nothing that it wrote", async () => {
+  test("reports the exit status and none of the output", async () => {
     const program = script("fail", "echo a-secret; echo a-secret >&2; exit 3");
     expect(await messageOf(run(program).cleanUp(record))).toBe(`${program} exited with code 3`);
     const missing = join(dir, "missing");
     expect(await messageOf(run(missing).present(record))).toContain("cannot be run (ENOENT)");
   });
 
-  test("is not held up by a program that writes without end", async () => {
+  test("handles a program that writes endlessly", async () => {
     const program = script("chatty", "head -c 5000000 /dev/zero; exit 0");
     await run(program).present(record);
   });
 
-  test("ends a program that takes too long, and what it has started", async () => {
+  test("kills a program that times out, and its children", async () => {
     const pidFile = join(dir, "pid");
     const program = script("slow", `sleep 600 & echo $! > ${pidFile}; wait`);
     const message = await messageOf(run(program, { timeout: 1 }).present(record));
@@ -222,7 +222,7 @@ describe("exec", () => {
   });
 });
 
-/** A zombie whom nobody has asked about yet does not run. */
+/** An unreaped zombie does not run. */
 function isRunning(pid: number): boolean {
   try {
     return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

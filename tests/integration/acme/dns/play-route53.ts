@@ -1,4 +1,4 @@
-// How Amazon Route 53 answers, signatures checked by the steps of its documentation; knows no client of ours.
+// Scripted Amazon Route 53; checks signatures as its documentation says, independently of our client.
 import { createHash, createHmac } from "node:crypto";
 import { SECRET } from "./plays.ts";
 import type { Answer, Asked, Play, World } from "./scripted-api.ts";
@@ -96,7 +96,7 @@ export const route53: Play = {
       ? null
       : error(403, "SignatureDoesNotMatch", "The request signature we calculated does not match"),
   answer({ method, path, query, text }, world) {
-    // An inner zone of the same name comes first, and must not be taken.
+    // A private zone of the same name comes first and must not be chosen.
     const zones = world.zones.flatMap((name) => zoneXml(name, true) + zoneXml(name));
     if (path === "/hostedzonesbyname") {
       const from = query.get("dnsname")?.replace(/\.$/, "");
@@ -117,7 +117,7 @@ export const route53: Play = {
     if (method === "POST") return change(text, zone, world);
     const name = query.get("name")?.replace(/\.$/, "") ?? "";
     const values = world.records.filter((record) => record.name === name).map(({ value }) => value);
-    // It answers with the next set when there is none of the name.
+    // It returns the next record set when the name has none.
     const [shown, list] = values.length === 0 ? ["zzz.example.com", ['"other"']] : [name, values];
     const records = list.map((value) => `<ResourceRecord><Value>${value}</Value></ResourceRecord>`);
     return xml(

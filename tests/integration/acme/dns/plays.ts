@@ -1,4 +1,4 @@
-// How the APIs of DNS providers answer, as far as TXT records are concerned; knows no client of ours.
+// Scripted DNS provider APIs, limited to TXT records; independent of our clients.
 import { createHash } from "node:crypto";
 import type { Answer, Asked, Play, World } from "./scripted-api.ts";
 
@@ -13,14 +13,14 @@ const absolute = (name: string, zone: string) =>
 const notFound: Answer = { status: 404, body: { message: "not found" } };
 const idOf = (zone: string) => `id-${zone}`;
 
-/** Takes a record away by its id. */
+/** Removes a record by its id. */
 function remove(world: World, id: string): boolean {
   const before = world.records.length;
   world.records = world.records.filter((record) => record.id !== id);
   return world.records.length < before;
 }
 
-/** Puts texts in the place of those that a name has. */
+/** Replaces the texts of a name. */
 function replace(
   world: World,
   at: { zone: string; name: string },

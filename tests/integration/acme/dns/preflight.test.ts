@@ -1,4 +1,4 @@
-// Checks before a certificate is ordered: whether port 80 of a name reaches this gateway, told apart from others who answer there.
+// Preflight checks before an order: whether port 80 of a name reaches this gateway or another server.
 import { afterEach, expect, test } from "bun:test";
 import { Preflight } from "../../../../src/control/acme/preflight.ts";
 import type { ProbeProof } from "../../../../src/control/acme/self-probe.ts";
@@ -69,7 +69,7 @@ const asGateway = (request: Request, proofs: Map<string, string>) => {
   return text === undefined || text === null ? null : new Response(text);
 };
 
-test("this gateway is recognised by a token of which nothing is left", async () => {
+test("this gateway is recognised by a temporary token", async () => {
   const { check, proofs } = await start(asGateway);
   const { report, of } = await check({ domains: ["WWW.example.test"] });
   expect(report).toMatchObject({ ok: true, challenge: "http-01" });
@@ -101,13 +101,13 @@ test.each([
     status: "warning",
     words: "redirects to https://www.example.test/",
   },
-])("$why is told apart", async ({ answer, status, words }) => {
+])("$why is distinguished", async ({ answer, status, words }) => {
   const { check } = await start(answer);
   const { of } = await check({ domains: ["www.example.test"] });
   expect(of("port_80")).toMatchObject({ status, message: expect.stringContaining(words) });
 });
 
-test("nobody at the port, no address, a foreign address: each in words", async () => {
+test("a closed port, no address, a foreign address: each is reported", async () => {
   const { check } = await start(asGateway);
   const dead = await check({ domains: ["www.example.test"] }, quietPort());
   expect(dead.of("port_80")).toMatchObject({
@@ -125,7 +125,7 @@ test("nobody at the port, no address, a foreign address: each in words", async (
   });
 });
 
-test("a public name with a private address is no way for an authority, except by DNS", async () => {
+test("a public name with a private address allows only DNS validation", async () => {
   const { check } = await start(asGateway);
   const domains = ["home.example.com"];
   const { of } = await check({ domains });
@@ -137,7 +137,7 @@ test("a public name with a private address is no way for an authority, except by
   expect(byDns.of("address")).toMatchObject({ status: "ok" });
 });
 
-test("a port for TLS that takes connections is seen, and that a wildcard needs DNS", async () => {
+test("an open TLS port is detected, and a wildcard needs DNS", async () => {
   const { check } = await start(asGateway);
   const tls = await check({ domains: ["www.example.test"], challenge: "tls-alpn-01" });
   expect(tls.of("port_443")?.status).toBe("ok");
@@ -164,7 +164,7 @@ test.each([
     body: { domains: ["a.b"], challenge: "http-01", dns_provider_id: "x" },
     error: "dns_provider_id:",
   },
-])("$why is refused", async ({ body, error }) => {
+])("$why is rejected", async ({ body, error }) => {
   const { check } = await start(asGateway);
   expect(check(body)).rejects.toThrow(error);
 });

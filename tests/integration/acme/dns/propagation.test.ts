@@ -1,4 +1,4 @@
-// Records are waited for at all servers of their zone that answer; who does not have one is named.
+// DNS propagation: the gateway polls all responding servers of the zone and names those without the record.
 import { afterEach, expect, test } from "bun:test";
 import { DnsLookup } from "../../../../src/control/acme/dns/lookup.ts";
 import { waitForRecord } from "../../../../src/control/acme/dns/propagation.ts";
@@ -33,13 +33,13 @@ async function startPair() {
   return { one, two, lookup: new DnsLookup(servers.map(({ address }) => address)) };
 }
 
-test("a record that all servers have is seen at once, beside others of the name", async () => {
+test("a record on all servers is found at once, beside others of the name", async () => {
   const { one, two, lookup } = await startPair();
   for (const { zone } of [one, two]) zone.set(record.fqdn, there);
   await waitForRecord(lookup, record, { timeoutMs: 0 });
 });
 
-test("a record that comes later is waited for, and one server is not enough", async () => {
+test("a record that appears later is awaited on all servers", async () => {
   const { one, two, lookup } = await startPair();
   one.zone.set(record.fqdn, there);
   const waiting = waitForRecord(lookup, record, { timeoutMs: 15_000 });
@@ -49,7 +49,7 @@ test("a record that comes later is waited for, and one server is not enough", as
   await waiting;
 });
 
-test("the server that does not have it in time is named", async () => {
+test("a timeout names the server without the record", async () => {
   const { one, lookup } = await startPair();
   one.zone.set(record.fqdn, there);
   expect(waitForRecord(lookup, record, { timeoutMs: 0 })).rejects.toThrow(
@@ -57,20 +57,20 @@ test("the server that does not have it in time is named", async () => {
   );
 });
 
-test("a server that fails holds nobody up", async () => {
+test("a failing server delays nothing", async () => {
   const { one, two, lookup } = await startPair();
   one.zone.set(record.fqdn, there);
   two.mode = "failure";
   await waitForRecord(lookup, record, { timeoutMs: 0 });
 });
 
-test("without servers of a zone the usual ones are asked", async () => {
+test("without zone servers the default resolvers are queried", async () => {
   const only = await startDnsServer({ [record.fqdn]: there });
   running.push(only);
   await waitForRecord(new DnsLookup([only.address]), record, { timeoutMs: 0 });
 });
 
-test("waiting can be called off", async () => {
+test("waiting can be aborted", async () => {
   const { lookup } = await startPair();
   const abort = new AbortController();
   const waiting = waitForRecord(lookup, record, { timeoutMs: 60_000, signal: abort.signal });

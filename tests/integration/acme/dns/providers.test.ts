@@ -1,4 +1,4 @@
-// DNS providers in the management API: secrets that never come back, who may write what, import and export, trials.
+// DNS providers in the management API: write-only secrets, permissions, import and export, tests.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const PROGRAM = "/bin/true";
 
 interface Answer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape
   readonly body: any;
 }
 type Call = (line: string, body?: unknown) => Promise<Answer>;
@@ -98,7 +98,7 @@ describe("secrets", () => {
     expect(stored()).toContain("sealed:1:");
   });
 
-  test("stay when a write leaves them out, and go when a patch says null", async () => {
+  test("persist when a write omits them, and null in a PATCH removes them", async () => {
     await editor("POST /dns-providers", webhook("kept"));
     const { body } = await editor("GET /dns-providers/kept");
     expect((await editor("PUT /dns-providers/kept", body)).status).toBe(200);
@@ -112,7 +112,7 @@ describe("secrets", () => {
     expect(hookSeen[0]).toBe(`/present Basic ${btoa("me:")}`);
   });
 
-  test("of another type are not taken over", async () => {
+  test("of another type are not reused", async () => {
     await editor("POST /dns-providers", webhook("changed"));
     const answer = await editor("PATCH /dns-providers/changed", {
       type: "gandi",
@@ -124,7 +124,7 @@ describe("secrets", () => {
     });
   });
 
-  test("may be the name of a secret, which has to exist", async () => {
+  test("may name a secret, which must exist", async () => {
     await root("POST /secrets", { name: "dns-token", value: SECRET });
     const body = webhook("named", { token: { $secret: "dns-token" } });
     const made = await root("POST /dns-providers", body);
@@ -140,7 +140,7 @@ describe("secrets", () => {
     expect((await root("DELETE /secrets/dns-token")).status).toBe(409);
   });
 
-  test("in an import are encrypted, and what does not fit is refused", async () => {
+  test("in an import are encrypted, and invalid ones are rejected", async () => {
     const import_ = (provider: object) =>
       root("POST /import", { format: 1, dns_providers: [provider] });
     const plain = { name: "imported", type: "gandi", config: { access_token: SECRET } };
@@ -153,7 +153,7 @@ describe("secrets", () => {
   });
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   const exec = (name: string, program = PROGRAM) => ({
     name,
     type: "exec",
@@ -161,14 +161,14 @@ describe("who may", () => {
     config: { program },
   });
 
-  test("viewers read, and neither write nor test", async () => {
+  test("let viewers read, but not write or test", async () => {
     expect((await viewer("GET /dns-providers")).status).toBe(200);
     expect((await viewer("GET /dns-providers/types")).body).toHaveLength(12);
     for (const line of ["POST /dns-providers", "POST /certificates/preflight"])
       expect((await viewer(line, webhook("no"))).status).toBe(403);
   });
 
-  test("only admins have to do with programs, in either direction", async () => {
+  test("restrict programs to admins, before and after a change", async () => {
     expect((await editor("POST /dns-providers", exec("program"))).status).toBe(403);
     expect((await root("POST /dns-providers", exec("program"))).status).toBe(200);
     await editor("POST /dns-providers", webhook("plain"));
@@ -193,7 +193,7 @@ describe("who may", () => {
     });
   });
 
-  test("programs that were not named are refused to admins too", async () => {
+  test("deny unlisted programs to admins too", async () => {
     const { status, body } = await root("POST /dns-providers", exec("other", "/bin/sh"));
     expect([status, body.error]).toEqual([
       400,
@@ -238,13 +238,13 @@ test.each([
     change: { config: { url: "http://a.example", token: { sealed: "sealed:1:00000000:AA" } } },
     error: "looks like a value encrypted by the gateway",
   },
-])("$why is refused", async ({ change, error }) => {
+])("$why is rejected", async ({ change, error }) => {
   const answer = await editor("POST /dns-providers", { ...webhook("bad"), ...change });
   expect(answer.status).toBe(400);
   expect(answer.body.error).toContain(error);
 });
 
-test("a test of what cannot be reached is answered in words", async () => {
+test("a test of an unreachable provider reports the reason", async () => {
   const body = webhook("dead", { url: "http://127.0.0.1:1" });
   await editor("POST /dns-providers", body);
   const { status, body: report } = await editor("POST /dns-providers/dead/test", {
@@ -258,7 +258,7 @@ test("a test of what cannot be reached is answered in words", async () => {
   });
 });
 
-test("a test writes in no zone that the provider is not for", async () => {
+test("a test writes only in the provider's zones", async () => {
   await editor("POST /dns-providers", { ...webhook("own"), zones: ["own.example"] });
   hookSeen = [];
   const foreign = await editor("POST /dns-providers/own/test", { zone: "other.example" });

@@ -1,4 +1,4 @@
-// A web server that plays the API of a DNS provider, with records in memory; knows no provider's API itself.
+// A web server for scripted DNS provider APIs, with records in memory.
 
 export interface StoredRecord {
   readonly id: string;
@@ -9,7 +9,7 @@ export interface StoredRecord {
   readonly value: string;
 }
 
-/** What a play answers: a status and a body, JSON unless it is a text. */
+/** A scripted response: a status and a body, JSON unless it is a string. */
 export interface Answer {
   readonly status?: number;
   readonly body?: unknown;
@@ -27,7 +27,7 @@ export interface Asked {
   readonly text: string;
   // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
   readonly json: any;
-  /** The whole address as the client meant it. */
+  /** The whole URL as the client intended it. */
   readonly full: string;
 }
 
@@ -40,21 +40,21 @@ export interface World {
   texts(name: string): string[];
 }
 
-/** How one API answers to those who are let in. */
+/** How one API responds to authenticated requests. */
 export interface Play {
   readonly base: string;
-  /** Null: let in; otherwise what it says to the others. */
+  /** Null: authenticated; otherwise the error response. */
   admit(asked: Asked): Answer | null;
   answer(asked: Asked, world: World): Answer;
 }
 
 export interface ScriptedApi {
   readonly world: World;
-  /** Requests that were let in, as `METHOD /path`. */
+  /** Authenticated requests, as `METHOD /path`. */
   readonly asked: string[];
-  /** Answers that come first, before anything is looked at. */
+  /** Responses to send first, before any check. */
   readonly first: Answer[];
-  /** Brings requests to the real API here. */
+  /** Redirects requests for the real API to this server. */
   readonly fetch: typeof fetch;
   stop(): void;
 }

@@ -50,7 +50,7 @@ test("by default it is access.log, which other users cannot read", async () => {
   expect(statSync(folder.directory).mode & 0o777).toBe(0o700);
 });
 
-test("folders below are made as they are needed, and two instances may share a file", async () => {
+test("subdirectories are created on demand, and two instances may share a file", async () => {
   const folder = newFolder();
   const scene = await newScene(folder, file({ path: "a/b/c.log" }));
   await scene.apply({
@@ -66,7 +66,7 @@ test("folders below are made as they are needed, and two instances may share a f
   await folder.receives(2, "a/b/c.log");
 });
 
-describe("a file that is not where it may be is refused", () => {
+describe("a file outside the allowed directory is refused", () => {
   const refused = (folder: LogFolder | null, path: string) =>
     newScene(folder, file({ path })).then(
       () => "served",
@@ -83,11 +83,11 @@ describe("a file that is not where it may be is refused", () => {
     expect(existsSync(`${elsewhere}/ok/x.log`)).toBe(true);
   });
 
-  test("where no files are written at all", async () => {
+  test("where file logs are disabled", async () => {
     expect(await refused(null, "x.log")).toContain("log files are disabled");
   });
 
-  test("links, to files and on the way, hard links, and what is no file", async () => {
+  test("links, to files and in the path, hard links, and other file types", async () => {
     const folder = newFolder();
     const outside = newFolder();
     mkdirSync(folder.directory, { recursive: true });
@@ -117,7 +117,7 @@ describe("a file that is not where it may be is refused", () => {
 });
 
 describe("a file that is full", () => {
-  test("is put aside, and the oldest go beyond keep", async () => {
+  test("is rotated, and the oldest beyond keep are deleted", async () => {
     const folder = newFolder();
     const scene = await newScene(folder, {
       ...file({ path: "r.log", rotate_size: 1024, keep: 2 }),
@@ -137,7 +137,7 @@ describe("a file that is full", () => {
     expect(statSync(join(folder.directory, "r.log")).size).toBeLessThanOrEqual(1024);
   });
 
-  test("leaves files alone that only look alike", async () => {
+  test("leaves other files with similar names", async () => {
     const folder = newFolder();
     mkdirSync(folder.directory, { recursive: true });
     const own = ["r-notes.log", "r.log.bak", "rr-20200101T000000000-0.log"];
@@ -152,7 +152,7 @@ describe("a file that is full", () => {
 test.each([
   ["renamed", (path: string) => renameSync(path, `${path}.1`)],
   ["deleted", (path: string) => rmSync(path)],
-])("a file that another program has %s is created anew", async (_, change) => {
+])("a file that another program has %s is created again", async (_, change) => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   await scene.get("/one");
@@ -166,7 +166,7 @@ test.each([
   expect(folder.lines()[0]).toContain('"/two"');
 });
 
-test("while it cannot be written requests are served, and what waits is written afterwards", async () => {
+test("requests are served while it cannot be written, and queued lines are written afterwards", async () => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   rmSync(folder.directory, { recursive: true });
@@ -176,7 +176,7 @@ test("while it cannot be written requests are served, and what waits is written 
   await folder.receives(5);
 });
 
-test("what waits at the end is written", async () => {
+test("queued lines are written at the end", async () => {
   const folder = newFolder();
   const scene = await newScene(folder, { queue: { max_coalescing_delay: 3600 } });
   await scene.get("/x");

@@ -85,7 +85,7 @@ async function logged(
 const parsed = (line: string | undefined): any => JSON.parse(line ?? "");
 
 describe("JSON", () => {
-  test("tells what came, where it went and what became of it", async () => {
+  test("contains the request, its target and its result", async () => {
     await logged("json.log", {});
     const before = Date.now();
     await scene.send("POST", "/x?a=1", {
@@ -125,7 +125,7 @@ describe("JSON", () => {
   test.each([
     ["alone", []],
     ["behind a plugin that sees requests", [{ name: "request-size-limit", config: {} }]],
-  ])("tells when it began, not when it ended: %s", async (name, others) => {
+  ])("contains the start time, not the end time: %s", async (name, others) => {
     await logged(`${name}.log`, {}, {}, others);
     const before = Date.now();
     await scene.get("/slow");
@@ -135,7 +135,7 @@ describe("JSON", () => {
     expect(at).toBeLessThanOrEqual(arrivedAt + 1);
   });
 
-  test("names what the route leads to by the name that it has then", async () => {
+  test("names the route, service and target by their names at that time", async () => {
     await logged("names.log", {});
     await scene.get("/");
     const targets = [{ port: scene.originPort }];
@@ -153,7 +153,7 @@ describe("JSON", () => {
     ]);
   });
 
-  test("tells who it was, and why a request was refused", async () => {
+  test("contains the consumer and the reason of a rejection", async () => {
     await logged("who.log", {});
     await scene.get("/keyed", { "X-API-Key": "k" });
     const refused = await scene.get("/keyed", {});
@@ -169,7 +169,7 @@ describe("JSON", () => {
     });
   });
 
-  test("tells the bytes of streamed bodies, of errors and of HEAD", async () => {
+  test("contains the bytes of streamed bodies, of errors and of HEAD", async () => {
     await logged("bytes.log", {});
     await scene.get("/stream");
     const missing = await scene.get("/missing");
@@ -179,7 +179,7 @@ describe("JSON", () => {
     expect(records.map(({ status }) => status)).toEqual([200, 404, 200]);
   });
 
-  test("holds the header fields that were asked for, secrets redacted", async () => {
+  test("contains the configured header fields, secrets redacted", async () => {
     await logged("fields.log", {
       include: { request_headers: ["*"], response_headers: ["X-Answer", "Set-Cookie", "X-None"] },
       redact: { headers: ["authorization", "set-cookie", "X-Own"], query: ["token"] },
@@ -204,7 +204,7 @@ describe("JSON", () => {
   });
 });
 
-describe("parameters that are never written", () => {
+describe("parameters that are never logged", () => {
   const redact = { query: ["code", "token"] };
 
   test.each([
@@ -217,7 +217,7 @@ describe("parameters that are never written", () => {
           "${response.header.location} ${response.header.link} ${response.header.refresh} ${request.header.referer} ${request.header.x-original-url}",
       },
     ],
-  ])("stand in no field that holds an address either, in the format %s", async (format, file) => {
+  ])("also do not appear in fields with a URL, in the format %s", async (format, file) => {
     const name = `parameters-${format}.log`;
     await logged(
       name,
@@ -283,7 +283,7 @@ describe("the other formats", () => {
     ]);
   });
 
-  test("a template holds facts and variables, and a dash for what is not there", async () => {
+  test("a template contains facts and variables, and a dash for missing ones", async () => {
     const template =
       "${status} ${bytes_in} ${bytes_out} ${attempts} ${upstream.status} ${upstream.address} ${target.id} " +
       "${request.method} ${request.path} ${route.name} ${client.address} ${response.header.x-answer} " +
@@ -300,7 +300,7 @@ describe("the other formats", () => {
 test.each([
   ["mask", /^127\.0\.0\.0$/],
   ["hash", /^[\da-f]{16}$/],
-])("addresses can be written as %s, also those that proxies tell", async (ip, pattern) => {
+])("addresses can be written as %s, also those from proxies", async (ip, pattern) => {
   await logged(`ip-${ip}.log`, {
     redact: { ip, headers: [] },
     include: { request_headers: ["x-forwarded-for"] },
@@ -315,7 +315,7 @@ test.each([
 });
 
 describe("filters", () => {
-  test("on status, duration and condition hold together", async () => {
+  test("on status, duration and condition are combined", async () => {
     await logged("filters.log", {
       filters: { status: ["404", "5xx"], when: { path: ["/missing"] } },
     });
@@ -325,7 +325,7 @@ describe("filters", () => {
     expect(found.map(({ target }) => target)).toEqual(["/missing", "/missing"]);
   });
 
-  test("on duration leave out what was faster", async () => {
+  test("on duration omit faster requests", async () => {
     await logged("slow.log", { filters: { min_duration: 60_000 } });
     await scene.get("/x");
     await logged("fast.log", {});
@@ -346,7 +346,7 @@ describe("filters", () => {
   });
 });
 
-describe("nothing that a client sends makes a second line or a false field", () => {
+describe("no client input creates a second line or a false field", () => {
   const bytes = (text: string) => Buffer.from(text, "latin1");
   const hostile = [
     '"x" 200 1',

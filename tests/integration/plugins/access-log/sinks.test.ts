@@ -30,7 +30,7 @@ interface Received {
   readonly body: any;
 }
 
-/** A server that answers with these statuses one after the other, and with the last one from there on. */
+/** A server that responds with these statuses one after the other, and with the last one from there on. */
 function logServer(statuses: readonly number[] = [200]) {
   const batches: Received[] = [];
   let count = 0;
@@ -55,7 +55,7 @@ function logServer(statuses: readonly number[] = [200]) {
 }
 
 describe("http", () => {
-  test("gets lists of objects, with the fields that were asked for", async () => {
+  test("receives lists of objects, with the configured fields", async () => {
     const server = logServer();
     const scene = await sceneWith({
       http: { url: `${server.url}/in`, headers: { Authorization: "Bearer t" } },
@@ -67,7 +67,7 @@ describe("http", () => {
     expect(body[0]).toMatchObject({ target: "/one", status: 200 });
   });
 
-  test("gets texts where lines are no JSON, and no more at once than a batch", async () => {
+  test("receives texts where lines are not JSON, at most one batch at once", async () => {
     const server = logServer();
     const scene = await sceneWith(
       { http: { url: server.url, format: "template", template: "${request.path}" } },
@@ -81,7 +81,7 @@ describe("http", () => {
     ]);
   });
 
-  test("gets a batch again after failures that may pass", async () => {
+  test("receives a batch again after temporary failures", async () => {
     const server = logServer([500, 503, 429, 200]);
     const scene = await sceneWith({ http: { url: server.url } });
     await scene.get("/one");
@@ -90,7 +90,7 @@ describe("http", () => {
     expect(server.attempts()).toBe(4);
   });
 
-  test("gets a batch once that it will never take", async () => {
+  test("receives a batch once that fails permanently", async () => {
     const server = logServer([400, 200]);
     const scene = await sceneWith({ http: { url: server.url } });
     await scene.get("/one");
@@ -102,7 +102,7 @@ describe("http", () => {
   });
 });
 
-test("loki gets a stream with labels, and times in nanoseconds", async () => {
+test("loki receives a stream with labels, and times in nanoseconds", async () => {
   const server = logServer([204]);
   const scene = await sceneWith({
     loki: {
@@ -124,7 +124,7 @@ test("loki gets a stream with labels, and times in nanoseconds", async () => {
   expect(values[0][1]).toContain('"GET /one HTTP/1.1" 200');
 });
 
-test("a collector gets log records with severities and the trace", async () => {
+test("a collector receives log records with severities and the trace", async () => {
   const server = logServer();
   const scene = await sceneWith({
     otlp: { url: server.url, resource_attributes: { "service.namespace": "edge" } },
@@ -178,7 +178,7 @@ function tcpServer(tls?: { cert: string; key: string }, port = 0) {
 }
 
 describe("tcp", () => {
-  test("gets lines over one connection, and over another one when it was cut", async () => {
+  test("receives lines over one connection, and over another after a disconnect", async () => {
     const server = tcpServer();
     const scene = await sceneWith({
       tcp: { address: server.address, format: "template", template: "${request.path}" },
@@ -196,7 +196,7 @@ describe("tcp", () => {
     expect(server.received.connections).toBe(2);
   });
 
-  test("gets what waited once it is there", async () => {
+  test("receives queued lines after it starts", async () => {
     const port = freePort();
     const scene = await sceneWith({ tcp: { address: `127.0.0.1:${port}` } });
     for (let at = 0; at < 3; at++) expect((await scene.get(`/${at}`)).status).toBe(200);
@@ -209,7 +209,7 @@ const SYSLOG =
   /^<134>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [!-~]+ gate \d+ access-log - \{.*"target":"\/one".*\}$/;
 
 describe("syslog", () => {
-  test("gets datagrams by RFC 5424, with severities by status", async () => {
+  test("receives datagrams by RFC 5424, with severities by status", async () => {
     const received: string[] = [];
     const server = await Bun.udpSocket({
       hostname: "127.0.0.1",
@@ -228,7 +228,7 @@ describe("syslog", () => {
     expect(received[1]).toStartWith("<132>1 ");
   });
 
-  test.each(["tcp", "tls"] as const)("gets counted messages over %s", async (transport) => {
+  test.each(["tcp", "tls"] as const)("receives counted messages over %s", async (transport) => {
     const own = await selfSigned();
     const server = tcpServer(transport === "tls" ? own : undefined);
     const scene = await sceneWith({
@@ -247,7 +247,7 @@ describe("syslog", () => {
   });
 });
 
-test("a log server whose certificate is not trusted, or for another name, gets nothing", async () => {
+test("a log server with an untrusted certificate, or one for another name, receives nothing", async () => {
   const other = await selfSigned("logs.example");
   for (const ca of [null, other.cert]) {
     const server = tcpServer(other);
@@ -261,7 +261,7 @@ test("a log server whose certificate is not trusted, or for another name, gets n
   }
 });
 
-test("udp gets a datagram for each line, however long", async () => {
+test("udp receives a datagram for each line, however long", async () => {
   const received: string[] = [];
   const server = await Bun.udpSocket({
     hostname: "127.0.0.1",
@@ -277,8 +277,8 @@ test("udp gets a datagram for each line, however long", async () => {
   expect(received.sort().map((text) => text.length)).toEqual([2, 7003]);
 });
 
-describe("a sink that takes nothing", () => {
-  test("costs its records when the queue is full, and no request anything", async () => {
+describe("a sink that accepts nothing", () => {
+  test("loses its own records when the queue is full, and affects no request", async () => {
     const held = Promise.withResolvers<Response>();
     let asked = 0;
     const server = Bun.serve({
@@ -304,7 +304,7 @@ describe("a sink that takes nothing", () => {
     held.resolve(new Response());
   });
 
-  test("holds up neither another sink nor requests when it hangs before the first byte", async () => {
+  test("delays neither another sink nor requests when it hangs before the first byte", async () => {
     const silent = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,

@@ -40,7 +40,7 @@ function linesBelow(folder: string, stem: string): string[] {
 describe("four workers and one file", () => {
   const REQUESTS = 3000;
 
-  test("lose no line and tear none apart while it is put aside again and again", async () => {
+  test("lose no line and split none during repeated rotation", async () => {
     const { id } = await create({
       sinks: [
         {
@@ -159,7 +159,7 @@ test.each([
   expect(((await response.json()) as { error: string }).error).toContain(message);
 });
 
-test("secrets of sinks are not given back", async () => {
+test("secrets of sinks are not returned", async () => {
   const created = await create({
     sinks: [{ http: { url: "http://127.0.0.1:1", headers: { Authorization: "canary" } } }],
   });
@@ -169,7 +169,7 @@ test("secrets of sinks are not given back", async () => {
   await gateway.api("DELETE", `/api/v1/plugins/${created.id}`);
 });
 
-test("what is lost is counted in the metrics", async () => {
+test("lost lines are counted in the metrics", async () => {
   const { id } = await create({
     sinks: [{ tcp: { address: `127.0.0.1:${freePort()}` } }],
     queue: { ...quick, max_retry_time: 0 },
@@ -182,7 +182,7 @@ test("what is lost is counted in the metrics", async () => {
   await gateway.api("DELETE", `/api/v1/plugins/${id}`);
 });
 
-test("connections of stream routes are written down when they end", async () => {
+test("connections of stream routes are logged when they end", async () => {
   const port = freePort();
   const target = Bun.listen({
     hostname: "127.0.0.1",
@@ -241,7 +241,7 @@ test("connections of stream routes are written down when they end", async () => 
   target.stop(true);
 });
 
-test("standard output gets whole lines of all workers", async () => {
+test("standard output receives whole lines of all workers", async () => {
   const { id } = await create({ sinks: [{ stdout: {} }], queue: quick });
   await Promise.all(
     Array.from({ length: 200 }, (_, at) =>

@@ -1,4 +1,4 @@
-// Messages on their way: order, attempts, bounds and the end; and what events of the gateway mean for alerts.
+// Delivery of messages: order, attempts, limits and shutdown; and which events of the gateway raise alerts.
 import { describe, expect, test } from "bun:test";
 import { type Notice, oneLine, testNotice } from "../../../../src/control/alerts/notice.ts";
 import { DeliveryError, Outbox } from "../../../../src/control/alerts/outbox.ts";
@@ -21,7 +21,7 @@ function scene(send: (title: string, signal: AbortSignal) => Promise<unknown>, p
 }
 
 describe("messages", () => {
-  test("are sent in order, each when the one before is delivered or given up", async () => {
+  test("are sent in order, each after the one before is delivered or dropped", async () => {
     const tried: string[] = [];
     const { outbox, lost } = scene((title) => {
       tried.push(title);
@@ -34,14 +34,14 @@ describe("messages", () => {
     expect(outbox.status).toEqual({ waiting: 0, lost: 1, last_sent_at: at, last_error: null });
   });
 
-  test("that nobody takes are bounded: the oldest go, without the one under way", async () => {
+  test("that cannot be delivered are bounded: the oldest are dropped, except the one in flight", async () => {
     const { outbox, lost } = scene(() => new Promise(() => undefined));
     for (let n = 0; n < 150; n++) outbox.put(notice(String(n)));
     expect(outbox.status).toMatchObject({ waiting: 100, lost: 50 });
     expect([lost[0], lost.at(-1)]).toEqual(["1: the queue is full", "50: the queue is full"]);
   });
 
-  test("show no error that could hold anything, and end at once when that is wanted", async () => {
+  test("report no error that could contain a secret, and stop at once on shutdown", async () => {
     let aborted = false;
     const { outbox } = scene(
       async (title, signal) => {
@@ -57,7 +57,7 @@ describe("messages", () => {
     expect(outbox.status.waiting).toBe(0);
   });
 
-  test("have titles on one line", () => {
+  test("have a title of one line", () => {
     expect(oneLine("a\r\nBcc: x\x00y")).toBe("a Bcc: x y");
   });
 });
@@ -105,11 +105,11 @@ describe("an event", () => {
     const signal = signalOf(kind, payload, config);
     expect(signal === null ? null : `${signal.key} ${signal.state}`).toBe(key);
     expect(signal?.title ?? "").toContain(title);
-    // Why a worker ended is for admins only.
+    // Only admins see why a worker ended.
     expect(JSON.stringify(signal)).not.toContain("secret");
   });
 
-  test("of a certificate ends when the certificate is gone or another one", () => {
+  test("about a certificate ends when the certificate is deleted or replaced", () => {
     const signal = signalOf("certificate", { ...certificate, what: "expiring" }, config);
     if (signal === null) throw new Error("no signal");
     const having = (not_after: string, enabled = true) =>

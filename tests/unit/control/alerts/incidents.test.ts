@@ -1,4 +1,4 @@
-// One incident is one message: quiet times, reminders, ends; and the share of errors over a window that moves.
+// One incident is one message: quiet times, reminders, ends; and the error rate over a sliding window.
 import { describe, expect, test } from "bun:test";
 import { ErrorShares } from "../../../../src/control/alerts/error-share.ts";
 import { Incidents, type NotificationRules } from "../../../../src/control/alerts/incidents.ts";
@@ -24,7 +24,7 @@ const signal = (state: "begun" | "over", more: Partial<Signal> = {}): Signal => 
   ...more,
 });
 
-/** What is told at each of these seconds: `begun`, `over`, or only the time passing. */
+/** The notifications at each of these seconds: `begun`, `over`, or `-` when only time passes. */
 function told(
   steps: readonly (readonly [second: number, what: "begun" | "over" | "-"])[],
   own = rules,
@@ -110,7 +110,7 @@ describe("an incident", () => {
     expect(told(steps as never)).toEqual(wanted as unknown as string[]);
   });
 
-  test("is told how often it began meanwhile", () => {
+  test("reports how often it began since the last notification", () => {
     const incidents = new Incidents();
     for (const [second, state] of [
       [0, "begun"],
@@ -125,7 +125,7 @@ describe("an incident", () => {
     expect(notice?.since).toBe(new Date(4 * S).toISOString());
   });
 
-  test("that gets worse is told again at once, and is not repeated besides", () => {
+  test("that gets worse is notified again at once, without reminders", () => {
     const incidents = new Incidents();
     const worse = signal("begun", { event: "certificate_expiring", isAlwaysTold: true });
     expect(incidents.take(worse, rules, 0)).toHaveLength(1);
@@ -133,14 +133,14 @@ describe("an incident", () => {
     expect(incidents.due(rules, 9000 * S)).toHaveLength(0);
   });
 
-  test("that nobody wants to know of any more is forgotten without a word", () => {
+  test("that no alert accepts any more is dropped without a notification", () => {
     const incidents = new Incidents();
     incidents.take(signal("begun"), rules, 0);
     expect(incidents.due({ ...rules, accepts: () => false }, S)).toEqual([]);
     expect(incidents.open).toEqual([]);
   });
 
-  test("without repetition is told once, however long it lasts", () => {
+  test("without reminders is notified once, however long it lasts", () => {
     const own = { ...rules, repeatMs: 0 };
     expect(
       told(
@@ -173,14 +173,14 @@ const row = (ended: number, errors: number, id = "r", serviceId = "s") =>
     },
   }) as unknown as CountedTraffic;
 
-describe("the share of errors", () => {
+describe("the error rate", () => {
   const threshold = { percent: 10, window_seconds: 60, min_requests: 10 };
   const everything = alert({ threshold });
   const states = (shares: ErrorShares, now: number, of = everything) =>
     shares.judge(of, config, now).map(({ key, state }) => `${key} ${state}`);
   const all = new Set(["total"]);
 
-  test("is that of the window, and not of what was before", () => {
+  test("counts the window only", () => {
     const shares = new ErrorShares();
     shares.count([row(1000, 1000)], all, 0);
     shares.count([row(1100, 1005)], all, 5 * S);
@@ -193,7 +193,7 @@ describe("the share of errors", () => {
     expect(shares.judge(everything, config, 200 * S)[0]?.message).toStartWith("0 of 0 responses");
   });
 
-  test("of too few requests says nothing, neither that it began nor that it is over", () => {
+  test("of too few requests neither begins nor ends an incident", () => {
     const shares = new ErrorShares();
     shares.count([], all, 0);
     shares.count([row(9, 9)], all, S);
@@ -202,7 +202,7 @@ describe("the share of errors", () => {
     expect(states(shares, 2 * S)).toEqual(["share total begun"]);
   });
 
-  test("of services and routes is told apart, and what was counted anew counts from nothing", () => {
+  test("is kept per service and route, and counters that restart count from zero", () => {
     const shares = new ErrorShares();
     const of = alert({ threshold, service_ids: ["s"], route_ids: ["b"] });
     const subjects = new Set(["service s", "route b"]);

@@ -1,11 +1,11 @@
-// What is remembered of the messages of an alert: the last ones, and what became of each.
+// The message history of an alert: the last messages and the result of each.
 import { expect, test } from "bun:test";
 import { MessageHistory } from "../../../../src/control/alerts/message-history.ts";
 import { testNotice } from "../../../../src/control/alerts/notice.ts";
 
 const notice = (id: string) => ({ ...testNotice("2026-01-01T00:00:00.000Z"), id });
 
-test("messages are listed with what became of them, the newest first", () => {
+test("messages are listed with their results, the newest first", () => {
   const history = new MessageHistory();
   for (const id of ["a", "b", "c"]) history.put(notice(id));
   history.delivered("a");
@@ -18,7 +18,7 @@ test("messages are listed with what became of them, the newest first", () => {
   ]);
 });
 
-test("a hundred are kept, and the oldest go", () => {
+test("the last hundred are kept", () => {
   const history = new MessageHistory();
   for (let index = 0; index < 130; index++) history.put(notice(`n${index}`));
   const ids = history.list().map(({ id }) => id);

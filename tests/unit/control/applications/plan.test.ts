@@ -1,4 +1,4 @@
-// What an application comes to: which names are public, where an upstream leads, which certificates are wanted when.
+// The plan of an application: which names are public, where an upstream leads, which certificates it needs when.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { covers, isPublicName } from "../../../../src/control/applications/domains.ts";
 import { httpsWarnings, planHttps } from "../../../../src/control/applications/https-plan.ts";
@@ -64,7 +64,7 @@ describe("an upstream", () => {
     "http://a:b",
     "http://[::1",
     "http://::1",
-  ])("%s is refused", (text) => {
+  ])("%s is rejected", (text) => {
     expect(() => parseUpstream(text)).toThrow("upstream: ");
   });
 });
@@ -104,7 +104,7 @@ describe("HTTPS", () => {
       ...situation,
     });
 
-  test("nothing is made when it is off", () => {
+  test("no certificate is planned when it is off", () => {
     expect(plan({ https: { mode: "off" } })).toEqual({
       ordered: [],
       self_signed: [],
@@ -119,11 +119,11 @@ describe("HTTPS", () => {
     expect(httpsWarnings({ ...input({}), https_state: pending }, withAccount)).toEqual([]);
   });
 
-  test("with one it is ordered, and self-signed until then", () => {
+  test("with an account a certificate is requested, and self-signed until it is issued", () => {
     expect(plan({}, { config: withAccount })).toEqual(pending);
   });
 
-  test("what has been issued takes the place of the other, name by name", () => {
+  test("an issued certificate replaces the self-signed one, name by name", () => {
     const situation = { config: withAccount, ordered: issued };
     expect(plan({}, situation)).toEqual(secured);
     expect(plan({ domains: ["a.com", "b.com", "c.lan"] }, situation)).toEqual({
@@ -133,7 +133,7 @@ describe("HTTPS", () => {
     });
   });
 
-  test("one that is over is none, unless people are sent to HTTPS already", () => {
+  test("an expired certificate counts as missing, unless clients are already redirected to HTTPS", () => {
     const situation = { config: withAccount, ordered: issued, now: NOW + 91 * DAY_MS };
     expect(plan({}, { ...situation, previous: pending }).secured).toBe(false);
     expect(plan({}, { ...situation, previous: secured }).secured).toBe(true);
@@ -142,7 +142,7 @@ describe("HTTPS", () => {
     );
   });
 
-  test("what was ordered stays so when the account is gone", () => {
+  test("a requested certificate stays so when the account is deleted", () => {
     expect(plan({}, { previous: pending }).ordered).toEqual(["a.com"]);
   });
 
@@ -155,7 +155,7 @@ describe("HTTPS", () => {
     });
   });
 
-  test("private names alone are never sent to HTTPS", () => {
+  test("only private names: clients are never redirected to HTTPS", () => {
     expect(plan({ domains: ["a.lan"] }, { config: withAccount })).toEqual({
       ordered: [],
       self_signed: ["a.lan"],

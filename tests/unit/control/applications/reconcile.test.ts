@@ -1,4 +1,4 @@
-// The parts of an application in a draft: what a change writes, what it leaves to others, and what keeps its id.
+// The parts of an application in a draft: what a change writes, which edits of users it keeps, and what keeps its id.
 import { describe, expect, test } from "bun:test";
 import {
   reconcile,
@@ -51,7 +51,7 @@ const only = <T>(objects: ReadonlyMap<string, T>): T => {
   return first;
 };
 
-/** The configuration as it is when somebody has changed the only route by hand. */
+/** The configuration after a user has edited the only route. */
 function withRoute(config: GatewayConfig, fields: object): GatewayConfig {
   const route = { ...only(config.routes), ...fields };
   return { ...config, routes: new Map([[route.id, route]]) };
@@ -60,7 +60,7 @@ function withRoute(config: GatewayConfig, fields: object): GatewayConfig {
 describe("parts", () => {
   const first = run(emptyConfiguration(AT), planned());
 
-  test("are made, and named by their roles", () => {
+  test("are created and named by their roles", () => {
     expect(first.parts.map(({ role }) => role)).toEqual([
       "service",
       "target 10.0.0.5 3000",
@@ -74,7 +74,7 @@ describe("parts", () => {
     expect(only(first.config.targets)).toMatchObject({ host: "10.0.0.5", port: 3000 });
   });
 
-  test("that are as they should be are not written", () => {
+  test("that match the plan are not written", () => {
     const again = run(first.config, planned(), { parts: first.parts });
     expect(again.draft.isUnchanged()).toBe(true);
     expect(again.parts).toEqual(first.parts);
@@ -101,7 +101,7 @@ describe("parts", () => {
     expect(only(moved.config.targets)).toMatchObject({ host: "10.0.0.6" });
   });
 
-  test("public and private names have a route each while a certificate is looked after", () => {
+  test("public and private names have a route each while a certificate is managed", () => {
     const domains = ["shop.example.com", "shop.lan"];
     const state = { ordered: ["shop.example.com"], self_signed: ["shop.lan"], secured: true };
     const { config } = run(emptyConfiguration(AT), {
@@ -116,7 +116,7 @@ describe("parts", () => {
   });
 });
 
-describe("a field that somebody changed", () => {
+describe("a field that a user changed", () => {
   const first = run(emptyConfiguration(AT), planned());
   const edited = withRoute(first.config, { maintenance: { retry_after: 1 }, priority: 7 });
   const { parts } = first;
@@ -135,7 +135,7 @@ describe("a field that somebody changed", () => {
     expect(only(config.routes).maintenance).toMatchObject({ retry_after: 300 });
   });
 
-  test("stays when nobody asked, and what was meant is remembered", () => {
+  test("stays in an automatic run, and the planned value is recorded", () => {
     const application = planned({ maintenance: true });
     const { config, parts: made } = run(edited, application, { parts, automatic: true });
     expect(only(config.routes).maintenance).toMatchObject({ retry_after: 1 });
@@ -143,23 +143,23 @@ describe("a field that somebody changed", () => {
     expect(route?.fields["maintenance"]).toMatchObject({ retry_after: 300 });
   });
 
-  test("is brought back by force", () => {
+  test("is overwritten by force", () => {
     const { config } = run(edited, planned(), { parts, force: true });
     expect(only(config.routes)).toMatchObject({ maintenance: null, priority: 0 });
   });
 
-  test("is how it is to be when it is accepted and the application says nothing about it", () => {
+  test("becomes the planned value when it is accepted and the application does not set it", () => {
     const { parts: made } = run(edited, planned(), { parts, accept: true });
     const route = made.find(({ role }) => role === "route");
     expect(route?.fields).toMatchObject({ priority: 7, maintenance: null });
   });
 });
 
-describe("a part that somebody deleted", () => {
+describe("a part that a user deleted", () => {
   const first = run(emptyConfiguration(AT), planned());
   const without = { ...first.config, routes: new Map() };
 
-  test("stays away until it is asked for, and comes back under its id", () => {
+  test("stays deleted until a user restores it, and returns with its id", () => {
     const patched = run(without, planned({ maintenance: true }), { parts: first.parts });
     expect(patched.config.routes.size).toBe(0);
     const forced = run(without, planned(), { parts: patched.parts, force: true });

@@ -1,4 +1,4 @@
-// Who may change which password and second factor, what has to be given with it, and what is taken down.
+// Who may change which password and second factor, what the request must contain, and what the audit log records.
 import { describe, expect, test } from "bun:test";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../../../src/crypto/one-time-password.ts";
@@ -187,7 +187,7 @@ describe("PUT /users/:id/password", () => {
     }
   });
 
-  test("answers with the user, tells who did it in which session, and writes no hash into the history", async () => {
+  test("responds with the user, logs who did it in which session, and writes no hash into the history", async () => {
     const { control, events, steps } = withUsers(users);
     const by = await signedIn(anna)(control);
     const body = { current_password: PASSWORD, password: NEW };
@@ -204,7 +204,7 @@ describe("PUT /users/:id/password", () => {
     expect(JSON.stringify(events[0]?.audit)).not.toContain("argon2");
   });
 
-  test("loses against an admin who sets another one while the old one is checked", async () => {
+  test("fails when an admin sets another password while the old one is checked", async () => {
     const { control } = withUsers(users);
     const by = await signedIn(anna)(control);
     const body = { current_password: PASSWORD, password: NEW };
@@ -216,7 +216,7 @@ describe("PUT /users/:id/password", () => {
     expect(control.changes.config.users.get(anna.id)?.password_hash).toBe(hash);
   });
 
-  test("proves one change with an old password, not two at the same time", async () => {
+  test("accepts an old password for one change, not for two at the same time", async () => {
     const { control } = withUsers(users);
     const by = await signedIn(anna)(control);
     const body = { current_password: PASSWORD, password: NEW };
@@ -229,7 +229,7 @@ describe("PUT /users/:id/password", () => {
     ]);
   });
 
-  test("is refused after ten wrong old passwords, whatever is given then", async () => {
+  test("is rejected after ten wrong old passwords, even with the right one", async () => {
     const { control } = withUsers(users);
     const by = await signedIn(anna)(control);
     const attempt = (current_password: string) =>
@@ -263,7 +263,7 @@ describe("/users/:id/totp", () => {
   };
   const codeOf = (secret: string) => hotp(base32.decode(secret), stepAt(now));
 
-  test("is begun with the password, confirmed with a code, and ended with the password", async () => {
+  test("starts with the password, is confirmed with a code, and is removed with the password", async () => {
     const { control, account, factors, steps } = world();
     const principal = await signedIn(anna)(control);
     const key = anna.id;
@@ -299,7 +299,7 @@ describe("/users/:id/totp", () => {
     { why: "an admin for somebody else", by: signedIn(root), refused: "403 only the user" },
     { why: "a token", by: withToken("admin"), refused: "403 only the user can do this" },
     { why: "an editor", by: signedIn(editor), refused: "403 only the user or an admin" },
-  ])("is not begun or confirmed by $why", async ({ by, refused }) => {
+  ])("is not started or confirmed by $why", async ({ by, refused }) => {
     const { control, account } = world();
     const call = { principal: await by(control), key: anna.id, body: proof };
     expect(await refusal(() => account.beginTotp(call))).toStartWith(refused);
@@ -316,20 +316,20 @@ describe("/users/:id/totp", () => {
     },
     { why: "with null", body: { current_password: null }, refused: "400 current_password: must" },
     { why: "with a list", body: [], refused: "400 " },
-  ])("is not begun $why", async ({ body, refused }) => {
+  ])("is not started $why", async ({ body, refused }) => {
     const { control, account, factors } = world();
     const call = { principal: await signedIn(anna)(control), key: anna.id, body };
     expect(await refusal(() => account.beginTotp(call))).toStartWith(refused);
     expect(factors.remove(anna.id)).toBe(false);
   });
 
-  test("needs no password of a user who has none", async () => {
+  test("needs no password when the user has none", async () => {
     const { control, account } = world();
     const call = { principal: await signedIn(guest)(control), key: guest.id, body: {} };
     expect((await account.beginTotp(call)).secret).toMatch(/^[A-Z2-7]{32}$/);
   });
 
-  test("is ended by an admin without any password, and by nobody else", async () => {
+  test("is removed without a password by admins only", async () => {
     const { control, account, factors } = world();
     const principal = await signedIn(anna)(control);
     const { secret } = await account.beginTotp({ principal, key: anna.id, body: proof });

@@ -1,4 +1,4 @@
-// Who is recognised by what, and from when on no more; on a control plane without sockets.
+// Which credentials authenticate which principal, and when they stop being valid; on a control plane without sockets.
 import { describe, expect, test } from "bun:test";
 import type { Credentials } from "../../../../src/control/auth/authenticator.ts";
 import { local, type Principal } from "../../../../src/control/principal.ts";
@@ -41,7 +41,7 @@ const refusal = (run: () => unknown): string => {
 };
 
 describe("a caller", () => {
-  test("without credentials is nobody", () => {
+  test("without credentials has no principal", () => {
     expect(scene().ask({})).toBeNull();
     expect(scene().ask({ cookie: "theme=dark" })).toBeNull();
   });
@@ -63,7 +63,7 @@ describe("a caller", () => {
     expect(ask({ cookie: header })?.role).toBe("admin");
   });
 
-  test("with a named token is that token, in any header, and its use is remembered", async () => {
+  test("with a named token is that token, in any header, and its use is recorded", async () => {
     const { control, ask, makeToken } = scene();
     const { id, token } = await makeToken({
       role: "editor",
@@ -108,7 +108,7 @@ describe("a caller", () => {
     });
   });
 
-  test("with a header is what the header says, whatever the cookie and the query say", async () => {
+  test("with a header is the principal of the header, whatever the cookie and the query contain", async () => {
     const { control, ask, makeToken, makeSession } = scene();
     const { token } = await makeToken({ role: "viewer" });
     const { header } = makeSession(root.id);
@@ -129,7 +129,7 @@ describe("a caller", () => {
       expect(refusal(() => ask({ ...all, ...wrong }))).toStartWith("401 ");
   });
 
-  test("with sessions of two users is refused, and both end; several of one user are as good as one", () => {
+  test("with sessions of two users is rejected, and both end; several of one user are accepted", () => {
     const { ask, makeSession } = scene();
     const [one, two, three] = [root.id, root.id, eve.id].map((id) => makeSession(id).header);
     expect(ask({ cookie: `${one}; ${one}; ${two}` })?.actor).toBe(root.email);
@@ -141,7 +141,7 @@ describe("a caller", () => {
     expect(ask({ cookie: two ?? "" })?.actor).toBe(root.email);
   });
 
-  test("is known by a session beside cookies that open nothing", () => {
+  test("is authenticated by a session beside invalid cookies", () => {
     const { ask, makeSession } = scene();
     const dead = ["sluice_session_test=x", "sluice_session=x", "__Host-sluice_session_test=x"];
     const { header } = makeSession();
@@ -152,7 +152,7 @@ describe("a caller", () => {
     expect(refusal(() => ask({ cookie: `__Host-${header}` }))).toBe("401 the session has ended");
   });
 
-  test("is not told why a token is refused", async () => {
+  test("gets no reason why a token is rejected", async () => {
     const { ask, makeToken } = scene();
     const off = await makeToken({ name: "off", enabled: false });
     const old = await makeToken({ name: "old", expires_at: "2026-01-01T00:00:00Z" });
@@ -165,7 +165,7 @@ describe("a caller", () => {
   });
 });
 
-describe("whoever was recognised", () => {
+describe("an authenticated principal", () => {
   const now = () => clock.time;
   const clock = { time: 0 };
   const start = () => {
@@ -278,7 +278,7 @@ describe("whoever was recognised", () => {
 describe("while there are no users", () => {
   const start = () => withUsers([]).control;
 
-  test("everybody is an admin, and credentials are not looked at", () => {
+  test("every client is an admin, and credentials are ignored", () => {
     const { auth } = start();
     const { token } = auth.rotateAdminToken(local);
     for (const credentials of [
@@ -292,7 +292,7 @@ describe("while there are no users", () => {
     expect(auth.adminTokenStatus().last_used_at).toBeNull();
   });
 
-  test("what was begun by nobody is refused once the first user is there", async () => {
+  test("a request that began without a user is rejected once the first user exists", async () => {
     const { auth, users, services, changes } = start();
     const nobody = auth.authenticator.authenticate(nothing, PEER)!;
     const by = { ...options, by: nobody };
@@ -311,7 +311,7 @@ describe("while there are no users", () => {
     ]);
     const done = results.filter(({ status }) => status === "fulfilled");
     expect(changes.config.users.size).toBe(1);
-    // Hashing a password takes its time, so the service may have come before the first user, but nothing after.
+    // Hashing a password takes time, so the service may have been created before the first user, but nothing after.
     expect(done.length).toBe(1 + changes.config.services.size);
     expect(seen).toContain(false);
     expect(services.create({ name: "late" }, by)).rejects.toThrow("no longer valid");

@@ -5,7 +5,7 @@ import { at, configOf, controlPlane, options } from "../fixture.ts";
 
 export const PASSWORD = "correct horse battery";
 
-/** Of PASSWORD, made once: making one takes longer than most tests. */
+/** The hash of PASSWORD, computed once: hashing takes longer than most tests. */
 const HASH = await Bun.password.hash(PASSWORD, {
   algorithm: "argon2id",
   memoryCost: 8,
@@ -29,7 +29,7 @@ export const userOf = (name: string, role: Role, fields: Partial<User> = {}): Us
 
 type Control = ReturnType<typeof controlPlane>["control"];
 
-/** Gets somebody recognised by a control plane. */
+/** Authenticates a caller at a control plane. */
 export type Caller = (control: Control) => Promise<Principal>;
 
 const nothing = { authorization: null, adminToken: null, cookie: null, accessToken: null };

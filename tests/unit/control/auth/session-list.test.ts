@@ -1,4 +1,4 @@
-// Sessions that a change shuts out are deleted with the change: both are stored, or neither is.
+// Sessions that a change invalidates are deleted with it: both are stored, or neither is.
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function scene(dataDir: string) {
       .map(({ id }) => id);
   };
   const atTheMoment: string[][] = [];
-  // Heard before the list of sessions hears of it: what is gone by now went with the change.
+  // This listener runs before the session list's: sessions missing now were deleted with the change.
   changes.onStored(() => void atTheMoment.push(stored()));
   new SessionList({ changes, sessions, audit: { record() {} } });
   const visit = {

@@ -1,4 +1,4 @@
-// Sessions: found by their cookie, kept hashed over restarts, over after seven days; on a real database and a clock of our own.
+// Sessions: found by their cookie, stored hashed, expired after seven days; on a real database and a simulated clock.
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ describe("a session", () => {
     expect(JSON.stringify(stored)).not.toContain(cookie);
   });
 
-  test("never has the cookie of another one", () => {
+  test("never has the cookie of another session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
@@ -64,7 +64,7 @@ describe("a session", () => {
     expect(new Set(cookies).size).toBe(50);
   });
 
-  test("outlives a restart, and is over seven days after sign-in, used or not", () => {
+  test("survives a restart and expires seven days after sign-in, used or not", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const { cookie } = it.open().create("u1", visit);
@@ -79,7 +79,7 @@ describe("a session", () => {
     expect(it.table.load()).toEqual([]);
   });
 
-  test("that has run out is forgotten at the start", () => {
+  test("that has expired is deleted at the start", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     it.open().create("u1", visit);
@@ -88,7 +88,7 @@ describe("a session", () => {
     expect(it.table.load()).toEqual([]);
   });
 
-  test("keeps what the client says of itself short and without control characters", () => {
+  test("stores the User-Agent truncated and without control characters", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const userAgent = `a\r\nb\u001b[31m${"x".repeat(1000)}`;
@@ -99,7 +99,7 @@ describe("a session", () => {
 });
 
 describe("the end of a session", () => {
-  test("is told in the same turn, and the cookie is worth nothing from then on", () => {
+  test("is notified in the same turn, and the cookie is invalid from then on", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
@@ -115,7 +115,7 @@ describe("the end of a session", () => {
     expect(it.open().find(cookie)).toBeNull();
   });
 
-  test("of a user's all but one ends those and no others", () => {
+  test("for all but one of a user ends exactly those", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
@@ -128,7 +128,7 @@ describe("the end of a session", () => {
     expect(sessions.list().map(({ user_id }) => user_id)).toEqual(["u2"]);
   });
 
-  test("comes to the oldest when one user has a hundred, so that nobody fills the memory", () => {
+  test("comes to the oldest when one user has a hundred, so that memory stays bounded", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();

@@ -1,4 +1,4 @@
-// Signing in with a password: one answer for all that is wrong, failures counted, what is open ended by changes.
+// Signing in with a password: one response for every mistake, failures counted, pending sign-ins ended by changes.
 import { describe, expect, test } from "bun:test";
 import type { SignedIn } from "../../../../src/control/auth/sign-in.ts";
 import { ApiError } from "../../../../src/model/error.ts";
@@ -56,7 +56,7 @@ test.each([
   { why: "somebody without a password", body: as("sso") },
   { why: "somebody without a password and the one that is checked instead", body: as("sso", "") },
   { why: "a password with the hash as its value", body: as("viewer", root.password_hash!) },
-])("$why is answered in the same way", async ({ body }) => {
+])("$why gets the same response", async ({ body }) => {
   const { control, refusal } = scene();
   const sent = { ...body, password: body.password || "x" };
   expect(await refusal(sent)).toEqual({
@@ -74,7 +74,7 @@ test.each([
   { body: { ...as("root"), remember: true }, says: "remember: is not a known field" },
   { body: { ...as("root"), password: "x".repeat(2000) }, says: "password: must have at most" },
   { body: null, says: "must be an object" },
-])("a body that is none is refused, and no failure: $says", async ({ body, says }) => {
+])("an invalid body is rejected and not counted as a failure: $says", async ({ body, says }) => {
   const { refusal } = scene();
   for (let index = 0; index < 12; index++) {
     const { status, message } = await refusal(body);
@@ -82,13 +82,13 @@ test.each([
   }
 });
 
-test("while there are no users nobody can sign in", async () => {
+test("while there are no users, sign-in is rejected", async () => {
   const { refusal } = scene([]);
   expect(await refusal(as("root"))).toMatchObject({ status: 401 });
 });
 
 describe("after ten failures", () => {
-  test("the account is closed to everybody for a while, and open again after it", async () => {
+  test("the account is locked for all clients, until the wait is over", async () => {
     const { clock, refusal, signIn } = scene();
     for (let index = 0; index < 10; index++)
       expect((await refusal(as("root", "wrong"), `10.0.0.${index}`)).status).toBe(401);
@@ -99,13 +99,13 @@ describe("after ten failures", () => {
     expect((await signIn(as("root"), "10.0.1.1")).who.role).toBe("admin");
   });
 
-  test("an account that does not exist is closed in the same way", async () => {
+  test("an account that does not exist is locked in the same way", async () => {
     const { refusal } = scene();
     for (let index = 0; index < 10; index++) await refusal(as("nobody"), `10.0.0.${index}`);
     expect((await refusal(as("nobody"), "10.0.1.1")).status).toBe(429);
   });
 
-  test("at the same time the eleventh is refused, though none has failed yet", async () => {
+  test("at the same time, the eleventh is rejected though none has failed yet", async () => {
     const { refusal } = scene();
     const answers = await Promise.all(
       Array.from({ length: 25 }, (_, index) => refusal(as("root", "wrong"), `10.0.0.${index}`)),
@@ -114,13 +114,13 @@ describe("after ten failures", () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(15);
   });
 
-  test("an address is closed, though each time the account was another one", async () => {
+  test("an address is locked, even if each failure used another account", async () => {
     const { refusal } = scene();
     for (let index = 0; index < 10; index++) await refusal(as(`user${index}`, "wrong"));
     expect((await refusal(as("root"))).status).toBe(429);
   });
 
-  test("sign-ins that succeed are none", async () => {
+  test("successful sign-ins do not count as failures", async () => {
     const { signIn } = scene();
     for (let index = 0; index < 15; index++) await signIn(as("root"));
   });
@@ -145,7 +145,7 @@ describe("while a password is being checked", () => {
   });
 });
 
-test("the audit log takes down who signed in, who failed and who left, and no address that is a password", async () => {
+test("the audit log records sign-ins, failures and sign-outs, and no email that is a password", async () => {
   const { control, steps, signIn, refusal } = scene();
   await refusal({ email: "my secret password", password: "x" });
   await refusal(as("viewer", "wrong"));

@@ -1,4 +1,4 @@
-// When failed attempts to sign in are too many, told by a clock of our own.
+// When failed sign-in attempts are too many, on a simulated clock.
 import { describe, expect, test } from "bun:test";
 import { LoginThrottle, MAX_FAILURES, WINDOW_MS } from "../../../../src/control/auth/throttle.ts";
 import { ApiError } from "../../../../src/model/error.ts";
@@ -24,14 +24,14 @@ function scene(maxKeys?: number) {
 }
 
 describe("after ten failures within five minutes", () => {
-  test("from one address, whatever the accounts, the eleventh attempt is refused", () => {
+  test("from one address, whatever the accounts, the eleventh attempt is rejected", () => {
     const { tryOnce, fail } = scene();
     fail(MAX_FAILURES, "10.0.0.1", (index) => `user${index}`);
     expect(tryOnce("10.0.0.1", "another")).toBe(WINDOW_MS / 1000);
     expect(tryOnce("10.0.0.2", "another")).toBeNull();
   });
 
-  test("for one account, whatever the addresses, the eleventh attempt is refused", () => {
+  test("for one account, whatever the addresses, the eleventh attempt is rejected", () => {
     const { throttle, tryOnce } = scene();
     for (let index = 0; index < MAX_FAILURES; index++)
       throttle.begin(`10.0.1.${index}`, index % 2 === 0 ? "Root@A.example" : " root@a.example");
@@ -39,7 +39,7 @@ describe("after ten failures within five minutes", () => {
     expect(tryOnce("10.0.9.9", "other@a.example")).toBeNull();
   });
 
-  test("an account is told apart as users are: by everything but the case of A to Z", () => {
+  test("accounts are compared as users are: by everything but the case of A to Z", () => {
     const { throttle, tryOnce } = scene();
     for (let index = 0; index < MAX_FAILURES; index++)
       throttle.begin(`10.0.1.${index}`, "kate@a.example");
@@ -47,7 +47,7 @@ describe("after ten failures within five minutes", () => {
     expect(tryOnce("10.0.9.9", "\u212aate@a.example")).toBeNull();
   });
 
-  test("the wait is until the oldest is five minutes old, and is told in whole seconds", () => {
+  test("the wait lasts until the oldest is five minutes old, in whole seconds", () => {
     const { clock, tryOnce, fail } = scene();
     fail(1, "a", () => "x");
     clock.time += 100_000;
@@ -61,7 +61,7 @@ describe("after ten failures within five minutes", () => {
     expect(tryOnce("a", "y")).toBe(100);
   });
 
-  test("attempts that are refused are not counted, so that the wait comes to its end", () => {
+  test("rejected attempts are not counted, so that the wait ends", () => {
     const { clock, tryOnce, fail } = scene();
     fail(MAX_FAILURES, "a", () => "x");
     for (let index = 0; index < 100; index++) expect(tryOnce("a", "x")).not.toBeNull();
@@ -69,7 +69,7 @@ describe("after ten failures within five minutes", () => {
     expect(tryOnce("a", "x")).toBeNull();
   });
 
-  test("a clock that is set back keeps nobody out", () => {
+  test("a clock that is set back locks no account", () => {
     const { clock, tryOnce, fail } = scene();
     fail(MAX_FAILURES, "a", () => "x");
     clock.time -= 3_600_000;
@@ -78,13 +78,13 @@ describe("after ten failures within five minutes", () => {
 });
 
 describe("an attempt", () => {
-  test("counts from its beginning: many at once are no way around", () => {
+  test("counts from its start, so that parallel attempts do not bypass the limit", () => {
     const { tryOnce, fail } = scene();
     fail(MAX_FAILURES, "a", () => "x");
     expect(tryOnce("a", "x")).toBe(300);
   });
 
-  test("that is taken back counts no more, and only once", () => {
+  test("that is withdrawn no longer counts, and is withdrawn only once", () => {
     const { throttle, tryOnce, fail } = scene();
     fail(8, "a", () => "x");
     const attempt = throttle.begin("a", "x");
@@ -95,7 +95,7 @@ describe("an attempt", () => {
     expect(tryOnce("a", "x")).toBe(300);
   });
 
-  test("that succeeds does not take failures of others back", () => {
+  test("that succeeds does not withdraw failures of others", () => {
     const { throttle, tryOnce, fail } = scene();
     fail(9, "a", () => "x");
     throttle.begin("a", "x").withdraw();

@@ -51,7 +51,7 @@ describe("many uses", () => {
   const clock = { now: () => 0 };
   const ids = Array.from({ length: 5001 }, (_, index) => `id-${index}`);
 
-  /** How many rows each write was about. */
+  /** The number of rows of each write. */
   function world() {
     const writes: number[] = [];
     const rows = new Set<string>();
@@ -70,11 +70,11 @@ describe("many uses", () => {
     return { use, writes, rows };
   }
 
-  test("are written in parts, between which others have their turn", async () => {
+  test("are written in batches, and other work runs between them", async () => {
     const { use, writes, rows } = world();
     use.flush();
     expect(writes).toEqual([2000]);
-    // Neither another call nor what is gone meanwhile makes a second round of it.
+    // Neither another call nor tokens deleted meanwhile cause a second round.
     use.flush();
     use.forget(["id-5000", "id-0"]);
     expect(writes).toEqual([2000]);

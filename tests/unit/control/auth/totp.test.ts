@@ -1,4 +1,4 @@
-// The second factor at a clock of the test's own: when a code is right, and that nothing is right twice.
+// The second factor on a simulated clock: when a code is valid, and that each is valid once.
 import { describe, expect, test } from "bun:test";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../../../src/crypto/one-time-password.ts";
@@ -23,7 +23,7 @@ function confirmed() {
 }
 
 describe("a second factor", () => {
-  test("is not asked for before it is confirmed, and its codes open nothing", () => {
+  test("is not required before it is confirmed, and its codes are invalid until then", () => {
     const { control } = withUsers([root, anna]);
     const factors = control.secondFactors;
     const { secret } = factors.begin(anna);
@@ -36,7 +36,7 @@ describe("a second factor", () => {
     expect(control.users.get(root.email).view.totp_enabled).toBe(false);
   });
 
-  test("may be begun again before it is confirmed: only the last key counts", () => {
+  test("may be started again before it is confirmed: only the last key counts", () => {
     const { control } = withUsers([root, anna]);
     const factors = control.secondFactors;
     const first = factors.begin(anna).secret;
@@ -48,7 +48,7 @@ describe("a second factor", () => {
     expect(factors.confirm(anna.id, codeAt(second, NOW), NOW)).toHaveLength(10);
   });
 
-  test("that is in use is neither begun nor confirmed again", () => {
+  test("that is in use is neither started nor confirmed again", () => {
     const { factors, secret } = confirmed();
     const later = NOW + 10 * STEP;
     expect(() => factors.begin(anna)).toThrow("enabled already");
@@ -56,7 +56,7 @@ describe("a second factor", () => {
     expect(() => factors.confirm(root.id, "123456", later)).toThrow("no second factor");
   });
 
-  test("is gone when it is removed, and with its user", async () => {
+  test("is deleted on request and with its user", async () => {
     const { control, factors, secret, verify } = confirmed();
     expect(factors.remove(root.id)).toBe(false);
     expect(factors.remove(anna.id)).toBe(true);
@@ -85,7 +85,7 @@ describe("a code", () => {
     expect(verify(codeAt(secret, NOW + made), NOW + used)).toBe(right);
   });
 
-  test("is right once, and none before it is right any more", () => {
+  test("is valid once, and invalidates all before it", () => {
     const { secret, verify } = confirmed();
     const [before, code] = [codeAt(secret, NOW + STEP), codeAt(secret, NOW + 2 * STEP)];
     expect(verify(code, NOW + 2 * STEP)).toBe(true);
@@ -100,7 +100,7 @@ describe("a code", () => {
     expect(verify(` ${code.slice(0, 3)} ${code.slice(3)} `, NOW + STEP)).toBe(true);
   });
 
-  test("of somebody else is wrong", () => {
+  test("of another user is wrong", () => {
     const { factors, secret } = confirmed();
     const code = codeAt(secret, NOW + STEP);
     expect(factors.verifySecondFactor(root.id, code, NOW + STEP)).toBe(false);
@@ -109,7 +109,7 @@ describe("a code", () => {
 });
 
 describe("recovery codes", () => {
-  test("are ten, all different, and each is right once", () => {
+  test("are ten, all different, and each is valid once", () => {
     const { codes, verify } = confirmed();
     expect(new Set(codes).size).toBe(10);
     for (const code of codes) {
@@ -124,11 +124,11 @@ describe("recovery codes", () => {
     expect(verify(codes[0]!.toUpperCase().replaceAll("-", " "), NOW)).toBe(true);
   });
 
-  test.each(["", " ", "-", "aaaa-aaaa-aaaa-aaaa", "x".repeat(100_000)])("%j is none", (code) => {
+  test.each(["", " ", "-", "aaaa-aaaa-aaaa-aaaa", "x".repeat(100_000)])("%j is invalid", (code) => {
     expect(confirmed().verify(code, NOW)).toBe(false);
   });
 
-  test("leave nothing behind that could be read: neither they nor the key", () => {
+  test("are not stored in readable form, nor is the key", () => {
     const { control, codes, secret, factors } = confirmed();
     const stored = JSON.stringify([...factors.userIds(), control.users.list([]).view]);
     for (const text of [...codes, secret]) expect(stored).not.toContain(text);

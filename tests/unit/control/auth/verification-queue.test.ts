@@ -1,9 +1,9 @@
-// How much heavy work runs at once, waits, and is refused.
+// How much heavy work runs at once, waits, and is rejected.
 import { expect, test } from "bun:test";
 import { VerificationQueue } from "../../../../src/control/auth/verification-queue.ts";
 import type { ApiError } from "../../../../src/model/error.ts";
 
-test("runs as much as it may, lets as much wait, refuses the rest, and goes on in order", async () => {
+test("runs and queues up to its limits, rejects the rest, and continues in order", async () => {
   const queue = new VerificationQueue({ running: 2, waiting: 3 });
   const started: number[] = [];
   const gates = Array.from({ length: 6 }, () => Promise.withResolvers<void>());

@@ -1,4 +1,4 @@
-// What a Caddy keeps out is kept out after the import: what a running Caddy cannot be asked about (tests/e2e/import-caddy asks the rest).
+// What Caddy denies stays denied after the import: cases without a running Caddy (tests/e2e/import-caddy compares with one).
 import { describe, expect, test } from "bun:test";
 import { plugins } from "../../../support/plugins.ts";
 import { type Anything, convertWith } from "./samples.ts";
@@ -44,7 +44,7 @@ async function made(routes: readonly object[], server: object = {}): Promise<Mad
 const isClosed = (route: Anything) => route.maintenance !== undefined;
 
 describe("where it listens", () => {
-  test("an address of its own stays one, and its routes are for that listener alone", async () => {
+  test("a specific address stays one, and its routes are for that listener alone", async () => {
     const { routes, document } = await made([{ handle: [proxy()] }], { listen: ["127.0.0.1:80"] });
     const [listener] = document.listeners;
     expect(listener).toMatchObject({ address: "127.0.0.1", port: 80, enabled: false });
@@ -52,7 +52,7 @@ describe("where it listens", () => {
   });
 
   test.each([[["unix//run/caddy.sock"]], [[":8080-8090"]], [["intern.example:80"]], [[]]])(
-    "%j is nowhere that the gateway could listen: its routes are closed",
+    "%j is no address that the gateway can listen on: its routes are closed",
     async (listen) => {
       const { routes } = await made([{ handle: [proxy()] }], { listen });
       expect(routes.every(isClosed)).toBe(true);
@@ -66,7 +66,7 @@ describe("where it listens", () => {
     expect(routes[0]).not.toHaveProperty("https_redirect");
   });
 
-  test("routes of one listener go before those of all, and what they do not serve is nobody's", async () => {
+  test("routes of one listener precede those of all, and deny what they do not serve", async () => {
     const { document } = await convertWith("caddy", {
       apps: {
         http: {
@@ -90,7 +90,7 @@ describe("where it listens", () => {
   });
 });
 
-describe("addresses of clients that somebody else says", () => {
+describe("client addresses from headers", () => {
   const inside = { remote_ip: { ranges: ["10.0.0.0/8"] } };
   test.each([
     [inside, { trusted_proxies: { source: "static", ranges: ["10.0.0.0/8"] } }],
@@ -99,7 +99,7 @@ describe("addresses of clients that somebody else says", () => {
     [{ remote_ip: { ranges: ["10.0.0.0/8"], forwarded: true } }, {}],
     [{ remote_ip: { ranges: ["fe80::/10%eth0"] } }, {}],
     [{ remote_ip: { ranges: ["{env.LAN}"] } }, {}],
-  ])("%j with %j lets nobody in", async (matcher, server) => {
+  ])("%j with %j allows no client", async (matcher, server) => {
     const { routes } = await made([{ match: [matcher], handle: [proxy()] }], server);
     expect(routes.every(isClosed)).toBe(true);
     const negated = await made(
@@ -111,12 +111,12 @@ describe("addresses of clients that somebody else says", () => {
     expect(others.length).toBeGreaterThan(0);
   });
 
-  test("no range at all is nobody, and not anybody", async () => {
+  test("an empty list of ranges trusts no proxy", async () => {
     const matcher = { remote_ip: { ranges: [] } };
     expect((await made([{ match: [matcher], handle: [proxy()] }])).routes).toEqual([]);
   });
 
-  test("addresses of connections are what they were", async () => {
+  test("addresses of connections stay unchanged", async () => {
     const { routes } = await made([{ match: [inside], handle: [proxy()] }]);
     expect(routes[0]).toMatchObject({ client_cidrs: ["10.0.0.0/8"] });
     expect(isClosed(routes[0])).toBe(false);
@@ -124,7 +124,7 @@ describe("addresses of clients that somebody else says", () => {
 });
 
 describe("a password", () => {
-  test("is asked for of browsers that only ask for permission too, and consumers have none there", async () => {
+  test("is required for CORS preflight requests too, where there is no consumer", async () => {
     const { routes, of } = await made(site({ handle: [password, proxy()] }));
     expect(of(routes[0])[0]).toMatchObject({
       name: "basic-auth",
@@ -143,7 +143,7 @@ describe("a password", () => {
     expect(routes.every(isClosed)).toBe(true);
   });
 
-  test("of other people in another place closes what both are for: one plugin has one list", async () => {
+  test("list that differs in another place closes what both cover: one plugin has one list", async () => {
     const other = structuredClone(password);
     const [account] = other.providers.http_basic.accounts;
     if (account !== undefined) account.username = "eve";
@@ -157,7 +157,7 @@ describe("a password", () => {
     expect(routes.map(isClosed)).toEqual([true]);
   });
 
-  test("of the same people in several places is one plugin", async () => {
+  test("list that is the same in several places is one plugin", async () => {
     const { routes, of } = await made(
       site(
         { match: onPath("/a/*"), handle: [password] },
@@ -169,7 +169,7 @@ describe("a password", () => {
     expect(of(routes[0])[0].when).toEqual({ path: ["~^/[aA]/", "~^/[bB]/"] });
   });
 
-  test("in front of an answer is asked for before it is given; in front of a redirect, nobody gets that", async () => {
+  test("in front of a static response is required for it; in front of a redirect closes the route", async () => {
     const answer = { handler: "static_response", status_code: 200, body: "inside" };
     const guarded = await made(site({ handle: [password, answer] }));
     expect(guarded.of(guarded.routes[0]).find(({ name }) => name === "respond")).toMatchObject({
@@ -181,7 +181,7 @@ describe("a password", () => {
   });
 });
 
-describe("another server that is asked", () => {
+describe("forward authentication", () => {
   const asked = (more: object = {}, handle_response: unknown = null) => ({
     handler: "reverse_proxy",
     upstreams: [{ dial: "127.0.0.1:9091" }],
@@ -209,7 +209,7 @@ describe("another server that is asked", () => {
     ...more,
   });
 
-  test("a field that is copied under another name is not the client's to say", async () => {
+  test("a header that is copied under another name is removed from the client's request", async () => {
     const { routes, of } = await made(site({ handle: [asked(), proxy()] }));
     const [first, second] = of(routes[0]);
     expect(first).toMatchObject({
@@ -242,7 +242,7 @@ describe("another server that is asked", () => {
     expect(routes.every(isClosed)).toBe(true);
   });
 
-  test("what it says of the client is not asked of the client", async () => {
+  test("a matcher on a header that it sets does not match the client's header", async () => {
     const { routes } = await made(
       site(
         { handle: [asked()] },
@@ -256,8 +256,8 @@ describe("another server that is asked", () => {
   });
 });
 
-describe("fields", () => {
-  test("that Caddy writes and nobody can here are taken from the client's request", async () => {
+describe("headers", () => {
+  test("that Caddy sets and the gateway cannot are removed from the client's request", async () => {
     const set = {
       "X-Webauth-User": ["{http.auth.user.id}"],
       "X-Client": ["{http.request.remote.host}"],
@@ -278,7 +278,7 @@ describe("fields", () => {
     expect(JSON.stringify(report)).toContain("X-Real-IP");
   });
 
-  test("that are taken out by a part of their name close the route, here and in front of it", async () => {
+  test("that are removed by a pattern close the route, here and in front of it", async () => {
     const headers = { request: { delete: ["X-Auth-*"] } };
     const inProxy = await made(site({ handle: [{ ...proxy(), headers }] }));
     expect(inProxy.routes.map(isClosed)).toEqual([true]);
@@ -286,7 +286,7 @@ describe("fields", () => {
     expect(before.routes.map(isClosed)).toEqual([true]);
   });
 
-  test("that cannot be taken out close the route", async () => {
+  test("that cannot be removed close the route", async () => {
     const headers = { request: { delete: ["not a name"] } };
     const { routes } = await made(site({ handle: [{ ...proxy(), headers }] }));
     expect(routes.map(isClosed)).toEqual([true]);
@@ -311,12 +311,12 @@ describe("rewrites", () => {
     ["by an expression that is not known here", { path_regexp: [{ find: "(?=a)", replace: "" }] }],
     ["by several at once", { strip_path_suffix: ".x", path_regexp: [{ find: "a", replace: "b" }] }],
     ["of the query", { query: { delete: ["admin"] } }],
-  ])("%s close the route: they may keep clients in a part of it", async (_, rewrite) => {
+  ])("%s close the route: they may restrict clients to a part of it", async (_, rewrite) => {
     const { routes } = await made(site({ handle: [{ handler: "rewrite", ...rewrite }, proxy()] }));
     expect(routes.every(isClosed)).toBe(true);
   });
 
-  test("of a prefix that is taken off and another one put in its place are one", async () => {
+  test("that strip a prefix and add another one are combined", async () => {
     const { routes } = await made(
       site({
         match: onPath("/api/*"),
@@ -350,9 +350,9 @@ describe("rewrites", () => {
   });
 });
 
-describe("what nobody knows", () => {
+describe("what the importer does not know", () => {
   test.each(["crowdsec", "invoke", "rate_limit"])(
-    "a handler %s closes what is behind it",
+    "a handler %s closes the routes behind it",
     async (handler) => {
       const { routes } = await made(
         site({ handle: [{ handler, name: "x" }] }, { handle: [proxy()] }),
@@ -361,14 +361,14 @@ describe("what nobody knows", () => {
     },
   );
 
-  test("a matcher in front of a password asks everybody for it", async () => {
+  test("a matcher in front of a password requires the password of all clients", async () => {
     const match = [{ vars: { x: ["1"] } }];
     const { routes, of } = await made(site({ match, handle: [password] }, { handle: [proxy()] }));
     expect(routes.map(isClosed)).toEqual([false]);
     expect(of(routes[0])[0].when).toBeNull();
   });
 
-  test("a matcher in front of a service closes it, where it may be about who the client is", async () => {
+  test("a matcher in front of a service closes it if it may identify clients", async () => {
     const match = [{ vars: { x: ["1"] } }];
     const about = await made(site({ match, handle: [proxy()] }, { handle: [proxy(9002)] }));
     expect(about.routes.map(isClosed)).toEqual([true, false]);
@@ -377,7 +377,7 @@ describe("what nobody knows", () => {
     expect(other.routes.map(isClosed)).toEqual([false]);
   });
 
-  test("an expression that is too slow takes whatever begins in the same way", async () => {
+  test("an expression that is too slow matches every path with the same beginning", async () => {
     const { routes } = await made(
       site({ match: onPath("/a*b*c"), handle: [refusal] }, { handle: [proxy()] }),
     );
@@ -385,8 +385,8 @@ describe("what nobody knows", () => {
   });
 });
 
-describe("a route that the gateway does not take", () => {
-  test("leaves its requests to nobody, where it kept somebody out", async () => {
+describe("a route that the gateway cannot import", () => {
+  test("stays closed if it denied clients", async () => {
     const match = [{ header: { "not a name": ["x"] } }];
     const { routes } = await made(
       site({ match, handle: [password, proxy()] }, { handle: [proxy(9002)] }),
@@ -394,7 +394,7 @@ describe("a route that the gateway does not take", () => {
     expect(routes.map(isClosed)).toEqual([true]);
   });
 
-  test("is no harm to other hosts", async () => {
+  test("does not affect other hosts", async () => {
     const match = [{ header: { "not a name": ["x"] } }];
     const { routes } = await made([
       ...site({ match, handle: [password, proxy()] }, { handle: [proxy(9002)] }),
@@ -451,14 +451,14 @@ describe("where no access is denied", () => {
   });
 });
 
-test("what a list in a list asks for is asked for behind it as well", async () => {
+test("a password in nested subroutes is required behind them as well", async () => {
   let routes: object[] = [{ handle: [password] }];
   for (let depth = 0; depth < 10; depth++) routes = [{ handle: [{ handler: "subroute", routes }] }];
   const { routes: found, of } = await made(site(...routes, { handle: [proxy()] }));
   expect(of(found[0]).map(({ name }) => name)).toEqual(["basic-auth"]);
 });
 
-describe("ports that are passed on", () => {
+describe("layer 4 proxies", () => {
   const to = { handler: "proxy", upstreams: [{ dial: ["127.0.0.1:5432"] }] };
   const streams = async (listen: string, ...routes: object[]) => {
     const servers = { db: { listen: [listen], routes } };
@@ -467,7 +467,7 @@ describe("ports that are passed on", () => {
     return { made: (document.stream_routes ?? []) as readonly Anything[], isLost };
   };
 
-  test("listen where they listened, and no further", async () => {
+  test("listen on the same addresses only", async () => {
     for (const [listen, address] of [
       ["127.0.0.1:5432", "127.0.0.1"],
       ["tcp/[::1]:5432", "::1"],
@@ -491,11 +491,11 @@ describe("ports that are passed on", () => {
         ],
       },
     ],
-  ])("are said to have lost what kept clients out: %s %j", async (listen, route) => {
+  ])("report that access control is lost: %s %j", async (listen, route) => {
     expect((await streams(listen, route)).isLost).toBe(true);
   });
 
-  test("are said to have lost a route in front of them", async () => {
+  test("report that a route in front of them is lost", async () => {
     const blocked = {
       match: [{ remote_ip: { ranges: ["192.0.2.0/24"] } }],
       handle: [{ handler: "close" }],

@@ -1,4 +1,4 @@
-// Expressions of RE2 and PCRE: what means the same here goes through, what might mean something else does not.
+// Expressions of RE2 and PCRE: what means the same here is imported, the rest is rejected.
 import { expect, test } from "bun:test";
 import { caseless, escaped, portable } from "../../../../src/control/import/expression.ts";
 
@@ -61,7 +61,7 @@ test.each([
   ["^/a/\\W", false],
   ["^/a/[!-~]", false],
   ["^/a%20b", false],
-])("%s does not see whether characters are escaped: %p", (source, isBlind) => {
+])("%s ignores whether characters are escaped: %p", (source, isBlind) => {
   expect(portable(source)?.ignoresEscapes).toBe(isBlind);
 });
 

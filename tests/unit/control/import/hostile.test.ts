@@ -1,4 +1,4 @@
-// Files that are broken or made to do harm: they are refused with the place of what is wrong, or do nothing but what they say.
+// Broken and hostile files: they are rejected with the position of the error, or have no effect beyond their content.
 import { expect, test } from "bun:test";
 import { importSources, MAX_SOURCE_BYTES } from "../../../../src/control/import/convert.ts";
 import { bytesOf, convertWith, npmDatabase } from "./samples.ts";
@@ -42,14 +42,14 @@ test.each([
   ["caddy", `${"[".repeat(500)}`, "nested deeper than 64", "depth"],
   ["npm", "hello", "no SQLite database", "no database"],
   ["npm", `SQLite format 3\0${"x".repeat(200)}`, "cannot be read", "a damaged one"],
-] as const)("%s: %j is refused with %j: %s", async (from, source, says) => {
+] as const)("%s: %j is rejected with %j: %s", async (from, source, says) => {
   const failure = await convertWith(from, bytesOf(source)).catch((error: Error) => error);
   expect(failure).toBeInstanceOf(Error);
   expect((failure as Error).message).toContain(says);
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
 });
 
-test.each([...importSources])("%s: what is too large is not looked at", async (from) => {
+test.each([...importSources])("%s: a file that is too large is not parsed", async (from) => {
   const failure = await convertWith(from, new Uint8Array(MAX_SOURCE_BYTES + 1)).catch((e) => e);
   expect(failure.message).toContain("larger than");
 });
@@ -61,7 +61,7 @@ test("npm: a mistake in a column is named with table and row", async () => {
   );
 });
 
-test("npm: a view that never ends in the place of a table is not run", async () => {
+test("npm: an endless view in place of a table does not run", async () => {
   const endless = npmDatabase(
     "DROP TABLE dead_host",
     "CREATE VIEW dead_host AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
@@ -70,7 +70,7 @@ test("npm: a view that never ends in the place of a table is not run", async () 
   expect(document.routes.length).toBeGreaterThan(3);
 });
 
-test("names like those of an object's own members are names", async () => {
+test("names such as __proto__ are ordinary names", async () => {
   const source = kong(
     "services:\n  - { name: constructor, host: toString }\nroutes:\n  - { name: hasOwnProperty, service: constructor, paths: [/a] }\nplugins:\n  - { name: constructor, route: hasOwnProperty }\nconsumers: [{ username: toString }]\n",
   );

@@ -1,4 +1,4 @@
-// What a Kong keeps out is kept out after the import: what stands in its file and cannot be said here (tests/integration/transfer/import-kong has requests).
+// What Kong denies stays denied after the import: settings without an equivalent (requests: tests/integration/transfer/import-kong).
 import { describe, expect, test } from "bun:test";
 import { type Anything, convertWith } from "./samples.ts";
 
@@ -98,7 +98,7 @@ describe("a plugin", () => {
     ["that is custom", { name: "our-auth" }],
   ])("closes its route: %s", async (_, plugin) => {
     expect((await withPlugin(plugin)).closed).toEqual(["r"]);
-    // Switched off, it kept nobody out.
+    // Disabled, it denied no client.
     expect((await withPlugin({ ...plugin, enabled: false })).closed).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ describe("a plugin", () => {
     expect(plugins[0]).toMatchObject({ name: "respond", config: { after_authentication: true } });
   });
 
-  test("a field whose value cannot be said is taken out of what the client sends", async () => {
+  test("a header whose value cannot be expressed is removed from the client's request", async () => {
     const { plugins } = await withPlugin({
       name: "request-transformer",
       config: { replace: { headers: ["X-User:$(consumer.username)", "X-A:b"] } },
@@ -127,7 +127,7 @@ describe("a plugin", () => {
   });
 });
 
-test("two ACL groups never become one", async () => {
+test("two ACL groups are never merged", async () => {
   const { document, plugins } = await withPlugin(
     { name: "acl", config: { allow: ["big-spenders", "big  spenders"] } },
     {
@@ -150,7 +150,7 @@ describe("groups of consumers", () => {
   test.each([
     ["inside", { consumer_groups: [{ name: "gold", plugins: [unknown] }] }],
     ["beside", { plugins: [{ ...unknown, consumer_group: "gold" }] }],
-  ])("a plugin %s keeps those in a group out", async (_, source) => {
+  ])("a plugin %s denies clients in a group", async (_, source) => {
     const { document } = await made({ consumers, ...source });
     expect(isOn(document)).toEqual([
       ["in", false],
@@ -165,18 +165,18 @@ describe("groups of consumers", () => {
   });
 });
 
-describe("a key that ends", () => {
+describe("a key that expires", () => {
   const ending = (credential: object) =>
     made({
       consumers: [{ username: "a", keyauth_credentials: [{ key: "k", ttl: 60, ...credential }] }],
     });
 
-  test("ends here too", async () => {
+  test("expires here too", async () => {
     const { document } = await ending({ created_at: 1_700_000_000 });
     expect(document.credentials[0]).toMatchObject({ expires_at: "2023-11-14T22:14:20.000Z" });
   });
 
-  test("is left out when the file does not say when", async () => {
+  test("is omitted when the file does not say when", async () => {
     const { document, report } = await ending({});
     expect(document.credentials).toBeUndefined();
     expect(report).toContainEqual(expect.objectContaining({ what: 'API key of consumer "a"' }));
@@ -197,12 +197,12 @@ describe("a stream route", () => {
   };
   const restriction = { name: "ip-restriction", config: { allow: ["10.0.0.0/8"] } };
 
-  test("listens where it listened, and no further", async () => {
+  test("listens on the same addresses only", async () => {
     const { routes } = await stream({ destinations: [{ ip: "127.0.0.1", port: 5432 }] });
     expect(routes[0]).toMatchObject({ listen_address: "127.0.0.1", listen_port: 5432 });
   });
 
-  test("has its plugins, inside and beside", async () => {
+  test("has its plugins, nested and top-level", async () => {
     const inside = await stream({ plugins: [restriction] });
     const beside = await stream({}, { plugins: [{ ...restriction, route: "db" }] });
     for (const { plugins, routes, isLost } of [inside, beside]) {
@@ -216,7 +216,7 @@ describe("a stream route", () => {
     ["a plugin that is not for streams", { plugins: [{ name: "acl", config: { allow: ["a"] } }] }],
     ["ports of clients", { sources: [{ ip: "10.0.0.0/8", port: 7 }] }],
     ["ports of clients alone", { sources: [{ port: 7 }] }],
-  ])("is said to have lost %s", async (_, rest) => {
+  ])("reports that it lost %s", async (_, rest) => {
     const { routes, isLost } = await stream(rest);
     expect([routes[0].enabled, isLost]).toEqual([false, true]);
   });

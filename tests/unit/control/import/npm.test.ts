@@ -1,4 +1,4 @@
-// What Nginx Proxy Manager keeps out is kept out after the import: what a running nginx cannot be asked about (tests/e2e/import-npm asks the rest).
+// What Nginx Proxy Manager denies stays denied after the import: cases without nginx (tests/e2e/import-npm compares with one).
 import { describe, expect, test } from "bun:test";
 import { mayDenyAccess } from "../../../../src/control/import/npm/nginx-lines.ts";
 import { type Anything, convertWith, npmDatabase } from "./samples.ts";
@@ -51,7 +51,7 @@ const location = (advanced: string, path = "/x") =>
     },
   ])}' WHERE id = 1`;
 
-describe("what is not known", () => {
+describe("an unknown setting", () => {
   test("in a host closes it with its locations", async () => {
     const column = "ALTER TABLE proxy_host ADD COLUMN sso_provider";
     const on = "UPDATE proxy_host SET sso_provider = 'authelia' WHERE id = 1";
@@ -62,7 +62,7 @@ describe("what is not known", () => {
     expect((await made(column, off)).closed("photos.test")).toEqual([false, false]);
   });
 
-  test("in a location closes that", async () => {
+  test("in a location closes the location", async () => {
     const known = await made(location(""));
     expect(known.closed("photos.test")).toEqual([false, false]);
     const unknown = `UPDATE proxy_host SET locations = replace(locations, '"forward_port"', '"sso":true,"forward_port"') WHERE id = 1`;
@@ -85,13 +85,13 @@ describe("what is not known", () => {
       "CREATE TABLE access_list_clientca (id integer)",
       "INSERT INTO access_list_clientca VALUES (1)",
     ],
-  ])("in an access list closes who uses it: %s", async (_, alter, change) => {
+  ])("in an access list closes the hosts that use it: %s", async (_, alter, change) => {
     const { closed } = await made(alter, change);
     expect([closed("family.test"), closed("photos.test")]).toEqual([[true], [false, false]]);
   });
 });
 
-describe("a host that the gateway does not take", () => {
+describe("a host that the gateway cannot import", () => {
   const wildcard = `INSERT INTO proxy_host SELECT 90, created_on, modified_on, 1, 0, '["*.test"]', forward_host, forward_port, 0, 0, 0, 0, 0, '', '{}', 0, 0, 'http', 1, null, 0, 0 FROM proxy_host WHERE id = 1`;
   const broken = (table: string, id: number, name: string) =>
     `UPDATE ${table} SET domain_names = '["${name}","a..b"]' WHERE id = ${id}`;
@@ -102,13 +102,13 @@ describe("a host that the gateway does not take", () => {
     ["that is gone", broken("dead_host", 1, "gone.test"), true],
     ["that is open", broken("proxy_host", 1, "photos.test"), false],
     ["that is off", broken("proxy_host", 6, "off.test"), false],
-  ])("%s leaves its requests to none that is open", async (_, statement, isClosed) => {
+  ])("%s does not leave its requests to an open host", async (_, statement, isClosed) => {
     const { closed } = await made(wildcard, statement);
     expect(closed("*.test")).toEqual([isClosed]);
   });
 });
 
-test("a location whose path is no path closes its host", async () => {
+test("a location with an invalid path closes its host", async () => {
   const { closed } = await made(location("deny all;", "/a { } location /b"));
   expect(closed("photos.test")[0]).toBe(true);
 });

@@ -25,7 +25,7 @@ export function npmDatabase(...statements: readonly string[]): Uint8Array {
   return bytes;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into documents of every shape
+// biome-ignore lint/suspicious/noExplicitAny: tests read documents of every shape
 export type Anything = any;
 
 export const kongSample = (): Anything => Bun.YAML.parse(read("kong.yaml"));

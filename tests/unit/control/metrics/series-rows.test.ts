@@ -1,4 +1,4 @@
-// What is counted for whom: routes that are deleted can be read a while longer, and there is an end to how many have rows.
+// Metrics per route: deleted routes stay readable for five minutes, and the number of rows is bounded.
 import { expect, test } from "bun:test";
 import { SeriesRows } from "../../../../src/control/metrics/series-rows.ts";
 import { routeSeriesKey } from "../../../../src/shared-memory/series-key.ts";
@@ -59,7 +59,7 @@ function scene(capacity: number) {
   };
 }
 
-test("what a deleted route has counted can be read for five minutes, and is gone then", async () => {
+test("the counts of a deleted route can be read for five minutes", async () => {
   const { clock, serve, count, counts } = scene(10);
   await serve("a", "b");
   for (const name of ["a", "a", "b"]) count(name);
@@ -74,7 +74,7 @@ test("what a deleted route has counted can be read for five minutes, and is gone
   expect(counts()).toEqual({ a: 1, b: 1 });
 });
 
-test("one that returns before that continues", async () => {
+test("a route that returns before that continues its counts", async () => {
   const { clock, serve, count, counts } = scene(10);
   await serve("a");
   count("a");

@@ -1,4 +1,4 @@
-// The text that is scraped: read back by a strict reader, whatever names people choose.
+// The text that Prometheus scrapes: a strict parser reads it back, whatever names users choose.
 import { describe, expect, test } from "bun:test";
 import { type Metric, writeMetrics } from "../../../../src/control/metrics/text-format.ts";
 import { readMetrics } from "../../../support/metrics-text.ts";
@@ -49,6 +49,6 @@ describe.each(["prometheus", "openmetrics"] as const)("as %s", (format) => {
   });
 });
 
-test("no samples at all are an empty text with its end", () => {
+test("no samples are an empty text with its end marker", () => {
   expect(writeMetrics([], "openmetrics")).toBe("# EOF\n");
 });

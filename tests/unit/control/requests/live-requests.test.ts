@@ -50,7 +50,7 @@ test("a reader gets the requests that end after it subscribed, in order", async 
   expect(readAll(reader)).toEqual({ requests: ["1-0", "1-1", "1-2"], dropped: 0 });
 });
 
-test("only what its filter matches, and statuses are asked about first", async () => {
+test("a reader gets only requests that match its filter, and statuses are checked first", async () => {
   const { open, write } = scene();
   const asked: number[] = [];
   const { reader, state } = open({
@@ -94,7 +94,7 @@ describe("skipped requests are counted", () => {
     expect(dropped).toBe(4000);
   });
 
-  test("when the ring itself has lost them", async () => {
+  test("when the ring has overwritten them", async () => {
     const { open, write } = scene(100);
     const { reader, state } = open();
     write(250);
@@ -102,7 +102,7 @@ describe("skipped requests are counted", () => {
     expect(readAll(reader)).toMatchObject({ dropped: 150, requests: { length: 100 } });
   });
 
-  test("and others are not held up by it", async () => {
+  test("and do not delay other readers", async () => {
     const { open, write } = scene();
     const [slow, fast] = [open(), open()];
     let read = 0;

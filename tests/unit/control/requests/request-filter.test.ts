@@ -1,4 +1,4 @@
-// Filters of recent requests: what each lets through, and what is refused with its name.
+// Filters of recent requests: what each matches, and which fields are rejected by name.
 import { describe, expect, test } from "bun:test";
 import {
   createRequestFilter,
@@ -73,7 +73,7 @@ describe("a filter matches", () => {
     expect(matches(words)).toBe(expected);
   });
 
-  test("streams only where it does not ask for what they have not", () => {
+  test("streams only without conditions on fields that streams lack", () => {
     const stream = { kind: "stream", status: null, host: null, path: null, route: null } as const;
     expect(matches({ kind: "stream" }, stream)).toBe(true);
     expect(matches({ status: "2xx" }, stream)).toBe(false);
@@ -94,6 +94,6 @@ test.each<[FilterWords, string]>([
   [{ kind: "udp" }, "kind: must be"],
   [{ q: "" }, "q: must have"],
   [{ q: "x".repeat(321) }, "q: must have"],
-])("%j is refused: %s", (words, message) => {
+])("%j is rejected: %s", (words, message) => {
   expect(() => createRequestFilter(words, config)).toThrow(message);
 });

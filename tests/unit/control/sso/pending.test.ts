@@ -1,4 +1,4 @@
-// Sign-ins that have begun: how many are kept, and for how long.
+// Pending sign-ins: how many are kept, and for how long.
 import { expect, test } from "bun:test";
 import { PendingSignIns } from "../../../../src/control/auth/sso/pending.ts";
 
@@ -11,7 +11,7 @@ const signIn = (redirect: string) => ({
   clientId: "c",
 });
 
-test("when there are too many the oldest go, and their number never grows past the limit", () => {
+test("the oldest are evicted beyond the limit", () => {
   const pending = new PendingSignIns({ now: () => 0 }, 3);
   for (const state of ["a", "b", "c", "d", "e"]) pending.add(state, "browser", signIn(`/${state}`));
   expect(pending.size).toBe(3);
@@ -22,7 +22,7 @@ test("when there are too many the oldest go, and their number never grows past t
   expect(pending.size).toBe(0);
 });
 
-test("those that have expired make room before any other goes", () => {
+test("expired ones are evicted before any other", () => {
   let now = 0;
   const pending = new PendingSignIns({ now: () => now }, 3);
   pending.add("old", "browser", signIn("/"));
@@ -36,7 +36,7 @@ test("those that have expired make room before any other goes", () => {
   for (const state of ["a", "b", "c"]) expect(pending.take(state, "browser")).not.toBeNull();
 });
 
-test("one is spent whoever shows its state", () => {
+test("a state is valid once, even when another browser presents it", () => {
   const pending = new PendingSignIns({ now: () => 0 });
   pending.add("a", "browser", signIn("/"));
   expect(pending.take("a", "other")).toBeNull();

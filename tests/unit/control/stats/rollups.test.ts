@@ -196,7 +196,7 @@ describe("what was counted", () => {
 });
 
 describe("a gateway that ends", () => {
-  test("in the middle of a minute goes on in the same minute, and counts nothing twice", () => {
+  test("in the middle of a minute continues in the same minute, and counts nothing twice", () => {
     using all = scene();
     const first = all.begin();
     all.clock.at += 20_000;
@@ -215,7 +215,7 @@ describe("a gateway that ends", () => {
     ]);
   });
 
-  test("without a word loses the present minute at most", () => {
+  test("by a crash loses the present minute at most", () => {
     using all = scene();
     const first = all.begin();
     first.serve(0);
@@ -315,7 +315,7 @@ describe("retention", () => {
   });
 });
 
-test("a database that cannot be written to is tried again, and then has everything", () => {
+test("a database that cannot be written is retried, and then has everything", () => {
   using all = scene();
   const { stats, serve } = all.begin();
   all.failure.error = new Error("the disk is full");
@@ -331,7 +331,7 @@ test("a database that cannot be written to is tried again, and then has everythi
   expect(totals.reduce((sum, { document }) => sum + document.requests, 0)).toBe(100);
 });
 
-test("the past of one object can be asked for", () => {
+test("the history of one object can be requested", () => {
   using all = scene();
   const first = all.begin();
   first.serve(0);

@@ -1,4 +1,4 @@
-// Documents over every collection that there is: what goes out comes in again, here and under another key; masks keep secrets.
+// Documents over every collection that there is: what is exported can be imported, here and under another key; masks keep secrets.
 import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { canonical } from "../../../../src/control/transfer/canonical.ts";
@@ -20,7 +20,7 @@ import {
 import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";
 
 const CANARY = "Canary-7f3a";
-/** Looks like one of ours and is not. */
+/** Looks like an encrypted value and is not. */
 const CLIENT_ID = "01A00000-0000-7000-8000-00000000000A";
 const at = "2026-01-01T00:00:00.000Z";
 
@@ -129,7 +129,7 @@ describe("every collection", () => {
     expect(sealed).not.toContain(`sealed:1:${here.keyId}`);
   });
 
-  test("and all that exists once as well, byte for byte", () => {
+  test("and singletons are carried over byte for byte", () => {
     const other = imported(whole(config, here), { box: there }).config;
     expect(Object.keys(whole(other, there)).toSorted()).toEqual(
       ["format", "program", ...collectionNames, ...singletonNames].toSorted(),
@@ -165,19 +165,19 @@ describe("a plain document", () => {
   });
 
   test.each(["merge", "replace"] as const)(
-    "changes nothing where it came from, with %s",
+    "changes nothing in its own gateway, with %s",
     (mode) => {
       expect(imported(plain, { box: here, base: config }, mode).isUnchanged()).toBe(true);
     },
   );
 
-  test("is refused where the secrets are not", () => {
+  test("is rejected by a gateway without the secrets", () => {
     expect(() => imported(plain, { box: here })).toThrow(
       /^\w+\[0\]\.sealed_key: is masked, and the gateway has no value for it/,
     );
   });
 
-  test("reads the same however its objects were written", () => {
+  test("is the same whatever the field order of its objects", () => {
     const backwards = (value: unknown): unknown =>
       typeof value !== "object" || value === null || Array.isArray(value)
         ? value
@@ -209,7 +209,7 @@ describe("the secret of an item of a list", () => {
   const usersOf = (of: GatewayConfig) =>
     [...of.plugins.values()].flatMap(({ config: { users } }) => users as object[]);
 
-  test("goes with the item, wherever it stands", () => {
+  test("follows the item to any position", () => {
     const masked = [
       { username: "bob", password_hash: "***" },
       { username: "ada", password_hash: "***", email: "new" },
@@ -220,7 +220,7 @@ describe("the secret of an item of a list", () => {
     ]);
   });
 
-  test("is not given to another one", () => {
+  test("is not passed to another item", () => {
     const masked = [{ username: "eve", password_hash: "***" }];
     expect(() => imported(withUsers(masked), { box: here, base })).toThrow(
       "plugins[0].config.users[0].password_hash: is masked",
@@ -228,7 +228,7 @@ describe("the secret of an item of a list", () => {
   });
 });
 
-describe("what is not named", () => {
+describe("an object that the document omits", () => {
   const base = imported(
     { format: 1, services: [{ name: "a" }, { name: "b" }] },
     { box: here },
@@ -298,12 +298,12 @@ describe("a secret of a plugin", () => {
   };
   const stored = apply(written, here).config;
 
-  test("that is written as a text is encrypted, and once only", () => {
+  test("that is written as plain text is encrypted, once", () => {
     expect(JSON.stringify([...stored.plugins.values()])).not.toContain(CANARY);
     expect(apply(written, here, stored).isUnchanged()).toBe(true);
   });
 
-  test("is masked where it stands, and its name is not", () => {
+  test("is masked in place, and its name is not", () => {
     const [plugin] = documentOf(stored, { program: "", isShown: () => true, convert: maskSecrets })[
       "plugins"
     ] as { config: object }[];
@@ -315,7 +315,7 @@ describe("a secret of a plugin", () => {
     });
   });
 
-  test("goes to another key", () => {
+  test("is encrypted with another key", () => {
     const other = apply(whole(stored, here), there).config;
     expect(JSON.stringify(whole(other, there))).toBe(JSON.stringify(whole(stored, here)));
     expect(JSON.stringify(whole(stored, here))).toContain(CANARY);
@@ -361,6 +361,6 @@ test.each([
     document: { format: 1, totp: [] },
     says: "totp: is not a known field",
   },
-])("a document with $why is refused", ({ document, says }) => {
+])("a document with $why is rejected", ({ document, says }) => {
   expect(() => imported(document, { box: here })).toThrow(says);
 });

@@ -1,4 +1,4 @@
-// The line of what is wrong, in JSON and in YAML as people and programs write them.
+// The line of an error, in JSON and in YAML as people and programs write them.
 import { describe, expect, test } from "bun:test";
 import { parseJson } from "../../../../src/api/json-body.ts";
 import { readSource } from "../../../../src/control/transfer/source.ts";
@@ -53,7 +53,7 @@ describe("the line of a member", () => {
     { path: "routes[1].name", inJson: 6, inYaml: 12 },
     { path: "routes[1].paths[0].value", inJson: 9, inYaml: 16 },
     { path: "settings.limits.shutdown_timeout", inJson: 14, inYaml: 20 },
-    // What is missing is missing in what should hold it.
+    // A missing member has the line of its parent.
     { path: "routes[1].service_id", inJson: 5, inYaml: 11 },
   ])("$path", ({ path, inJson, inYaml }) => {
     expect(readSource(json, "json", parseJson).lineOf(path)).toBe(inJson);
@@ -69,7 +69,7 @@ test.each([
   { why: "a bracket that stays open", text: "format: 1\nroutes: [\nservices: []\n", line: 2 },
   { why: "a tab", text: "format: 1\nroutes:\n\t- name: a\n", line: 3 },
   { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", line: 2 },
-])("YAML with $why is refused with the line", ({ text, line }) => {
+])("YAML with $why is rejected with the line", ({ text, line }) => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(
     new RegExp(`the configuration file is not valid YAML at line ${line}: `),
   );
@@ -92,11 +92,11 @@ test.each([
     text: `a: ${"[".repeat(100)}${"]".repeat(100)}`,
     says: /nested deeper than 64/,
   },
-])("YAML with $why is refused", ({ text, says }) => {
+])("YAML with $why is rejected", ({ text, says }) => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(says);
 });
 
-test("YAML that grows when it is read is refused", () => {
+test("YAML that expands when it is read is rejected", () => {
   const rows = [..."bcdefghi"].map((name, index) => {
     const before = "abcdefgh"[index];
     return `${name}: &${name} [${Array(9).fill(`*${before}`).join(",")}]`;

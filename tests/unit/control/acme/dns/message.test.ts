@@ -1,4 +1,4 @@
-// DNS messages and their signatures: what is no message, and what was signed by somebody else, is refused.
+// DNS messages and their signatures: malformed messages and signatures with other keys are rejected.
 import { expect, test } from "bun:test";
 import {
   classes,
@@ -21,7 +21,7 @@ const update = updateMessage(7, "example.com", [
   { name: "a.example.com", type: recordTypes.TXT, class: classes.IN, ttl: 60, data: txtBytes("x") },
 ]);
 
-test("an update is in wire form", () => {
+test("an update has the wire format", () => {
   expect(update.toString("hex")).toBe(
     [
       "0007 2800 0001 0000 0001 0000",
@@ -53,11 +53,11 @@ test.each([
       "hex",
     ),
   },
-])("$why is no message", ({ bytes }) => {
+])("$why is rejected as malformed", ({ bytes }) => {
   expect(() => readMessage(bytes)).toThrow("response of the name server is malformed");
 });
 
-test("a name that is too long is refused before it is sent", () => {
+test("a name that is too long is rejected before it is sent", () => {
   expect(() => queryMessage(1, `${"a".repeat(64)}.com`, recordTypes.SOA)).toThrow("too long");
 });
 
@@ -65,10 +65,10 @@ test("a name that is too long is refused before it is sent", () => {
 const verify = (bytes: Buffer, mac: Buffer, with_ = key) =>
   requireSignature({ bytes, message: readMessage(bytes) }, { key: with_, mac });
 
-test("an answer without a signature, or with one of another key, is rejected", () => {
+test("a response without a signature, or signed with another key, is rejected", () => {
   const { bytes, mac } = signMessage(update, key, NOW);
   expect(() => verify(update, mac)).toThrow("did not sign");
-  // Signed with the right key, but not as the answer to this request: what came in sent back.
+  // Signed with the right key, but not as the response to this request: the request echoed.
   expect(() => verify(bytes, mac)).toThrow("signature of the name server's response is invalid");
   expect(() => verify(bytes, mac, { ...key, secret: Buffer.from("other") })).toThrow("is invalid");
 });

@@ -1,4 +1,4 @@
-// Names and texts of DNS records in the shapes that providers want, and what CAA records allow.
+// Names and texts of DNS records in the formats of DNS providers, and what CAA records allow.
 import { describe, expect, test } from "bun:test";
 import { caaRefusal } from "../../../../../src/control/acme/caa.ts";
 import {
@@ -51,7 +51,7 @@ test.each([
   ['"quoted"', "quoted"],
   ['"two" "parts"', "twoparts"],
   ['"with \\" and \\\\"', 'with " and \\'],
-])("%p says %p", (written, text) => {
+])("%p is unquoted to %p", (written, text) => {
   expect(unquoteTxt(written)).toBe(text);
   expect(unquoteTxt(quoteTxt(text))).toBe(text);
 });
