@@ -12,7 +12,7 @@ const tally = {
   requests: count("Completed requests"),
   errors: count("Responses with status 500 and above"),
   client_errors: count("Responses with status 400 to 499"),
-  broken_off: count("Aborted responses"),
+  aborted_responses: count("Aborted responses"),
   retries: count("Retries"),
   bytes_in: count("Bytes of request bodies"),
   bytes_out: count("Bytes of response bodies"),

@@ -28,7 +28,7 @@ const changes = t.Array(objectChange, { description: "One entry for each object"
 
 const report = t.Array(
   t.Object({
-    level: t.Unsafe<string>({ type: "string", enum: ["carried", "changed", "left_out"] }),
+    level: t.Unsafe<string>({ type: "string", enum: ["imported", "changed", "omitted"] }),
     what: t.String({ description: "Object in the source" }),
     why: t.String({ description: "Result of its import" }),
   }),

@@ -104,9 +104,9 @@ async function converted(
 }
 
 const headings = {
-  left_out: "Not imported:",
+  omitted: "Not imported:",
   changed: "Imported with differences:",
-  carried: "Imported:",
+  imported: "Imported:",
 } as const;
 
 /** Under a heading for each level, a line for each entry. Names come from a file that may hold anything. */

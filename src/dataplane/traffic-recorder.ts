@@ -57,7 +57,7 @@ export interface RecordedRequest extends VersionedRequest {
       }[]
     | null;
   readonly upstreamStatus: number;
-  readonly isBrokenOff: boolean;
+  readonly isResponseAborted: boolean;
   readonly reasons: string;
   readonly knownId: string;
   readonly method: string;
@@ -134,13 +134,13 @@ export class TrafficRecorder {
     const end = request.upstreamEndAt === 0 ? now : request.upstreamEndAt;
     const counted = this.#counted;
     // The client has seen the head of a response that broke off, not the error after it.
-    counted.status = request.isBrokenOff ? request.upstreamStatus : status;
+    counted.status = request.isResponseAborted ? request.upstreamStatus : status;
     counted.totalUs = (now - request.startedAt) * 1000;
     counted.upstreamUs = request.upstreamAt === 0 ? 0 : (end - request.upstreamAt) * 1000;
     counted.bytesIn = request.bytesIn;
     counted.bytesOut = request.bytesOut;
     counted.retries = request.attempts > 1 ? request.attempts - 1 : 0;
-    counted.isBrokenOff = request.isBrokenOff;
+    counted.isResponseAborted = request.isResponseAborted;
     const { route } = request;
     this.#writer.ended(route === null ? this.#noRoute : this.#seriesOf(route), counted);
     if (this.#batch.isOn) this.#list(request, now);
@@ -292,7 +292,7 @@ const zeroCounts = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K] } 
   bytesIn: 0,
   bytesOut: 0,
   retries: 0,
-  isBrokenOff: false,
+  isResponseAborted: false,
 });
 
 /** Reasons are separated by spaces, so those inside a plugin's reason become hyphens. */

@@ -20,7 +20,7 @@ const counters = [
   "bytes_out",
   "retries",
   /** Responses that broke off. */
-  "broken_off",
+  "aborted_responses",
   /** Connections of a stream route; successful and failed TLS handshakes of a listener. */
   "opened",
   "handshakes",

@@ -52,7 +52,7 @@ export interface EndedRequest {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly retries: number;
-  readonly isBrokenOff: boolean;
+  readonly isResponseAborted: boolean;
 }
 
 /** A row at one moment, over all workers. */
@@ -232,7 +232,7 @@ export class TrafficWriter {
     if (bytesIn > 0) add(cells, at + counterAt.bytes_in, bytesIn);
     if (bytesOut > 0) add(cells, at + counterAt.bytes_out, bytesOut);
     if (retries > 0) add(cells, at + counterAt.retries, retries);
-    if (request.isBrokenOff) add(cells, at + counterAt.broken_off, 1);
+    if (request.isResponseAborted) add(cells, at + counterAt.aborted_responses, 1);
     // The duration of a WebSocket is not a latency.
     if (request.status === 101) return;
     record(cells, at + histogramAt.total, totalUs);

@@ -104,6 +104,7 @@ const NAMES: readonly Word[] = [
   ["Doomed|doomed|toDoomed|setDoomed", "PendingDelete"],
   ["plainNumbered", "implicitTag"],
   ["collect_bytes", "response_buffer_bytes"],
+  ["broken_off|isBrokenOff|left_out", "aborted_responses, isResponseAborted, omitted"],
   ["useTellDone|tellError|tellDone", "useNotifyDone, notifyError"],
   ["takesPath|isPlaceMissing|sendUnlessShutOut", "matchesPath, isScopeMissing"],
   ["RowPlace", "RowPosition"],

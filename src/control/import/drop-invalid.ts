@@ -36,7 +36,7 @@ export function dropInvalid(output: Output): Document {
 }
 
 function drop(object: OutputObject, why: string, output: Output): void {
-  output.report.retract("carried", object.label);
+  output.report.retract("imported", object.label);
   output.report.omitted(object.label, `the gateway rejects it: ${why}`);
   if (!object.protects) return;
   const { fields, label } = object;

@@ -1,6 +1,6 @@
 // Reports the result for each part of another program's configuration, for people; knows no program.
 
-const reportLevels = ["carried", "changed", "left_out"] as const;
+const reportLevels = ["imported", "changed", "omitted"] as const;
 export type ReportLevel = (typeof reportLevels)[number];
 
 /** One sentence: `what` is an object or field of the source, `why` is its result. */
@@ -15,7 +15,7 @@ export interface Unread {
   unread(): readonly string[];
 }
 
-const order: Readonly<Record<ReportLevel, number>> = { left_out: 0, changed: 1, carried: 2 };
+const order: Readonly<Record<ReportLevel, number>> = { omitted: 0, changed: 1, imported: 2 };
 
 /** Collects entries without duplicates. */
 export class Report {
@@ -24,7 +24,7 @@ export class Report {
 
   /** Imported with the same behavior. */
   imported(what: string, why: string): void {
-    this.#add({ level: "carried", what, why });
+    this.#add({ level: "imported", what, why });
   }
 
   /** Imported with different behavior. */
@@ -33,7 +33,7 @@ export class Report {
   }
 
   omitted(what: string, why: string): void {
-    this.#add({ level: "left_out", what, why });
+    this.#add({ level: "omitted", what, why });
   }
 
   /** Removes entries for an object that is dropped later. */

@@ -84,9 +84,9 @@ function requestMetrics(requests: readonly Counted[]): Metric[] {
       name: "sluice_retries",
       help: "Attempts after the first one of a request.",
     }),
-    counter(requests, "broken_off", {
-      name: "sluice_broken_off_answers",
-      help: "Answers that broke off, because the target or the client was gone.",
+    counter(requests, "aborted_responses", {
+      name: "sluice_aborted_responses",
+      help: "Responses that ended early, because the target or the client closed the connection.",
     }),
   ];
 }

@@ -209,7 +209,7 @@ const NOTHING: Tally = {
   requests: 0,
   errors: 0,
   client_errors: 0,
-  broken_off: 0,
+  aborted_responses: 0,
   retries: 0,
   bytes_in: 0,
   bytes_out: 0,

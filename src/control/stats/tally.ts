@@ -8,7 +8,7 @@ const counters = [
   "errors",
   /** Responses with status 400 to 499. */
   "client_errors",
-  "broken_off",
+  "aborted_responses",
   "retries",
   "bytes_in",
   "bytes_out",
@@ -58,7 +58,7 @@ export class TallySum implements Tally {
   requests = 0;
   errors = 0;
   client_errors = 0;
-  broken_off = 0;
+  aborted_responses = 0;
   retries = 0;
   bytes_in = 0;
   bytes_out = 0;

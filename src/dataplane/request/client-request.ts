@@ -141,7 +141,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   /** Reasons of its outcome: words of RFC 9209, separated by spaces. */
   reasons = "";
   /** The response began and was not completed. */
-  isBrokenOff = false;
+  isResponseAborted = false;
   /** A request of the gateway for a plugin: without a client, not counted. */
   isCopy = false;
   #peer: string | null = null;

@@ -254,7 +254,7 @@ export class ProxyTransaction
     // The target worked until the client left.
     if (error.source === "client") this.attemptCompleted();
     this.#writer?.fail(new Error(error.detail));
-    this.request.isBrokenOff = true;
+    this.request.isResponseAborted = true;
     report(this.request, error);
     this.#end(error.status);
   }

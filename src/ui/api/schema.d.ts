@@ -5817,7 +5817,7 @@ export interface components {
                 /** @description Responses with status 400 to 499 */
                 client_errors: number;
                 /** @description Aborted responses */
-                broken_off: number;
+                aborted_responses: number;
                 /** @description Retries */
                 retries: number;
                 /** @description Bytes of request bodies */
@@ -5852,7 +5852,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -5888,7 +5888,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -5924,7 +5924,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -5971,7 +5971,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -6006,7 +6006,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -6042,7 +6042,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -6078,7 +6078,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -6114,7 +6114,7 @@ export interface components {
                     /** @description Responses with status 400 to 499 */
                     client_errors: number;
                     /** @description Aborted responses */
-                    broken_off: number;
+                    aborted_responses: number;
                     /** @description Retries */
                     retries: number;
                     /** @description Bytes of request bodies */
@@ -6174,7 +6174,7 @@ export interface components {
             /** @description Import with `from`: the result for every object in the source */
             report?: {
                 /** @enum {string} */
-                level: "carried" | "changed" | "left_out";
+                level: "imported" | "changed" | "omitted";
                 /** @description Object in the source */
                 what: string;
                 /** @description Result of its import */

@@ -28,7 +28,7 @@ self.onmessage = ({ data }: MessageEvent<CountingTask>) => {
       bytesIn: 1,
       bytesOut: 2,
       retries: request % 3,
-      isBrokenOff: false,
+      isResponseAborted: false,
     });
     ring.write(factsOf(data.worker, request), data.worker);
   }

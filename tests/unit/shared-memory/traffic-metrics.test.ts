@@ -32,7 +32,7 @@ const request = {
   bytesIn: 3,
   bytesOut: 5,
   retries: 1,
-  isBrokenOff: false,
+  isResponseAborted: false,
 };
 
 test("the sums over 4 threads, and over the restart of one, are exact", async () => {

@@ -13,6 +13,7 @@ import { type User, userRecord } from "../../../src/model/user.ts";
 import { Pace } from "../../../src/pace.ts";
 import { inspectStore } from "../../../src/store/inspect.ts";
 import { RevisionTable } from "../../../src/store/revisions.ts";
+import { RollupTable } from "../../../src/store/rollups.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { eventually } from "../../support/poll.ts";
 import {
@@ -308,6 +309,24 @@ describe("documents of an older program", () => {
     const row = fixture.store.with((context) => new RevisionTable(context)).get(2);
     expect(row?.change).toEqual(change);
     expect(row?.undo).toEqual({ services: undo.services, settings });
+  });
+
+  test("keep statistics under their current names", () => {
+    using dir = temporaryDirectory();
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+    }
+    edit(dir.path, [
+      `INSERT INTO traffic_rollups (at, span, kind, object_id, document)
+       VALUES (60, 60, 'total', '', '{"requests":5,"broken_off":2,"name":"\\"broken_off\\""}')`,
+      "PRAGMA user_version = 8",
+    ]);
+    using fixture = openStore(dir.path);
+    const rollups = fixture.store.with((context) => new RollupTable(context));
+    const rows = rollups.range({ span: 60, kind: "total" }, { from: 0, to: 60 });
+    const document = { requests: 5, aborted_responses: 2, name: '"broken_off"' };
+    expect(rows.map((row) => row.document)).toEqual([expect.objectContaining(document)]);
   });
 
   test("give users a new key: the case of A to Z does not distinguish users, all else does", () => {

@@ -14,7 +14,7 @@ const levels: readonly {
   readonly icon: ReactNode;
 }[] = [
   {
-    level: "left_out",
+    level: "omitted",
     title: "Not imported",
     color: "red",
     icon: <IconX size={14} aria-hidden="true" />,
@@ -26,7 +26,7 @@ const levels: readonly {
     icon: <IconAlertTriangle size={14} aria-hidden="true" />,
   },
   {
-    level: "carried",
+    level: "imported",
     title: "Imported",
     color: "teal",
     icon: <IconCheck size={14} aria-hidden="true" />,
@@ -42,7 +42,7 @@ export function ImportReport({ report }: { readonly report: readonly Entry[] }) 
             key={level}
             {...look}
             entries={report.filter((entry) => entry.level === level)}
-            isLong={level === "carried"}
+            isLong={level === "imported"}
           />
         ))}
       </Stack>

@@ -79,7 +79,7 @@ test("names such as __proto__ are ordinary names", async () => {
   expect(document.routes[0]).toMatchObject({ name: "hasOwnProperty", maintenance: {} });
   expect(report).toContainEqual(
     expect.objectContaining({
-      level: "left_out",
+      level: "omitted",
       what: 'plugin "constructor" of route "hasOwnProperty"',
     }),
   );

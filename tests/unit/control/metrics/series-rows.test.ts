@@ -47,7 +47,7 @@ function scene(capacity: number) {
       metrics.writer(0).ended(metrics.seriesOf(routeSeriesKey(name, "s")), {
         ...request,
         status: 200,
-        isBrokenOff: false,
+        isResponseAborted: false,
       }),
     counts: () =>
       Object.fromEntries(

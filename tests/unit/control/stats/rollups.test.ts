@@ -18,7 +18,7 @@ const HOUR = 3_600_000;
 const START = Date.parse(at);
 
 const ended = { status: 200, totalUs: 1000, upstreamUs: 500, bytesIn: 1, bytesOut: 2 };
-const plain = { retries: 0, isBrokenOff: false };
+const plain = { retries: 0, isResponseAborted: false };
 
 /** A gateway's counters and clock on a database; `restart` begins with new counters, as a new process does. */
 function scene(objects = 3) {
