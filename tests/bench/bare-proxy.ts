@@ -74,6 +74,11 @@ function responseOf({ fields, length }: Answer, parts: readonly Buffer[]): Respo
 }
 
 const handlers: Bun.SocketHandler<Connection> = {
+  // The origin ends connections that are idle for long.
+  close({ data: connection }) {
+    const at = idle.indexOf(connection);
+    if (at >= 0) idle.splice(at, 1);
+  },
   data({ data: connection }, chunk) {
     let body = chunk;
     if (connection.answer === null) {
