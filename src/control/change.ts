@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { Pace } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
@@ -27,12 +28,16 @@ import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
 
-/** Stores changes. `commit` is atomic and throws when it cannot write. */
+/** Another change was stored first: the change runs again, on the configuration after that one. */
+export class ChangeConflict extends Error {}
+
+/** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
 export interface ChangeStore {
   /** Why the store cannot write at the moment; null: no known reason. */
   problem?(): string | null;
   /** Prepares the texts that `commit` writes for a large change; absent: `commit` creates them. */
   stage?(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null>;
+  /** Throws or rejects with a ChangeConflict when another change came first. */
   commit(write: {
     readonly revision: number;
     readonly change: ConfigChange;
@@ -40,11 +45,13 @@ export interface ChangeStore {
     readonly undo: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
     readonly audit: readonly AuditEntry[];
-    /** Writes data of the change outside the configuration, in the same transaction. */
-    readonly alongside: () => void;
+    /** Data of the change beside the configuration. */
+    readonly facts: readonly Fact[];
     /** From `stage`. */
     readonly staged: StagedChange | null;
-  }): void;
+  }): void | Promise<void>;
+  /** Writes facts without a change of the configuration. */
+  record(facts: readonly Fact[]): void | Promise<void>;
 }
 
 /** A committed change. */
@@ -59,6 +66,8 @@ export interface ChangeEvent {
   readonly audit: readonly AuditEntry[];
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
+  /** What was written beside the configuration. */
+  readonly facts: readonly Fact[];
 }
 
 /** A change before its commit. */
@@ -73,11 +82,12 @@ export interface ChangeRequest<T> {
   readonly dryRun: boolean;
   /**
    * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work yields with the pace; reads see
-   * the previous version until it is done.
+   * the previous version until it is done. Runs again when another change was stored first: what it leaves outside of the draft
+   * must not depend on how often it ran.
    */
   readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
-  /** Writes data of the change outside the configuration, in its transaction. */
-  readonly alongside?: () => void;
+  /** Data to store with the change, also when it is empty; called after `mutate`. */
+  readonly facts?: () => readonly Fact[];
   /** Whether the caller accepts to lock itself out. Default: false. */
   readonly force?: boolean;
 }
@@ -113,7 +123,7 @@ export class Changes {
   readonly #stamp: () => string;
   #current: Compiled;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #commitWriters: ((pending: PendingChange) => void)[] = [];
+  readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
@@ -146,9 +156,9 @@ export class Changes {
     return [...stored, ...warningsOf(this.#current).values()];
   }
 
-  /** Calls `write` inside the transaction of each change. */
-  onCommit(write: (pending: PendingChange) => void): void {
-    this.#commitWriters.push(write);
+  /** Stores the facts of `source` with each change. */
+  addFacts(source: (pending: PendingChange) => readonly Fact[]): void {
+    this.#factSources.push(source);
   }
 
   /** Calls `listener` right after the commit of a change, before the workers serve it and before the response. */
@@ -217,6 +227,16 @@ export class Changes {
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    for (;;) {
+      try {
+        return await this.#attempt(request);
+      } catch (error) {
+        if (!(error instanceof ChangeConflict)) throw error;
+      }
+    }
+  }
+
+  async #attempt<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     this.requireOpen(request.by);
     const isByAdmin = roleOf(request.by) === "admin";
     const draft = new Draft(this.#current.config, this.#stamp, isByAdmin);
@@ -229,7 +249,11 @@ export class Changes {
     requireAdminForPrograms(draft, request.by);
     requireAdminForDestinations(draft, request.by, plugins);
     draft.runChecks();
-    if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
+    if (draft.isUnchanged()) {
+      const facts = request.dryRun ? [] : (request.facts?.() ?? []);
+      if (facts.length > 0) await this.#options.store.record(facts);
+      return { value, revision: this.revision, warnings: [] };
+    }
     const next = await this.#compile(draft, pace);
     this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
     const isSent = (id: string) => draft.pathOf(id) !== null;
@@ -284,26 +308,29 @@ export class Changes {
     draft: Draft,
     {
       by,
-      alongside: writeMore,
+      facts: ofRequest,
       pace,
-    }: Pick<ChangeRequest<unknown>, "by" | "alongside"> & { readonly pace: Pace },
+    }: Pick<ChangeRequest<unknown>, "by" | "facts"> & { readonly pace: Pace },
   ): Promise<ChangeEvent> {
     const change = draft.change();
     const entry = { at: this.#stamp(), actor: by.actor, summary: draft.summary };
     const pending = { change, by, before: draft.base, after: draft.config };
     let audit: readonly AuditEntry[];
+    let facts: readonly Fact[];
     try {
       const most = draft.config.settings.retention.audit_entries;
       audit = await pace.run(auditSteps(pending, by, { at: entry.at, revision, most }));
-      const alongside = () => {
-        for (const write of this.#commitWriters) write(pending);
-        writeMore?.();
-      };
       const { store } = this.#options;
       const undo = undoOf(change, draft.base);
       const staged = (await store.stage?.(change, undo, pace)) ?? null;
-      store.commit({ revision, change, undo, entry, audit, alongside, staged });
+      // In the turn of the commit: a session may have begun meanwhile.
+      facts = [...this.#factSources.flatMap((source) => source(pending)), ...(ofRequest?.() ?? [])];
+      await store.commit({ revision, change, undo, entry, audit, facts, staged });
     } catch (error) {
+      if (error instanceof ChangeConflict) {
+        await this.#discard(revision);
+        throw error;
+      }
       this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;
@@ -314,7 +341,7 @@ export class Changes {
       );
     }
     this.#storeProblem = null;
-    return { revision, audit, ...pending, ...entry };
+    return { revision, audit, facts, ...pending, ...entry };
   }
 
   async #activate(revision: number): Promise<void> {

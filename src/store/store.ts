@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
 import {
   type CollectionName,
   type ConfigChange,
@@ -22,6 +23,7 @@ import {
   prepareDirectory,
 } from "./directory.ts";
 import { StoreError, sqliteCode } from "./error.ts";
+import { FactTables } from "./facts.ts";
 import { migrate, migrations, schemaVersion } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
@@ -48,8 +50,8 @@ export interface Commit {
   readonly entry: RevisionEntry;
   /** Entry for the audit log; default: none. */
   readonly audit?: readonly AuditRow[];
-  /** Writes more in the same transaction. */
-  readonly alongside?: () => void;
+  /** Data of the change beside the configuration; default: none. */
+  readonly facts?: readonly Fact[];
   /** From `stage`. */
   readonly staged?: StagedChange | null;
 }
@@ -73,6 +75,7 @@ export class Store {
   readonly #tables: Tables;
   /** Adding one row needs no transaction. */
   readonly audit: AuditTable;
+  #facts: FactTables | null = null;
   readonly #lock: DirectoryLock;
   readonly #path: string;
   /** Inode of the open file. */
@@ -197,23 +200,33 @@ export class Store {
   }
 
   /** Writes one change, its revision and its audit entry atomically; throws a 500 with the reason when that fails. */
-  commit({ revision, change, undo, entry, audit = [], alongside, staged }: Commit): void {
+  commit({ revision, change, undo, entry, audit = [], facts = [], staged }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     // SQLite would continue to write to the unlinked file.
     const problem = this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
     if (staged) this.#checkpointLater();
-    try {
-      this.#transact(() => {
-        this.#tables.write(change, {
-          staged: staged ?? null,
-          ...(undo === undefined ? {} : { undo }),
-        });
-        const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
-        this.#tables.writeRevision(revision, { entry, change: text }, retained);
-        this.audit.append(audit);
-        alongside?.();
+    this.#write(() => {
+      this.#tables.write(change, {
+        staged: staged ?? null,
+        ...(undo === undefined ? {} : { undo }),
       });
+      const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
+      this.#tables.writeRevision(revision, { entry, change: text }, retained);
+      this.audit.append(audit);
+      this.#writeFacts(facts);
+    });
+    this.#retainedRevisions = retained;
+  }
+
+  /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
+  record(facts: readonly Fact[]): void {
+    this.#write(() => this.#writeFacts(facts));
+  }
+
+  #write(work: () => void): void {
+    try {
+      this.#transact(work);
     } catch (error) {
       throw new ApiError(
         500,
@@ -221,7 +234,11 @@ export class Store {
         { cause: error },
       );
     }
-    this.#retainedRevisions = retained;
+  }
+
+  #writeFacts(facts: readonly Fact[]): void {
+    this.#facts ??= this.with((context) => new FactTables(context));
+    for (const fact of facts) this.#facts.write(fact);
   }
 
   /**

@@ -77,6 +77,11 @@ export class AcmeEngine {
     );
     this.#installation = new Installation(changes, this.#listenerGate);
     this.#onDemand = new OnDemand(options);
+    changes.onStored(({ facts }) => {
+      for (const fact of facts)
+        if (fact.kind === "acme_state")
+          this.#states.set(fact.certificate_id, toState(fact.document));
+    });
     changes.onServed((event) => this.#follow(event));
   }
 
@@ -234,14 +239,14 @@ export class AcmeEngine {
       const at = toTime(this.#options.clock.now());
       const issued = { account_id: account.id, fingerprint, directory_url, at };
       this.tally.add(account.id, "issued");
-      const alongside = () => this.#save(id, { ...emptyState, issued }, true);
+      const document = { ...emptyState, issued };
       const { domains } = certificate;
       const isUsed = await this.#installation.install({
         certificateId: id,
         domains,
         chain,
         sealedKey,
-        alongside,
+        facts: [{ kind: "acme_state", certificate_id: id, document }],
       });
       if (isUsed) this.#issued(certificate);
     } catch (error) {
@@ -395,15 +400,13 @@ export class AcmeEngine {
     this.#options.store.remove(id);
   }
 
-  /** `isInTransaction`: a write error rolls the whole change back. */
-  #save(id: string, part: Partial<AcmeState>, isInTransaction = false): void {
+  #save(id: string, part: Partial<AcmeState>): void {
     const { changes, store, log } = this.#options;
     if (!changes.config.certificates.has(id)) return;
     const state = { ...this.stateOf(id), ...part };
     try {
       store.put(id, state);
     } catch (error) {
-      if (isInTransaction) throw error;
       log.error("the ACME state of a certificate could not be stored", { error });
     }
     this.#states.set(id, state);

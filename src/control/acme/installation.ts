@@ -1,6 +1,7 @@
 // Puts issued certificates into service, in one change for all that are ready; knows no CA.
 import type { CertificateChain } from "../../crypto/certificate-chain.ts";
 import type { Certificate } from "../../model/certificate.ts";
+import type { Fact } from "../../model/fact.ts";
 import type { Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
 import type { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
@@ -13,8 +14,8 @@ export interface Issued {
   readonly domains: readonly string[];
   readonly chain: CertificateChain;
   readonly sealedKey: string;
-  /** Runs in the transaction that stores it. */
-  readonly alongside: () => void;
+  /** Stored with it. */
+  readonly facts: readonly Fact[];
 }
 
 interface Waiting {
@@ -62,6 +63,7 @@ export class Installation {
         by: issuer,
         dryRun: false,
         mutate: (draft) => {
+          used.clear();
           const names: string[] = [];
           for (const waiting of batch) {
             const { issued } = waiting;
@@ -74,9 +76,7 @@ export class Installation {
           const word = names.length === 1 ? "certificate" : "certificates";
           draft.summary = `issue ${word} ${names.join(", ")}`.slice(0, 500);
         },
-        alongside: () => {
-          for (const { issued } of used) issued.alongside();
-        },
+        facts: () => [...used].flatMap(({ issued }) => issued.facts),
       });
       for (const waiting of batch) waiting.resolve(used.has(waiting));
     } catch (error) {

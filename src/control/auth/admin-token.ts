@@ -2,17 +2,11 @@
 import type { Clock } from "../../clock.ts";
 import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
 import { ApiError } from "../../model/error.ts";
+import type { StoredAdminToken } from "../../model/fact.ts";
 import type { TokenUse } from "./token-use.ts";
 
 /** Its id among tokens. */
 export const ADMIN_TOKEN_ID = "admin";
-
-export interface StoredAdminToken {
-  /** SHA-256, hexadecimal. */
-  readonly token_hash: string;
-  /** RFC 3339, UTC. */
-  readonly created_at: string;
-}
 
 export interface AdminTokenStore {
   loadAdminToken(): StoredAdminToken | null;

@@ -25,8 +25,12 @@ export class SessionList {
   constructor(options: SessionListOptions) {
     this.#options = options;
     const { changes, sessions } = options;
-    // In the transaction of the change: a crash between the two would restore them.
-    changes.onCommit((event) => sessions.deleteRows(idsToEnd(event, sessions)));
+    // Stored with the change: a crash between the two would restore them.
+    changes.addFacts((pending) => {
+      const ids = idsToEnd(pending, sessions);
+      return ids.length === 0 ? [] : [{ kind: "sessions_ended", ids }];
+    });
+    // Also those that began while the change was stored.
     changes.onStored((event) => sessions.endAll(idsToEnd(event, sessions)));
   }
 

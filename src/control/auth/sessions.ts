@@ -140,11 +140,6 @@ export class Sessions {
     this.#endAll(sessions.filter((session) => session !== undefined));
   }
 
-  /** Deletes sessions from the store only, inside the caller's transaction; `endAll` follows after its success. */
-  deleteRows(ids: readonly string[]): void {
-    if (ids.length > 0) this.#options.store.remove(ids);
-  }
-
   /** `listener` is called for each session in the turn in which it ends. */
   onEnd(listener: (session: Session) => void): void {
     this.#listeners.push(listener);

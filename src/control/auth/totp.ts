@@ -9,27 +9,15 @@ import {
 } from "../../crypto/one-time-password.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { ApiError, invalid } from "../../model/error.ts";
+import type { StoredSecondFactor } from "../../model/fact.ts";
 import type { User } from "../../model/user.ts";
 import type { Changes } from "../change.ts";
 
-/** The stored second factor of a user. */
-export interface TotpRecord {
-  readonly user_id: string;
-  /** The shared key, sealed. */
-  readonly sealed_key: string;
-  /** Whether the user has confirmed it with a code; until then none is required. */
-  readonly confirmed: boolean;
-  /** The time step of the last used code: that code and earlier ones are invalid. */
-  readonly last_step: number;
-  /** SHA-256, hexadecimal, of the unused recovery codes. */
-  readonly recovery_hashes: readonly string[];
-}
-
 /** The storage: at most one per user. */
 export interface TotpStore {
-  get(userId: string): TotpRecord | null;
-  all(): readonly TotpRecord[];
-  put(record: TotpRecord): void;
+  get(userId: string): StoredSecondFactor | null;
+  all(): readonly StoredSecondFactor[];
+  put(record: StoredSecondFactor): void;
   /** Does nothing when there is none. */
   remove(userId: string): void;
 }
@@ -138,14 +126,14 @@ export class SecondFactors {
     return true;
   }
 
-  #useCode(record: TotpRecord, code: string, now: number): boolean {
+  #useCode(record: StoredSecondFactor, code: string, now: number): boolean {
     const step = this.#stepOf(record, code, now);
     if (step === null) return false;
     this.#store.put({ ...record, last_step: step });
     return true;
   }
 
-  #useRecoveryCode(record: TotpRecord, code: string): boolean {
+  #useRecoveryCode(record: StoredSecondFactor, code: string): boolean {
     const given = Buffer.from(hashOf(code));
     // All are compared, so that the time does not tell which one it was.
     const left = record.recovery_hashes.filter(
@@ -156,7 +144,11 @@ export class SecondFactors {
     return true;
   }
 
-  #stepOf({ sealed_key, last_step }: TotpRecord, code: string, timeMs: number): number | null {
+  #stepOf(
+    { sealed_key, last_step }: StoredSecondFactor,
+    code: string,
+    timeMs: number,
+  ): number | null {
     const key = new Uint8Array(Buffer.from(this.#box.open(sealed_key), "base64url"));
     return findStep(key, code, { timeMs, lastStep: last_step });
   }

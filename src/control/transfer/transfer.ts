@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { encryptUnder } from "../../crypto/passphrase-box.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { decode } from "../../model/decode.ts";
+import type { Fact } from "../../model/fact.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import {
   type AccessParts,
@@ -133,8 +134,7 @@ export class Transfer {
     const { changes, box, plugins, clock } = this.#options;
     const normalizers = createImportNormalizers(box, plugins);
     const { value: document, decoded } = source;
-    let writeAccess = () => {};
-    let isWritten = false;
+    let facts: readonly Fact[] = [];
     try {
       const { value, ...served } = await changes.run({
         by,
@@ -144,23 +144,15 @@ export class Transfer {
           const steps = applySteps(document, draft, { mode, box, normalizers, decoded });
           const { renamed } = await pace.run(steps);
           if (isDocument(document)) completeApplications(document, draft, clock);
-          if (access !== null)
-            writeAccess = () => this.#writeAccess({ access, renamed, mode }, draft.config);
+          if (access !== null) facts = this.#accessFacts({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
           const all = await pace.run(differenceSteps(changed, { withAdminParts: true }));
           draft.summary = `import (${mode}): ${countsOf(all)}`;
           return all;
         },
-        alongside: () => {
-          writeAccess();
-          isWritten = true;
-        },
+        facts: () => facts,
       });
-      if (!dryRun) {
-        // An empty change is not stored, so that `alongside` did not run.
-        if (!isWritten) writeAccess();
-        if (access !== null) this.#options.adminToken.reload();
-      }
+      if (!dryRun && access !== null) this.#options.adminToken.reload();
       return { changes: value, ...served };
     } catch (error) {
       const path = error instanceof ApiError ? linePathOf(error) : null;
@@ -185,18 +177,23 @@ export class Transfer {
   }
 
   /** Second factors of users in the file, and the admin token. */
-  #writeAccess(
+  #accessFacts(
     { access, renamed, mode }: AccessImport,
     { users }: Pick<GatewayConfig, "users">,
-  ): void {
-    const { totpStore, tokenStore, box } = this.#options;
+  ): Fact[] {
+    const { totpStore, box } = this.#options;
     const given = new Map(access.totp.map((row) => [renamed.get(row.user_id) ?? row.user_id, row]));
-    for (const [user_id, { key, ...row }] of given)
-      if (users.has(user_id)) totpStore.put({ ...row, user_id, sealed_key: box.seal(key.plain) });
+    const facts: Fact[] = [];
+    for (const [user_id, { key, ...row }] of given) {
+      const record = { ...row, user_id, sealed_key: box.seal(key.plain) };
+      if (users.has(user_id)) facts.push({ kind: "second_factor", user_id, record });
+    }
     if (mode === "replace")
-      for (const { user_id } of totpStore.all()) if (!given.has(user_id)) totpStore.remove(user_id);
+      for (const { user_id } of totpStore.all())
+        if (!given.has(user_id)) facts.push({ kind: "second_factor", user_id, record: null });
     if (mode === "replace" || access.admin_token !== null)
-      tokenStore.writeAdminToken(access.admin_token);
+      facts.push({ kind: "admin_token", token: access.admin_token });
+    return facts;
   }
 }
 

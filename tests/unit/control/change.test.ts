@@ -1,5 +1,6 @@
 // The one path of every mutation: order of its steps, and the state after one of them fails.
 import { describe, expect, test } from "bun:test";
+import type { Draft } from "../../../src/control/draft.ts";
 import { ApiError, type ApiStatus } from "../../../src/model/error.ts";
 import { at, configOf, controlPlane, options, type Steps, service } from "./fixture.ts";
 
@@ -145,6 +146,68 @@ describe("a change that fails", () => {
     const error = await refusal(control.routes.create({ service_id: "nope" }, options));
     expect(error.message).toBe('service_id: service "nope" does not exist');
     expect(steps.steps).toEqual([]);
+  });
+});
+
+describe("a change after which another one is stored first", () => {
+  test("drops what it prepared, and runs again", async () => {
+    const { control, steps } = controlPlane();
+    steps.conflicts = 2;
+    const { revision, view } = await control.services.create(web, options);
+    expect(revision).toBe(2);
+    expect(steps.steps.filter((step) => step !== "event 2")).toEqual([
+      ...["prepare 2", "commit 2", "discard 2"],
+      ...["prepare 2", "commit 2", "discard 2"],
+      ...["prepare 2", "commit 2", "activate 2"],
+    ]);
+    expect(steps.commits).toHaveLength(1);
+    expect(control.services.list([]).view).toEqual([view]);
+  });
+
+  test("is refused when it is not valid any more", async () => {
+    const { control, steps } = controlPlane();
+    steps.conflicts = 1;
+    let runs = 0;
+    const change = control.changes.run({
+      ...options,
+      mutate: (draft) => {
+        if (++runs === 2) throw new ApiError(409, "taken meanwhile");
+        draft.put("services", { ...service("new"), id: "s2" });
+      },
+    });
+    expect((await refusal(change)).message).toBe("taken meanwhile");
+    expect(steps.steps).toEqual(["prepare 2", "commit 2", "discard 2"]);
+    expect(control.changes.revision).toBe(1);
+  });
+});
+
+describe("facts", () => {
+  const facts = () => [{ kind: "admin_token", token: null }] as const;
+  const rename = (name: string) => (draft: Draft) => {
+    const old = draft.config.services.get("s1")!;
+    if (old.name !== name) draft.put("services", { ...old, name });
+  };
+  const stored = configOf({ services: [{ ...service("old"), id: "s1" }] });
+
+  test("are stored with the change", async () => {
+    const { control, steps } = controlPlane(stored);
+    await control.changes.run({ ...options, mutate: rename("new"), facts });
+    expect(steps.commits[0]).toMatchObject({ facts: facts() });
+  });
+
+  test("are stored without a change of the configuration too", async () => {
+    const { control, steps } = controlPlane(stored);
+    await control.changes.run({ ...options, mutate: rename("old"), facts });
+    expect(steps.facts).toEqual([...facts()]);
+    expect(control.changes.revision).toBe(1);
+  });
+
+  test("are not stored by a dry run", async () => {
+    const { control, steps } = controlPlane(stored);
+    for (const name of ["old", "new"])
+      await control.changes.run({ ...options, dryRun: true, mutate: rename(name), facts });
+    expect(steps.facts).toEqual([]);
+    expect(steps.commits).toEqual([]);
   });
 });
 

@@ -4,15 +4,16 @@ import { plugins } from "../../support/plugins.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
-import type { ChangeEvent, ChangeStore } from "../../../src/control/change.ts";
+import { ChangeConflict, type ChangeEvent, type ChangeStore } from "../../../src/control/change.ts";
 import type { Rollout } from "../../../src/snapshot/rollout.ts";
-import type { TotpRecord, TotpStore } from "../../../src/control/auth/totp.ts";
+import type { TotpStore } from "../../../src/control/auth/totp.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { Issue } from "../../../src/model/error.ts";
+import type { Fact, StoredSecondFactor } from "../../../src/model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { type Listener, listenerInput } from "../../../src/model/listener.ts";
 import { type Route, routeInput, pathMatchOf } from "../../../src/model/route.ts";
@@ -87,6 +88,10 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   readonly commits: { revision: number; change: ConfigChange; entry: object }[] = [];
   readonly fail: { prepare?: Error | Issue; commit?: Error; activate?: Error; discard?: Error } =
     {};
+  /** Number of commits before which another change comes first. */
+  conflicts = 0;
+  /** What was stored beside the configuration without a change of it. */
+  readonly facts: Fact[] = [];
   /** What was recorded beside the changes. */
   readonly recorded: AuditEntry[] = [];
   /** Awaited inside prepare, so that a test can hold a change there. */
@@ -120,8 +125,16 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   commit(write: Parameters<ChangeStore["commit"]>[0]): void {
     this.steps.push(`commit ${write.revision}`);
     if (this.fail.commit) throw this.fail.commit;
-    write.alongside();
+    if (this.conflicts > 0) {
+      this.conflicts--;
+      throw new ChangeConflict("another change came first");
+    }
     this.commits.push(write);
+  }
+
+  record(facts: readonly Fact[]): void {
+    this.steps.push("record");
+    this.facts.push(...facts);
   }
 
   append(entries: readonly AuditEntry[]): void {
@@ -147,17 +160,17 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
 
 /** The rows of a table, until the test ends. */
 class TotpMemory implements TotpStore {
-  readonly #records = new Map<string, TotpRecord>();
+  readonly #records = new Map<string, StoredSecondFactor>();
 
-  get(userId: string): TotpRecord | null {
+  get(userId: string): StoredSecondFactor | null {
     return this.#records.get(userId) ?? null;
   }
 
-  all(): TotpRecord[] {
+  all(): StoredSecondFactor[] {
     return [...this.#records.values()];
   }
 
-  put(record: TotpRecord): void {
+  put(record: StoredSecondFactor): void {
     this.#records.set(record.user_id, record);
   }
 

@@ -90,7 +90,7 @@ test("the session that changes its password stays, in the store too", async () =
 test("a change that could not be stored ends none", async () => {
   using directory = temporaryDirectory();
   using it = scene(directory.path);
-  it.changes.onCommit(() => {
+  it.changes.addFacts(() => {
     throw new Error("the disk is full");
   });
   const failure = await it.put({ enabled: false }).catch((error: Error) => error.message);

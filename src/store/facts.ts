@@ -1,0 +1,37 @@
+// Writes facts, the data of a change beside the configuration, to their tables; knows nothing of what they mean.
+import type { Fact } from "../model/fact.ts";
+import { AcmeStateTable } from "./acme.ts";
+import { SessionTable } from "./sessions.ts";
+import type { TableContext } from "./store.ts";
+import { TokenTable } from "./tokens.ts";
+import { TotpTable } from "./totp.ts";
+
+/** Each fact writes all or nothing; the caller's transaction holds several together. */
+export class FactTables {
+  readonly #sessions: SessionTable;
+  readonly #totp: TotpTable;
+  readonly #tokens: TokenTable;
+  readonly #acme: AcmeStateTable;
+
+  constructor(context: TableContext) {
+    this.#sessions = new SessionTable(context);
+    this.#totp = new TotpTable(context);
+    this.#tokens = new TokenTable(context);
+    this.#acme = new AcmeStateTable(context);
+  }
+
+  write(fact: Fact): void {
+    switch (fact.kind) {
+      case "sessions_ended":
+        return this.#sessions.remove(fact.ids);
+      case "second_factor":
+        return fact.record === null
+          ? this.#totp.remove(fact.user_id)
+          : this.#totp.put({ ...fact.record, recovery_hashes: [...fact.record.recovery_hashes] });
+      case "admin_token":
+        return this.#tokens.writeAdminToken(fact.token);
+      case "acme_state":
+        return this.#acme.put(fact.certificate_id, fact.document);
+    }
+  }
+}
