@@ -6,7 +6,7 @@ import { readFileSync, readlinkSync } from "node:fs";
  * counts the memory that all threads share: then a worker gets new pages from the system and returns them all the time. Figures:
  * docs/decisions/0016-what-bun-costs.md.
  */
-const NURSERY_BYTES = 12_582_912;
+const NURSERY_BYTES = 16_777_216;
 const VARIABLE = "BUN_JSC_gcMaxHeapSize";
 
 /** From source the modules would be read twice. */
