@@ -14,8 +14,9 @@ import {
   type ResourceChange,
 } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
+import type { Commit } from "./commit.ts";
 import { newestCopy } from "./copies.ts";
-import { type AuditRow, AuditTable } from "./audit.ts";
+import { AuditTable } from "./audit.ts";
 import {
   createPrivateFile,
   type DirectoryLock,
@@ -40,20 +41,6 @@ export interface StoredState {
   readonly revision: number;
   /** Generated once per data directory. */
   readonly instanceId: string;
-}
-
-export interface Commit {
-  readonly revision: number;
-  readonly change: ConfigChange;
-  /** Reverts the change; absent: not possible. */
-  readonly undo?: ConfigChange;
-  readonly entry: RevisionEntry;
-  /** Entry for the audit log; default: none. */
-  readonly audit?: readonly AuditRow[];
-  /** Data of the change beside the configuration; default: none. */
-  readonly facts?: readonly Fact[];
-  /** From `stage`. */
-  readonly staged?: StagedChange | null;
 }
 
 /** Dependencies of tables outside of the configuration. */

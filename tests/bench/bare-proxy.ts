@@ -1,6 +1,6 @@
 // The least that a proxy on Bun.serve and Bun.connect does: what Bun itself costs, for `make bench ARGS="--proxies nginx,bare,sluice"`.
 //
-// It has no routes, no time-outs, no retries, no health, no counts and no checks, sends neither bodies nor names of its own
+// It has no routes, no timeouts, no retries, no health, no counts and no checks, sends neither bodies nor names of its own
 // upstream, and knows no answer but one with a Content-Length. What Sluice costs beyond it is Sluice's; what it costs
 // beyond nginx is the price of Bun.
 import { readFileSync } from "node:fs";

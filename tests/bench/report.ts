@@ -152,7 +152,7 @@ else. Access logs are off, except that Sluice keeps its list of recent requests.
 OpenSSL agree on by default.
 
 \`bare\` is the least that a proxy on Bun can do (\`tests/bench/bare-proxy.ts\`): Bun.serve and Bun.connect, no routes, no
-time-outs, no counts. What Sluice costs beyond it is Sluice's own; what it costs beyond nginx is what Bun costs.
+timeouts, no counts. What Sluice costs beyond it is Sluice's own; what it costs beyond nginx is what Bun costs.
 
 Each proxy is first checked to respond with the same bytes for every body, and warmed up for 10 s. Then, for each body and
 protocol, each proxy in turn serves the number of requests that it serves in about ${seconds} s, ${rounds} times, in alternating

@@ -14,7 +14,8 @@ import { type Service, serviceInput } from "../../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../../src/model/settings.ts";
 import { type Target, targetInput } from "../../../src/model/target.ts";
 import { firstConfiguration } from "../../../src/store/first-configuration.ts";
-import { type Commit, Store } from "../../../src/store/store.ts";
+import type { Commit } from "../../../src/store/commit.ts";
+import { Store } from "../../../src/store/store.ts";
 
 export const at = "2026-01-01T00:00:00.000Z";
 

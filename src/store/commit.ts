@@ -1,0 +1,20 @@
+// What the store writes in one transaction; knows no table.
+import type { Fact } from "../model/fact.ts";
+import type { ConfigChange } from "../model/gateway-config.ts";
+import type { AuditRow } from "./audit.ts";
+import type { StagedChange } from "./staged-change.ts";
+import type { RevisionEntry } from "./tables.ts";
+
+export interface Commit {
+  readonly revision: number;
+  readonly change: ConfigChange;
+  /** Reverts the change; absent: not possible. */
+  readonly undo?: ConfigChange;
+  readonly entry: RevisionEntry;
+  /** Entry for the audit log; default: none. */
+  readonly audit?: readonly AuditRow[];
+  /** Data of the change beside the configuration; default: none. */
+  readonly facts?: readonly Fact[];
+  /** From `stage`. */
+  readonly staged?: StagedChange | null;
+}
