@@ -19,7 +19,7 @@ const counters = [
   "bytes_in",
   "bytes_out",
   "retries",
-  /** Responses that broke off. */
+  /** Responses that ended before their body did. */
   "aborted_responses",
   /** Connections of a stream route; successful and failed TLS handshakes of a listener. */
   "opened",

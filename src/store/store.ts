@@ -62,7 +62,7 @@ export class Store {
   readonly #tables: Tables;
   /** Adding one row needs no transaction. */
   readonly audit: AuditTable;
-  #facts: FactTables | null = null;
+  readonly #facts: FactTables;
   readonly #lock: DirectoryLock;
   readonly #path: string;
   /** Inode of the open file. */
@@ -79,6 +79,7 @@ export class Store {
     this.#db = drizzle(database);
     this.#tables = new Tables(this.#db);
     this.audit = new AuditTable(this.#db);
+    this.#facts = this.with((context) => new FactTables(context));
   }
 
   /** Whether the data directory contains a database; changes nothing. */
@@ -224,7 +225,6 @@ export class Store {
   }
 
   #writeFacts(facts: readonly Fact[]): void {
-    this.#facts ??= this.with((context) => new FactTables(context));
     for (const fact of facts) this.#facts.write(fact);
   }
 
