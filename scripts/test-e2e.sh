@@ -11,7 +11,7 @@ logs=$(mktemp -d)
 # Nothing goes on when this is interrupted.
 trap 'rm -rf "$logs"; jobs -p | xargs -r kill 2>/dev/null' EXIT
 
-alone=(./tests/e2e/{certificates,overload}.test.ts)
+alone=(./tests/e2e/{certificates,overload,page-faults}.test.ts)
 # Five and a half minutes of waiting, so beside the others, and only when they are wanted.
 waiting=(./tests/e2e/idle-times.test.ts)
 elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')

@@ -1,5 +1,5 @@
-// Triggers full garbage collections of its thread when the heap has grown; knows nothing of its contents.
-import { fullGC, heapSize } from "bun:jsc";
+// Triggers garbage collections of its thread: full ones when the heap has grown, short ones after many requests; knows nothing of its contents.
+import { edenGC, fullGC, heapSize } from "bun:jsc";
 
 const CHECK_MS = 1000;
 /** Growth since the last collection that triggers another one: the larger of the two, in bytes and as a share without buffers. */
@@ -74,3 +74,31 @@ export function watchGarbage(share = 0): void {
   const start = () => setInterval(() => watch.check(), CHECK_MS).unref();
   setTimeout(start, CHECK_MS * share).unref();
 }
+
+/**
+ * Requests between two collections of new objects: about 8 MB. The engine's own value is a number of bytes that grows with the heap,
+ * in which it counts the memory that all threads share, so a worker would get new pages from the system and return them all the
+ * time. A smaller number of bytes (`BUN_JSC_gcMaxHeapSize`) would count the bodies, whose memory is released at once, and collect
+ * for every few of them. Figures: docs/decisions/0016-what-bun-costs.md.
+ */
+const REQUESTS_PER_COLLECTION = 1500;
+
+/** Collects new objects after a number of requests, at the end of a turn of the event loop, where few objects are in use. */
+export class RequestGarbage {
+  readonly #collect: () => unknown;
+  #requests = 0;
+
+  constructor(collect: () => unknown = edenGC) {
+    this.#collect = collect;
+  }
+
+  /** To be called for each request. */
+  requestEnded(): void {
+    if (++this.#requests < REQUESTS_PER_COLLECTION) return;
+    this.#requests = 0;
+    setImmediate(this.#collect);
+  }
+}
+
+/** One for each thread. */
+export const requestGarbage = new RequestGarbage();

@@ -1,7 +1,7 @@
 // Garbage is collected when there is much of it, with pauses that bound its CPU time, and its memory is freed.
 import { edenGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
-import { GarbageWatch } from "../../src/garbage.ts";
+import { GarbageWatch, RequestGarbage } from "../../src/garbage.ts";
 
 const MB = 1_000_000;
 
@@ -98,4 +98,16 @@ test("released old objects are freed, which a collection of new objects does not
   watch.check();
   expect(count()).toBeLessThan(1000);
   expect(grown.length).toBe(50_000_000);
+});
+
+test("new objects are collected once for 1500 requests, after the turn of the event loop", async () => {
+  let collections = 0;
+  const garbage = new RequestGarbage(() => collections++);
+  for (let request = 0; request < 1499; request++) garbage.requestEnded();
+  await new Promise(setImmediate);
+  expect(collections).toBe(0);
+  for (let request = 0; request < 3001; request++) garbage.requestEnded();
+  expect(collections).toBe(0);
+  await new Promise(setImmediate);
+  expect(collections).toBe(3);
 });

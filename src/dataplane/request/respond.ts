@@ -2,6 +2,7 @@
 //
 // In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
 // id, debug headers. The response parser has removed the targets' hop-by-hop fields.
+import { requestGarbage } from "../../garbage.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
 import { logFailure } from "../failure-log.ts";
@@ -461,6 +462,7 @@ export function report(request: ClientRequest, error: ProxyError): void {
 export function finish(request: ClientRequest, status: number): void {
   const { worker, plugins, isCopy } = request;
   const now = performance.now();
+  requestGarbage.requestEnded();
   if (request.heldLimits !== null) worker.overload.leave(request);
   if (!isCopy) {
     worker.board.add(worker.index, "requests_total", 1);
