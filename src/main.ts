@@ -29,6 +29,8 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { defaultTimes, Fleet } from "./fleet/fleet.ts";
+import { FleetStore } from "./fleet/fleet-store.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -41,6 +43,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -106,7 +109,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = persistCounters(memory.counters, { dataDir, log });
-  const { pool, control } = createPlanes({ state, options, memory, log });
+  const fleet = createFleet(state, options, log);
+  const { pool, control } = createPlanes({ state, options, memory, log, fleet });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);
   const started = pool.start();
@@ -130,8 +134,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
+  await foundFleet(state);
   await former?.finish();
   mayChange.resolve();
+  fleet?.membership.begin(control.changes);
   const running = new RunningGateway({
     options,
     log,
@@ -142,6 +148,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     server,
     serveApi,
     follow: () => followFile(options, control, log),
+    fleet: fleet?.membership ?? null,
   });
   await running.begin();
   announce(
@@ -174,14 +181,45 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
   };
 }
 
+/** The first node brings its configuration into the fleet. */
+async function foundFleet({ membership, store }: OpenedState): Promise<void> {
+  if (membership === null || membership.found === null) return;
+  const { config, revision } = store.load();
+  const change = wholeOf(config);
+  const founding = { revision, change, entry: firstEntry(), facts: store.facts() };
+  store.record([], await membership.found(founding));
+}
+
+function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
+  if (membership === null) return null;
+  const { source, codec } = membership;
+  const { nodeName: name } = options;
+  const stored = () => store.mark()?.position ?? 0;
+  const fleet = new Fleet({
+    source,
+    stored,
+    id: store.instanceId,
+    name,
+    version,
+    log,
+    times: defaultTimes,
+  });
+  const requireConnected = () => fleet.requireConnected();
+  return {
+    membership: fleet,
+    store: new FleetStore({ store, source, codec, node: name, requireConnected }),
+  };
+}
+
 interface PlaneParts {
   readonly state: OpenedState;
   readonly options: ServeOptions;
   readonly memory: ReturnType<typeof createMemory>;
   readonly log: Log;
+  readonly fleet: ReturnType<typeof createFleet>;
 }
 
-function createPlanes({ state, options, memory, log }: PlaneParts) {
+function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers } = options;
   const pool = new WorkerPool({
@@ -211,6 +249,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),

@@ -7,6 +7,8 @@ import { openSecretBox } from "../control/sealing.ts";
 import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
+import { join, type Membership } from "../fleet/join.ts";
+import { FleetError, PostgresSource } from "../fleet/postgres-source.ts";
 import type { Log } from "../log.ts";
 import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
@@ -37,6 +39,8 @@ export interface OpenedState {
   readonly adminAccess: AdminAccess;
   readonly context: () => ChangeContext;
   readonly current: Compiled;
+  /** Null: this node is in no fleet. */
+  readonly membership: Membership | null;
 }
 
 /** Throws with the reason when the gateway cannot serve it. */
@@ -53,6 +57,7 @@ export async function openState(
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+  const membership = await joinFleet(options, { store, box, log });
   const stored = loadOrMake(store, options, { clock, log });
   const { users, settings } = stored.config;
   const networks = fromFile ?? settings.admin_allowed_cidrs;
@@ -68,7 +73,45 @@ export async function openState(
     openSealed: (sealed) => box.open(sealed),
   });
   const current = compileOrRefuse(stored, context());
-  return { store, box, stored, adminTls, management, adminAccess: access, context, current };
+  return {
+    store,
+    box,
+    stored,
+    adminTls,
+    management,
+    adminAccess: access,
+    context,
+    current,
+    membership,
+  };
+}
+
+/** Milliseconds after which a query to the database of the fleet counts as lost. */
+const QUERY_MS = 2000;
+
+async function joinFleet(
+  { store: url, nodeName }: ServeOptions,
+  { store, box, log }: Pick<OpenedState, "store" | "box"> & { readonly log: Log },
+): Promise<Membership | null> {
+  if (url === null) {
+    if (store.fleetId() === null) return null;
+    throw new StartError(
+      "this data directory is part of a fleet: start with --store, or with another data directory",
+    );
+  }
+  try {
+    return await join({
+      source: new PostgresSource({ url, queryMs: QUERY_MS }),
+      store,
+      keyId: box.keyId,
+      signingKey: box.derive("fleet entries"),
+      node: nodeName,
+      log,
+    });
+  } catch (error) {
+    if (error instanceof FleetError) throw new StartError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 function loadOrMake(

@@ -2,6 +2,7 @@
 import type { ManagementServer } from "../api/server.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { Recovery } from "../control/recovery.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { Log } from "../log.ts";
 import type { PersistedCounters } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
@@ -22,6 +23,8 @@ export interface GatewayParts {
   readonly server: ManagementServer;
   /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
+  /** The fleet of this node; null: none. */
+  readonly fleet: Fleet | null;
   /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
@@ -110,6 +113,7 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await this.#parts.fleet?.end();
     store.close();
     counts.stop();
   }

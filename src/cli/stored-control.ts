@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 import { TokenTable } from "../store/tokens.ts";
 import { TotpTable } from "../store/totp.ts";
 
-/** The differences between a running gateway and an offline repair. */
+/** The differences between a running gateway and an offline repair. Changes go to the store itself by default. */
 export type ControlParts = Omit<
   ControlPlaneOptions,
   | "instanceId"
@@ -24,13 +24,14 @@ export type ControlParts = Omit<
   | "revisionStore"
   | "credentialUseStore"
   | "rollupStore"
->;
+> &
+  Partial<Pick<ControlPlaneOptions, "instanceId" | "store">>;
 
 export function createControl(store: Store, parts: ControlParts): ControlPlane {
   return createControlPlane({
-    ...parts,
     store,
     instanceId: store.instanceId,
+    ...parts,
     auditStore: store.audit,
     totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),

@@ -25,11 +25,23 @@ import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
-import { createStamp } from "./stamp.ts";
+import { createStamp, type Stamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
 
 /** Another change was stored first: the change runs again, on the configuration after that one. */
 export class ChangeConflict extends Error {}
+
+/** A change that another node has stored, or facts without a change. */
+export interface ForeignChange {
+  /** Null: facts only. */
+  readonly changed: Pick<
+    ChangeEvent,
+    "revision" | "at" | "actor" | "summary" | "change" | "by" | "audit"
+  > | null;
+  readonly facts: readonly Fact[];
+  /** Writes it to this node's store, with the reverse change; throws when it cannot. */
+  store(undo: ConfigChange | null): void;
+}
 
 /** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
 export interface ChangeStore {
@@ -44,6 +56,7 @@ export interface ChangeStore {
     /** The reverse change. */
     readonly undo: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
+    readonly by: Actor;
     readonly audit: readonly AuditEntry[];
     /** Data of the change beside the configuration. */
     readonly facts: readonly Fact[];
@@ -52,6 +65,10 @@ export interface ChangeStore {
   }): void | Promise<void>;
   /** Writes facts without a change of the configuration. */
   record(facts: readonly Fact[]): void | Promise<void>;
+  /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
+  requireOpen?(): void;
+  /** The oldest change of another node that this one has not stored yet; null: none. Absent: there are no other nodes. */
+  next?(): Promise<ForeignChange | null>;
 }
 
 /** A committed change. */
@@ -120,7 +137,7 @@ const RETRY_SECONDS = "5";
 /** Runs changes one after the other, in the order of their requests. */
 export class Changes {
   readonly #options: ChangesOptions;
-  readonly #stamp: () => string;
+  readonly #stamp: Stamp;
   #current: Compiled;
   #last: Promise<unknown> = Promise.resolve();
   readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
@@ -222,8 +239,19 @@ export class Changes {
       throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
     if (!this.#isStillValid(by)) throw new ApiError(401, "the credentials are no longer valid");
     this.#adminNetworks?.requireAllowed(by);
+    this.#options.store.requireOpen?.();
     if (this.#isReadOnly && by.method !== "local")
       throw new ApiError(409, "configuration is read-only");
+  }
+
+  /**
+   * Stores and serves the changes of other nodes, after the running change; rejects with the reason when one cannot be served
+   * here, and tries it again at the next call.
+   */
+  follow(): Promise<void> {
+    const result = this.#last.then(() => this.#follow());
+    this.#last = result.catch(() => undefined);
+    return result;
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
@@ -232,8 +260,39 @@ export class Changes {
         return await this.#attempt(request);
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw error;
+        await this.#follow();
       }
     }
+  }
+
+  async #follow(): Promise<void> {
+    for (;;) {
+      const next = (await this.#options.store.next?.()) ?? null;
+      if (next === null) return;
+      if (next.changed === null) next.store(null);
+      else await this.#followChange(next, next.changed);
+    }
+  }
+
+  /** Decided already: it is only compiled, prepared, stored and served. */
+  async #followChange(
+    { store, facts }: ForeignChange,
+    changed: NonNullable<ForeignChange["changed"]>,
+  ): Promise<void> {
+    const { change, revision } = changed;
+    const draft = Draft.of(change, this.#current.config, this.#stamp);
+    this.#stamp.observe(change);
+    const pace = new Pace(SLICE);
+    const next = await this.#compile(draft, { revision, pace });
+    await this.#prepare(next.snapshot, draft);
+    try {
+      store(undoOf(change, draft.base));
+    } catch (error) {
+      await this.#discard(revision);
+      throw error;
+    }
+    const event = { ...changed, facts, before: draft.base, after: draft.config };
+    await this.#serve(next, event, pace);
   }
 
   async #attempt<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
@@ -254,13 +313,19 @@ export class Changes {
       if (facts.length > 0) await this.#options.store.record(facts);
       return { value, revision: this.revision, warnings: [] };
     }
-    const next = await this.#compile(draft, pace);
+    const next = await this.#compile(draft, { revision: this.revision + 1, pace });
     this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
     const isSent = (id: string) => draft.pathOf(id) !== null;
     const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, { ...request, pace });
+    await this.#serve(next, event, pace);
+    return { value, revision: next.snapshot.revision, warnings };
+  }
+
+  /** Activates a stored change, and informs the listeners. */
+  async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
     this.#notify(this.#storedListeners, event);
@@ -270,11 +335,12 @@ export class Changes {
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
     this.#notify(this.#servedListeners, event);
-    return { value, revision: next.snapshot.revision, warnings };
   }
 
-  async #compile(draft: Draft, pace: Pace): Promise<Compiled> {
-    const revision = this.revision + 1;
+  async #compile(
+    draft: Draft,
+    { revision, pace }: { readonly revision: number; readonly pace: Pace },
+  ): Promise<Compiled> {
     const context = { ...this.#options.context(), revision };
     const steps = compileSteps(draft.config, this.#current, context);
     const result: CompileResult = await pace.run(steps);
@@ -325,7 +391,7 @@ export class Changes {
       const staged = (await store.stage?.(change, undo, pace)) ?? null;
       // In the turn of the commit: a session may have begun meanwhile.
       facts = [...this.#factSources.flatMap((source) => source(pending)), ...(ofRequest?.() ?? [])];
-      await store.commit({ revision, change, undo, entry, audit, facts, staged });
+      await store.commit({ revision, change, undo, entry, by, audit, facts, staged });
     } catch (error) {
       if (error instanceof ChangeConflict) {
         await this.#discard(revision);

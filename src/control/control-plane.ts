@@ -27,6 +27,7 @@ import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
+import type { FleetView } from "./fleet-view.ts";
 import { Certificates } from "./certificates.ts";
 import { createConsumers } from "./consumers.ts";
 import { Credentials } from "./credentials.ts";
@@ -67,6 +68,8 @@ export interface ControlPlaneOptions {
   /** Id of the data directory; part of the names of cookies. */
   readonly instanceId: string;
   readonly store: ChangeStore;
+  /** The other nodes with this configuration; absent: there are none. */
+  readonly fleet?: FleetView;
   readonly auditStore: AuditStore;
   readonly sessionStore: SessionStore;
   readonly totpStore: TotpStore;
@@ -148,6 +151,8 @@ export interface ControlPlane {
   /** Addresses of the management API. */
   managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
+  /** The nodes with this configuration; null: there is only this one. */
+  readonly fleet: FleetView | null;
   /** Publishes a worker event. */
   onWorkerEvent(event: WorkerLifecycleEvent): void;
   /** Writes buffered state and removes expired state; called about once a minute, and at the end with `isLast`. */
@@ -207,6 +212,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
+    fleet: options.fleet ?? null,
     onWorkerEvent(event) {
       const full = { ...event, at: new Date(clock.now()).toISOString() };
       // `why` may be the message of any error: that is for admins.

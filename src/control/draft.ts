@@ -2,17 +2,20 @@
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
+  collectionNames,
   type ConfigChange,
   type GatewayConfig,
   mapCollections,
   type ResourceChange,
   type ResourceOf,
   type SingletonName,
+  singletonNames,
   type SingletonOf,
 } from "../model/gateway-config.ts";
 import { isLarge, largeCollections } from "../model/large-collections.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
+import type { Stamp } from "./stamp.ts";
 
 interface Writable<T> {
   readonly size: number;
@@ -53,6 +56,26 @@ export class Draft {
     this.isByAdmin = isByAdmin;
     this.#config = { ...base };
     this.#stamp = stamp;
+  }
+
+  /** A change that was made elsewhere, on an equal base. `stamp` has not observed it yet. */
+  static of(change: ConfigChange, base: GatewayConfig, stamp: Stamp): Draft {
+    const draft = new Draft(base, stamp);
+    const latest = stamp.latest();
+    for (const name of collectionNames) {
+      const { upserts, removals } = change[name];
+      for (const id of removals) draft.remove(name, id);
+      for (const object of upserts) draft.put(name, object);
+      // A new object is later than all others, unless it is a restored one.
+      const isRestored = ({ id, created_at }: Identity) =>
+        !base[name].has(id) && Date.parse(created_at) <= latest;
+      if ((upserts as readonly Identity[]).some(isRestored)) draft.sortByAge(name);
+    }
+    for (const name of singletonNames) {
+      const value = change[name];
+      if (value !== null) draft.putSingleton(name, value);
+    }
+    return draft;
   }
 
   /** The resulting configuration. */

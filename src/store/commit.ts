@@ -1,4 +1,5 @@
 // What the store writes in one transaction; knows no table.
+import type { EntryMark } from "../fleet/entry.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange } from "../model/gateway-config.ts";
 import type { AuditRow } from "./audit.ts";
@@ -15,6 +16,8 @@ export interface Commit {
   readonly audit?: readonly AuditRow[];
   /** Data of the change beside the configuration; default: none. */
   readonly facts?: readonly Fact[];
+  /** The entry of the fleet's log that holds the change; absent: no fleet. */
+  readonly mark?: EntryMark;
   /** From `stage`. */
   readonly staged?: StagedChange | null;
 }

@@ -20,6 +20,19 @@ export class FactTables {
     this.#acme = new AcmeStateTable(context);
   }
 
+  /** All that is stored, as facts that write it elsewhere. Sessions are not part of it. */
+  all(): readonly Fact[] {
+    const factors = this.#totp
+      .all()
+      .map((record): Fact => ({ kind: "second_factor", user_id: record.user_id, record }));
+    const states = [...this.#acme.load()].map(([certificate_id, document]): Fact => ({
+      kind: "acme_state",
+      certificate_id,
+      document,
+    }));
+    return [...factors, { kind: "admin_token", token: this.#tokens.loadAdminToken() }, ...states];
+  }
+
   write(fact: Fact): void {
     switch (fact.kind) {
       case "sessions_ended":

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import type { EntryMark } from "../fleet/entry.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -178,8 +179,9 @@ export class Store {
   }
 
   /** Writes the first configuration as revision 1. */
-  begin(config: GatewayConfig, entry: RevisionEntry): void {
-    this.commit({ revision: 1, change: wholeOf(config), entry });
+  begin(config: GatewayConfig, entry: RevisionEntry, mark?: EntryMark): void {
+    const change = wholeOf(config);
+    this.commit({ revision: 1, change, entry, ...(mark === undefined ? {} : { mark }) });
   }
 
   /** Serializes a large change for `commit`, in slices; null: the change is small. */
@@ -188,7 +190,7 @@ export class Store {
   }
 
   /** Writes one change, its revision and its audit entry atomically; throws a 500 with the reason when that fails. */
-  commit({ revision, change, undo, entry, audit = [], facts = [], staged }: Commit): void {
+  commit({ revision, change, undo, entry, audit = [], facts = [], staged, mark }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     // SQLite would continue to write to the unlinked file.
     const problem = this.problem();
@@ -202,14 +204,34 @@ export class Store {
       const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
       this.#tables.writeRevision(revision, { entry, change: text }, retained);
       this.audit.append(audit);
-      this.#writeFacts(facts);
+      this.#writeFacts(facts, mark);
     });
     this.#retainedRevisions = retained;
   }
 
   /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
-  record(facts: readonly Fact[]): void {
-    this.#write(() => this.#writeFacts(facts));
+  record(facts: readonly Fact[], mark?: EntryMark): void {
+    this.#write(() => this.#writeFacts(facts, mark));
+  }
+
+  /** The fleet that this data directory is part of; null: none. */
+  fleetId(): string | null {
+    return this.#tables.getMeta("fleet_id");
+  }
+
+  setFleetId(id: string): void {
+    this.#tables.setMeta("fleet_id", id);
+  }
+
+  /** All facts that a node needs that joins a fleet. */
+  facts(): readonly Fact[] {
+    return this.#facts.all();
+  }
+
+  /** The last entry of the fleet's log that was written; null: none. */
+  mark(): EntryMark | null {
+    const text = this.#tables.getMeta("fleet_entry");
+    return text === null ? null : (JSON.parse(text) as EntryMark);
   }
 
   #write(work: () => void): void {
@@ -224,8 +246,9 @@ export class Store {
     }
   }
 
-  #writeFacts(facts: readonly Fact[]): void {
+  #writeFacts(facts: readonly Fact[], mark?: EntryMark): void {
     for (const fact of facts) this.#facts.write(fact);
+    if (mark !== undefined) this.#tables.setMeta("fleet_entry", JSON.stringify(mark));
   }
 
   /**
@@ -355,7 +378,7 @@ function checkPages(database: Database): void {
 }
 
 /** The change that writes a configuration from nothing. */
-function wholeOf(config: GatewayConfig): ConfigChange {
+export function wholeOf(config: GatewayConfig): ConfigChange {
   const collections = mapCollections((name): ResourceChange<unknown> => ({
     upserts: [...config[name].values()],
     removals: [],

@@ -129,7 +129,8 @@ function checkArrow(path: string, target: string): string | undefined {
 function checkPackage(path: string, specifier: string): string | undefined {
   const from = roomOf(path);
   for (const rule of PACKAGE_RULES) {
-    if (rule.packages.test(specifier) && from !== rule.room) {
+    const isExcepted = rule.except?.room === from && rule.except.packages.test(specifier);
+    if (rule.packages.test(specifier) && from !== rule.room && !isExcepted) {
       return `${path} imports the package ${specifier}, but only ${rule.room} may, because ${rule.reason}.`;
     }
   }

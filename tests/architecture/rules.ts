@@ -65,6 +65,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: ["model"],
     reason: "rows are stored and read; what a change means is decided in control",
   },
+  fleet: {
+    imports: ["model", "control"],
+    reason:
+      "nodes share changes; what a change means is decided in control, and only main joins the two",
+  },
   control: {
     imports: ["model", "snapshot", "store", "supervisor", "crypto", "net", "http", "shared-memory"],
     reason: "the logic of the control plane must not know that it is called over HTTP",
@@ -109,6 +114,8 @@ export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts", "importer
 export interface PackageRule {
   readonly packages: RegExp;
   readonly room: string;
+  /** Another room that may import some of them. */
+  readonly except?: { readonly packages: RegExp; readonly room: string };
   readonly reason: string;
 }
 
@@ -122,6 +129,8 @@ export const PACKAGE_RULES: readonly PackageRule[] = [
   {
     packages: /^(drizzle-orm(\/|$)|bun:sqlite$)/,
     room: "store",
+    // Declares the tables of the fleet; its statements are SQL, because eleven of them need no query builder.
+    except: { packages: /^drizzle-orm\/pg-core$/, room: "fleet" },
     reason: "one room writes the database",
   },
   {
@@ -147,7 +156,8 @@ export interface AssetRule {
 
 /** Files that are no code and are embedded in the executable, with the rooms that may embed them. */
 export const ASSET_RULES: readonly AssetRule[] = [
-  { room: "store", path: /^drizzle\/.+\.(sql|json)$/, reason: "migrations" },
+  { room: "store", path: /^drizzle\/[^/]+\.(sql|json)$/, reason: "migrations" },
+  { room: "fleet", path: /^drizzle\/fleet\/.+\.sql$/, reason: "migrations of the fleet's tables" },
   { room: "api", path: /^(src\/ui|src\/api|dist\/ui)\//, reason: "the built pages" },
   { room: "api", path: /^dist\/packed\/reference\.js$/, reason: "the API reference" },
   { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },

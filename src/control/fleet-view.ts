@@ -1,0 +1,39 @@
+// What the management API shows of the nodes of a fleet; knows no database.
+
+/**
+ * `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database of the fleet;
+ * `away`: no sign of life for some seconds.
+ */
+export type NodeState = "serving" | "lagging" | "refused" | "cut off" | "away";
+
+export interface NodeView {
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  readonly state: NodeState;
+  /** Position of the last change in its database. */
+  readonly stored: number;
+  /** Position of the last change that all its workers serve. */
+  readonly served: number;
+  /** Why it cannot serve the next change; empty: it can. */
+  readonly error: string;
+  /** Milliseconds since its last heartbeat. */
+  readonly seen_ms_ago: number;
+}
+
+/** Which nodes serve a change. */
+export interface Reach {
+  readonly live: number;
+  readonly nodes: number;
+  readonly missing: readonly { readonly name: string; readonly state: NodeState }[];
+}
+
+export interface FleetView {
+  /** Id of this node. */
+  readonly id: string;
+  nodes(): Promise<readonly NodeView[]>;
+  /** Waits, but not long, until all nodes serve what this one has stored. */
+  reach(waitMs?: number): Promise<Reach>;
+  /** Throws a 503 while this node is cut off. */
+  requireConnected(): void;
+}

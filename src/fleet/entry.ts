@@ -1,0 +1,121 @@
+// An entry of the fleet's log: one change with its data, signed; knows no database and no node's state.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { ChangeEvent } from "../control/change.ts";
+import { ApiError } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
+import {
+  type CollectionName,
+  type ConfigChange,
+  mapCollections,
+  type ResourceChange,
+  singletonNames,
+} from "../model/gateway-config.ts";
+
+/** The newest format of entries that this version reads and writes. */
+export const ENTRY_FORMAT = 1;
+
+/** What nodes need of a change to make it their own. */
+export type EntryChange = Pick<
+  ChangeEvent,
+  "revision" | "at" | "actor" | "summary" | "change" | "by" | "audit"
+>;
+
+export interface EntryContent {
+  /** Null: facts without a change of the configuration. */
+  readonly changed: EntryChange | null;
+  readonly facts: readonly Fact[];
+}
+
+/** The place of an entry in the log. */
+export interface EntryMark {
+  /** From 1, without gaps. */
+  readonly position: number;
+  /** UUID, chosen by its writer: tells entries of equal positions in two histories apart. */
+  readonly id: string;
+}
+
+/** An entry as it lies in the log. */
+export interface Entry extends EntryMark {
+  /** The node that wrote it. */
+  readonly node: string;
+  /** The format of `body`. */
+  readonly format: number;
+  /** zstd of the JSON of the content. */
+  readonly body: Uint8Array;
+  /** HMAC-SHA-256 over fleet, position, id, node, format and body. */
+  readonly mac: Uint8Array;
+}
+
+/** Signs and verifies entries: whoever can write to the database must not be an admin of every gateway. */
+export class EntryCodec {
+  readonly #fleetId: string;
+  readonly #key: string;
+
+  /** `key`: derived from the secret key that all nodes share. */
+  constructor(fleetId: string, key: string) {
+    this.#fleetId = fleetId;
+    this.#key = key;
+  }
+
+  encode(mark: EntryMark, node: string, { changed, facts }: EntryContent): Entry {
+    const document = {
+      changed: changed === null ? null : { ...changed, change: partsOf(changed.change) },
+      facts,
+    };
+    const body = Bun.zstdCompressSync(JSON.stringify(document));
+    const unsigned = { ...mark, node, format: ENTRY_FORMAT, body };
+    return { ...unsigned, mac: this.#sign(unsigned) };
+  }
+
+  /** Throws an ApiError when the entry was not signed with the key of this fleet, or is of a newer version. */
+  decode(entry: Entry): EntryContent {
+    const expected = this.#sign(entry);
+    const { mac } = entry;
+    if (mac.byteLength !== expected.byteLength || !timingSafeEqual(mac, expected))
+      throw new ApiError(
+        500,
+        `entry ${entry.position} of the fleet's log is not signed with the secret key of this fleet, or was changed or moved; it is not applied`,
+      );
+    if (entry.format > ENTRY_FORMAT)
+      throw new ApiError(
+        500,
+        `entry ${entry.position} of the fleet's log was written by a newer version of Sluice; upgrade this node`,
+      );
+    const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
+    const { changed, facts } = JSON.parse(text) as Document;
+    return {
+      changed: changed === null ? null : { ...changed, change: wholeOf(changed.change) },
+      facts,
+    };
+  }
+
+  #sign({ position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
+    // JSON, so that no two lists of fields give the same text.
+    const head = JSON.stringify([this.#fleetId, position, id, node, format]);
+    return createHmac("sha256", this.#key).update(head).update("\n").update(body).digest();
+  }
+}
+
+interface Document {
+  readonly changed:
+    (Omit<EntryChange, "change"> & { readonly change: Partial<ConfigChange> }) | null;
+  readonly facts: readonly Fact[];
+}
+
+/** Most changes affect only one collection. */
+function partsOf(change: ConfigChange): Partial<ConfigChange> {
+  const isChanged = (part: ConfigChange[keyof ConfigChange]) =>
+    part !== null && !("upserts" in part && part.upserts.length + part.removals.length === 0);
+  return Object.fromEntries(Object.entries(change).filter(([, part]) => isChanged(part)));
+}
+
+function wholeOf(parts: Partial<ConfigChange>): ConfigChange {
+  const collections = mapCollections(
+    (name): ResourceChange<unknown> => parts[name] ?? { upserts: [], removals: [] },
+  );
+  const singletons = singletonNames.map((name) => [name, parts[name] ?? null]);
+  return {
+    ...(collections as Pick<ConfigChange, CollectionName>),
+    ...(Object.fromEntries(singletons) as Pick<ConfigChange, (typeof singletonNames)[number]>),
+  };
+}

@@ -1,0 +1,94 @@
+// A node of a fleet with a database of its own and without workers, which can end at any step and start again.
+import { Changes } from "../../../src/control/change.ts";
+import { compileStored } from "../../../src/control/control-plane.ts";
+import { local } from "../../../src/control/principal.ts";
+import { EntryCodec } from "../../../src/fleet/entry.ts";
+import { FleetStore } from "../../../src/fleet/fleet-store.ts";
+import { createLog } from "../../../src/log.ts";
+import type { Draft } from "../../../src/control/draft.ts";
+import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
+import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { context } from "../control/fixture.ts";
+import { at, openStore, temporaryDirectory } from "../store/fixture.ts";
+import { Crash, type MemorySource } from "./memory-source.ts";
+
+const log = createLog({ level: "error", format: "json", sink: () => {} });
+
+export class TestNode {
+  readonly #directory = temporaryDirectory();
+  readonly #name: string;
+  readonly #source: MemorySource;
+  readonly #clock: { now(): number };
+  /** Ends the node in this step of the next change. */
+  crashIn: "none" | "prepare" | "activate" = "none";
+  store!: Store;
+  changes!: Changes;
+  /** Revisions that the workers served, in order. */
+  readonly served: number[] = [];
+
+  /** `aheadMs`: how far its clock is ahead. */
+  constructor(name: string, source: MemorySource, aheadMs: number) {
+    this.#name = name;
+    this.#source = source;
+    this.#clock = { now: () => Date.parse(at) + aheadMs };
+    this.start();
+  }
+
+  start(): void {
+    this.store = openStore(this.#directory.path).store;
+    if (this.store.isEmpty())
+      this.store.begin(emptyConfiguration(at), { at, actor: "test", summary: "first start" });
+    const codec = new EntryCodec("fleet", "key");
+    const options = {
+      store: this.store,
+      source: this.#source,
+      codec,
+      node: this.#name,
+      requireConnected: () => {},
+    };
+    this.crashIn = "none";
+    this.changes = new Changes({
+      store: new FleetStore(options),
+      rollout: {
+        prepare: async () => {
+          this.#step("prepare");
+          return [];
+        },
+        activate: async (revision) => {
+          this.#step("activate");
+          this.served.push(revision);
+        },
+        discard: async () => {},
+        status: () => ({ workers: 1, ready: 1, revision: 1 }),
+      },
+      clock: this.#clock,
+      log,
+      current: compileStored(this.store.load(), context),
+      context: () => context,
+    });
+  }
+
+  #step(step: "prepare" | "activate"): void {
+    if (this.crashIn === step) throw new Crash();
+  }
+
+  /** Ends without any last work, as `kill -9` does, and starts from what is on its disk. */
+  restart(): void {
+    this.store.close();
+    this.start();
+  }
+
+  change(mutate: (draft: Draft) => void) {
+    return this.changes.run({ by: local, dryRun: false, mutate });
+  }
+
+  get config(): GatewayConfig {
+    return this.changes.config;
+  }
+
+  close(): void {
+    this.store.close();
+    this.#directory[Symbol.dispose]();
+  }
+}
