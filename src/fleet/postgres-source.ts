@@ -17,6 +17,7 @@ const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: held while the schema is created. */
 const MIGRATION_LOCK = 7_521_734_518;
 
+type LateError = new (message?: string, options?: ErrorOptions) => Error;
 type EntryRow = typeof entry.$inferSelect;
 type NodeRow = typeof node.$inferSelect;
 
@@ -171,12 +172,15 @@ export class PostgresSource implements EntrySource {
   /** `late`: the error when the answer does not come in time or the connection breaks. */
   async #ask(
     query: (sql: SQL) => PromiseLike<any>,
-    late: new () => Error = SourceUnreachable,
+    late: LateError = SourceUnreachable,
   ): Promise<any> {
     try {
       return await within(query(this.#sql), this.#options.queryMs, late);
     } catch (error) {
-      throw isRefused(error) ? new SourceUnreachable("", { cause: error }) : error;
+      if (error instanceof FleetError || error instanceof late) throw error;
+      throw isDecided(error)
+        ? new SourceUnreachable("", { cause: error })
+        : new late("", { cause: error });
     }
   }
 }
@@ -202,9 +206,15 @@ async function within<T>(answer: PromiseLike<T>, ms: number, late: new () => Err
   }
 }
 
-/** Whether the query was not sent. */
-const isRefused = (error: unknown) =>
-  (error as { code?: string } | null)?.code === "ERR_POSTGRES_CONNECTION_REFUSED";
+/**
+ * Whether the query has certainly changed nothing: it was not sent, or the server refused it. A server that shuts down (class
+ * 57 of SQLSTATE) or a connection that breaks leaves that open.
+ */
+function isDecided(error: unknown): boolean {
+  const { code, errno } = error as { readonly code?: string; readonly errno?: string };
+  if (code === "ERR_POSTGRES_CONNECTION_REFUSED") return true;
+  return code === "ERR_POSTGRES_SERVER_ERROR" && errno?.startsWith("57") === false;
+}
 
 async function migrate(sql: SQL): Promise<void> {
   await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`;
