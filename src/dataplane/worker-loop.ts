@@ -139,6 +139,7 @@ async function runCommand(
       return;
     case "discard":
       plane.discard(command.revision);
+      port.postMessage({ kind: "discarded", revision: command.revision });
       return;
     case "requests":
       recorder.useRing(command.buffer);

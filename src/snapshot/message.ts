@@ -120,6 +120,8 @@ export type WorkerEvent =
   | { readonly kind: "rejected"; readonly revision: number; readonly issues: readonly Issue[] }
   /** Answer to `activate`. */
   | { readonly kind: "active"; readonly revision: number }
+  /** Answer to `discard`: what the version had opened is closed. */
+  | { readonly kind: "discarded"; readonly revision: number }
   /** Answer to `ask`. */
   | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */

@@ -14,7 +14,7 @@ export interface Rollout {
    * that ends restarts with this version.
    */
   activate(revision: number): Promise<void>;
-  /** Every worker drops the prepared version. */
+  /** Every worker has dropped the prepared version, and closed the ports that it had opened, when this resolves. */
   discard(revision: number): Promise<void>;
   status(): RolloutStatus;
 }

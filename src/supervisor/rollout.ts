@@ -62,12 +62,12 @@ class PoolRollout implements Rollout {
       throw new ApiError(500, `revision ${revision} is stored but not yet served by every worker`);
   }
 
-  discard(revision: number): Promise<void> {
+  async discard(revision: number): Promise<void> {
     this.#next = null;
     this.#pool.consumers.rollback();
     this.#pool.routes.rollback();
-    for (const slot of this.#pool.slots) slot.discard(revision);
-    return Promise.resolve();
+    // The next change may want the same ports.
+    await Promise.all(this.#pool.slots.map((slot) => slot.discard(revision)));
   }
 
   status() {

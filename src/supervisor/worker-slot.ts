@@ -254,10 +254,17 @@ export class WorkerSlot {
     this.#run?.thread.post({ kind: "session", hash, isLive });
   }
 
-  discard(revision: number): void {
-    if (this.#run === null) return;
-    this.#run.prepared = null;
-    this.#run.thread.post({ kind: "discard", revision });
+  /** Makes the thread drop the prepared version; resolves when its ports are closed, or the thread has ended or is silent. */
+  async discard(revision: number): Promise<void> {
+    const run = this.#run;
+    if (run === null) return;
+    run.prepared = null;
+    const { activateMs } = this.#options.times;
+    try {
+      await run.thread.ask({ kind: "discard", revision }, ["discarded"], activateMs);
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+    }
   }
 
   /** Ends the thread and starts another one at once, on the active version. */

@@ -1,9 +1,10 @@
 // Full disks, crashes during changes, unusable databases: the whole product as a process.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../support/data-plane.ts";
 import { Gateway, type GatewayOptions, runCommand, startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
 import { startOrigin } from "../../support/origin.ts";
@@ -54,6 +55,20 @@ test("every change with a 200 response survives a kill -9", async () => {
   expect(names.length - answered.length).toBeLessThanOrEqual(1);
   const targets: unknown[] = await gateway.ok("GET", "/api/v1/targets");
   expect(targets).toHaveLength(names.length);
+});
+
+test("the ports of a change that could not be stored are free when it is refused", async () => {
+  const dataDir = directory();
+  const gateway = await gatewayFor({ dataDir, workers: 4 });
+  const path = join(dataDir, "sluice.db");
+  renameSync(path, `${path}.away`);
+  for (let round = 0; round < 10; round++) {
+    const listener = { name: "new", address: "127.0.0.1", port: freePort(), protocol: "http" };
+    const refused = await gateway.api("POST", "/api/v1/listeners", listener);
+    expect(await refused.text()).toContain("nothing was changed");
+    Bun.listen({ hostname: "127.0.0.1", port: listener.port, socket: { data() {} } }).stop(true);
+  }
+  renameSync(`${path}.away`, path);
 });
 
 test("a database of a newer version is rejected with both versions, and left alone", async () => {
