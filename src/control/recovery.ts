@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { hashPassword } from "../crypto/password.ts";
 import { ApiError } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { User } from "../model/user.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { checkPassword } from "./auth/password.ts";
@@ -64,7 +65,7 @@ export class Recovery {
   /** Restores the access of a user: new password, enabled, no second factor, no sessions. */
   async resetPassword({ email, password, role }: PasswordReset): Promise<ResetResult> {
     const { changes, secondFactors, sessions, audit } = this.#control;
-    const { id, name } = this.#find(email);
+    const { id, name } = findIn(changes.config, email);
     if (password !== null) checkPassword(password, [email, name]);
     const chosen = password ?? createPassword();
     const password_hash = await hashPassword(chosen);
@@ -72,7 +73,7 @@ export class Recovery {
       by: person,
       dryRun: false,
       mutate: (draft): User => {
-        const old = this.#find(email);
+        const old = findIn(draft.config, email);
         const enabled = { password_hash, enabled: true, role: role ?? old.role };
         const next = { ...old, ...enabled, updated_at: draft.stamp() };
         draft.put("users", next);
@@ -156,20 +157,19 @@ export class Recovery {
     if (inForce.length === 0 && !wantsRemote) return [];
     return [...new Set([...inForce, ...(allow.length === 0 ? privateNetworks : allow)])];
   }
+}
 
-  #find(email: string): User {
-    const { users } = this.#control.changes.config;
-    const user = findUser(users, email);
-    if (user !== null) return user;
-    if (users.size === 0)
-      throw new ApiError(
-        404,
-        "no user exists, so no password is required: create the first one with the management API",
-      );
-    const names = [...users.values()].slice(0, MAX_NAMES).map((known) => known.email);
-    const more = users.size > MAX_NAMES ? ` and ${users.size - MAX_NAMES} more` : "";
-    throw new ApiError(404, `user "${email}" does not exist; users: ${names.join(", ")}${more}`);
-  }
+function findIn({ users }: GatewayConfig, email: string): User {
+  const user = findUser(users, email);
+  if (user !== null) return user;
+  if (users.size === 0)
+    throw new ApiError(
+      404,
+      "no user exists, so no password is required: create the first one with the management API",
+    );
+  const names = [...users.values()].slice(0, MAX_NAMES).map((known) => known.email);
+  const more = users.size > MAX_NAMES ? ` and ${users.size - MAX_NAMES} more` : "";
+  throw new ApiError(404, `user "${email}" does not exist; users: ${names.join(", ")}${more}`);
 }
 
 /** Without characters that look alike. */
