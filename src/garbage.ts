@@ -76,10 +76,9 @@ export function watchGarbage(share = 0): void {
 }
 
 /**
- * Requests between two collections of new objects: about 8 MB. The engine's own value is a number of bytes that grows with the heap,
- * in which it counts the memory that all threads share, so a worker would get new pages from the system and return them all the
- * time. A smaller number of bytes (`BUN_JSC_gcMaxHeapSize`) would count the bodies, whose memory is released at once, and collect
- * for every few of them. Figures: docs/decisions/0016-what-bun-costs.md.
+ * Requests between two collections of new objects: about 8 MB. With collections after a number of bytes alone, short requests would
+ * get new pages from the system and return them all the time when the number is large; when it is small, long bodies, whose memory
+ * is released at once but counted, would cause a collection for every few of them. Figures: docs/decisions/0016-what-bun-costs.md.
  */
 const REQUESTS_PER_COLLECTION = 1500;
 

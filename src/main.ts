@@ -1,4 +1,5 @@
 // Entry of the executable and composition root: creates, connects and stops the parts; has no logic of its own.
+import "./supervisor/engine-settings.ts";
 import { join } from "node:path";
 import { announce } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";

@@ -150,8 +150,15 @@ export async function waitFor<T>(
 
 /** A free port of 127.0.0.1. */
 export function freePort(): number {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = server;
-  server.stop(true);
-  return port;
+  for (;;) {
+    const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    const { port } = server;
+    server.stop(true);
+    if (givenPorts.has(port)) continue;
+    givenPorts.add(port);
+    return port;
+  }
 }
+
+/** The system may offer a port again before the program that it was meant for listens. */
+const givenPorts = new Set<number>();
