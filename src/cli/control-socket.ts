@@ -134,7 +134,7 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
       case "/resetPassword":
         return Response.json(await operations.resetPassword(decode(resetInput, body)));
       case "/issueToken":
-        return Response.json(operations.issueToken(decode(tokenInput, body)));
+        return Response.json(await operations.issueToken(decode(tokenInput, body)));
       case "/resetNetworks":
         return Response.json(await operations.resetNetworks(decode(networksInput, body)));
       default:

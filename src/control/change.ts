@@ -109,6 +109,12 @@ export interface ChangeRequest<T> {
   readonly force?: boolean;
 }
 
+/** What is to be stored, and the result of the caller. */
+export interface RecordedFacts<T> {
+  readonly value: T;
+  readonly facts: readonly Fact[];
+}
+
 export interface ChangeResult<T> {
   readonly value: T;
   /** The current revision of all workers. */
@@ -143,6 +149,7 @@ export class Changes {
   readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
+  readonly #factListeners: ((fact: Fact) => void)[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -176,6 +183,11 @@ export class Changes {
   /** Stores the facts of `source` with each change. */
   addFacts(source: (pending: PendingChange) => readonly Fact[]): void {
     this.#factSources.push(source);
+  }
+
+  /** Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. */
+  onFact(listener: (fact: Fact) => void): void {
+    this.#factListeners.push(listener);
   }
 
   /** Calls `listener` right after the commit of a change, before the workers serve it and before the response. */
@@ -233,6 +245,27 @@ export class Changes {
     return result;
   }
 
+  /**
+   * Stores facts without a change of the configuration. `decide` makes them from what is stored, and throws to refuse; it runs
+   * again when another node stored something first. On a single machine it decides and stores in one turn.
+   */
+  async record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+    for (;;) {
+      const { value, facts } = decide();
+      if (facts.length === 0) return value;
+      try {
+        const stored = this.#options.store.record(facts);
+        if (stored instanceof Promise) await stored;
+      } catch (error) {
+        if (!(error instanceof ChangeConflict)) throw error;
+        await this.follow();
+        continue;
+      }
+      this.#notifyOf(facts);
+      return value;
+    }
+  }
+
   /** Throws the error with which a change of the caller would be refused now: for work that comes before the change. */
   requireOpen(by: Actor): void {
     if (this.#pausedFor !== null)
@@ -269,8 +302,10 @@ export class Changes {
     for (;;) {
       const next = (await this.#options.store.next?.()) ?? null;
       if (next === null) return;
-      if (next.changed === null) next.store(null);
-      else await this.#followChange(next, next.changed);
+      if (next.changed === null) {
+        next.store(null);
+        this.#notifyOf(next.facts);
+      } else await this.#followChange(next, next.changed);
     }
   }
 
@@ -311,6 +346,7 @@ export class Changes {
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
       if (facts.length > 0) await this.#options.store.record(facts);
+      this.#notifyOf(facts);
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -328,6 +364,7 @@ export class Changes {
   async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
+    this.#notifyOf(event.facts);
     this.#notify(this.#storedListeners, event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
@@ -431,7 +468,11 @@ export class Changes {
     }
   }
 
-  #notify(listeners: readonly Listener[], event: ChangeEvent): void {
+  #notifyOf(facts: readonly Fact[]): void {
+    for (const fact of facts) this.#notify(this.#factListeners, fact);
+  }
+
+  #notify<T>(listeners: readonly ((event: T) => void)[], event: T): void {
     for (const listener of listeners) {
       try {
         listener(event);

@@ -291,7 +291,7 @@ function createAccess(
   { changes, audit }: { readonly changes: Changes; readonly audit: AuditLog },
 ) {
   const { totpStore: store, box, clock } = options;
-  const sessions = new Sessions({ ...options, store: options.sessionStore });
+  const sessions = new Sessions({ ...options, changes, store: options.sessionStore });
   const cookies = new ManagementCookies(options.instanceId, (value) => sessions.isLive(value));
   const parts = { changes, audit, sessions, cookies };
   const secondFactors = new SecondFactors({ ...parts, store, box });

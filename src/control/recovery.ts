@@ -83,7 +83,7 @@ export class Recovery {
         return next;
       },
     });
-    const hadSecondFactor = secondFactors.remove(user.id);
+    const hadSecondFactor = await changes.record(() => secondFactors.remove(user.id));
     sessions.endOfUser(user.id);
     audit.record({
       ...person,
@@ -104,7 +104,7 @@ export class Recovery {
   }
 
   /** Creates the admin token; replaces an existing one only if requested. */
-  issueToken({ rotate }: { readonly rotate: boolean }): IssuedToken {
+  async issueToken({ rotate }: { readonly rotate: boolean }): Promise<IssuedToken> {
     const { auth } = this.#control;
     const { exists, fingerprint } = auth.adminTokenStatus();
     if (exists && !rotate)
@@ -112,7 +112,7 @@ export class Recovery {
         409,
         `an admin token exists (fingerprint ${fingerprint}) and cannot be shown again; --rotate replaces it`,
       );
-    const made = auth.rotateAdminToken(person);
+    const made = await auth.rotateAdminToken(person);
     return { token: made.token, fingerprint: made.fingerprint, replaced: exists };
   }
 

@@ -20,8 +20,23 @@ export interface StoredAdminToken {
   readonly created_at: string;
 }
 
+/** A session of the management API as it is stored: of the cookie only the SHA-256, hexadecimal. */
+export interface StoredSession {
+  readonly id: string;
+  readonly user_id: string;
+  readonly method: "password" | "sso";
+  /** RFC 3339, UTC, as are all times. */
+  readonly created_at: string;
+  readonly expires_at: string;
+  /** Of the socket that signed in. */
+  readonly address: string;
+  readonly user_agent: string;
+  readonly token_hash: string;
+}
+
 /** Writing a fact again changes nothing. */
 export type Fact =
+  | { readonly kind: "session_began"; readonly session: StoredSession }
   /** Sessions of the management API have ended; unknown ids are ignored. */
   | { readonly kind: "sessions_ended"; readonly ids: readonly string[] }
   /** The second factor of a user; null: removed. */

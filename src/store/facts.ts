@@ -35,6 +35,8 @@ export class FactTables {
 
   write(fact: Fact): void {
     switch (fact.kind) {
+      case "session_began":
+        return this.#sessions.insert(fact.session);
       case "sessions_ended":
         return this.#sessions.remove(fact.ids);
       case "second_factor":

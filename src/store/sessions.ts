@@ -20,8 +20,11 @@ export class SessionTable {
     return rows.all() as SessionRow[];
   }
 
+  /** Does nothing when it is there already. */
   insert(row: SessionRow): void {
-    this.#context.transact(() => this.#context.db.insert(sessions).values(row).run());
+    this.#context.transact(() =>
+      this.#context.db.insert(sessions).values(row).onConflictDoNothing().run(),
+    );
   }
 
   remove(ids: readonly string[]): void {

@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
-import { eventually } from "../support/poll.ts";
+
 import { lacksPostgres, Postgres } from "../support/postgres.ts";
 import { executable } from "../support/variants.ts";
 

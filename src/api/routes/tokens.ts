@@ -51,9 +51,9 @@ function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
         tags,
         responses: plainResponses("AdminToken", "The token", [403, 500]),
       },
-      answer: (call) => {
+      answer: async (call) => {
         requireKnownQuery(call, []);
-        return { body: auth.rotateAdminToken(call.principal) };
+        return { body: await auth.rotateAdminToken(call.principal) };
       },
     },
     {
@@ -65,9 +65,9 @@ function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
         tags,
         responses: plainResponses("Deleted", "The token is invalid", [403, 404, 500]),
       },
-      answer: (call) => {
+      answer: async (call) => {
         requireKnownQuery(call, []);
-        auth.removeAdminToken(call.principal);
+        await auth.removeAdminToken(call.principal);
         return { body: { deleted: true } };
       },
     },

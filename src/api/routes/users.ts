@@ -115,9 +115,9 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
         requestBody: bodyOf("TotpCode"),
         responses: plainResponses("RecoveryCodes", "The second factor is enabled", changeErrors),
       },
-      answer: (call) => {
+      answer: async (call) => {
         requireKnownQuery(call, []);
-        return { body: account.confirmTotp(callOf(call)) };
+        return { body: await account.confirmTotp(callOf(call)) };
       },
     },
     {

@@ -76,19 +76,20 @@ export class Account {
     const user = this.#self(principal, key);
     const { current_password: current } = decode(ownPasswordInput, body);
     await this.#prove(principal, user, current);
-    const setup = this.#options.secondFactors.begin(this.#stillThere(user));
+    const { changes, secondFactors } = this.#options;
+    const setup = await changes.record(() => secondFactors.begin(this.#stillThere(user)));
     this.#record(principal, user, "create");
     return setup;
   }
 
   /** Returns the recovery codes. */
-  confirmTotp({ principal, key, body }: AccountCall): {
+  async confirmTotp({ principal, key, body }: AccountCall): Promise<{
     readonly recovery_codes: readonly string[];
-  } {
+  }> {
     const user = this.#self(principal, key);
     const { code } = decode(totpCodeInput, body);
-    const { secondFactors, clock } = this.#options;
-    const codes = secondFactors.confirm(user.id, code, clock.now());
+    const { changes, secondFactors, clock } = this.#options;
+    const codes = await changes.record(() => secondFactors.confirm(user.id, code, clock.now()));
     this.#record(principal, user, "enable");
     return { recovery_codes: codes };
   }
@@ -98,7 +99,8 @@ export class Account {
     const user = this.#userFor(principal, key);
     const { current_password: current } = decode(ownPasswordInput, body ?? {});
     if (isSelf(principal, user)) await this.#prove(principal, user, current);
-    if (!this.#options.secondFactors.remove(user.id))
+    const { changes, secondFactors } = this.#options;
+    if (!(await changes.record(() => secondFactors.remove(user.id))))
       throw new ApiError(404, "the user has no second factor");
     this.#record(principal, user, "delete");
   }

@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
 import { ApiError } from "../../model/error.ts";
 import type { StoredAdminToken } from "../../model/fact.ts";
+import type { Changes } from "../change.ts";
 import type { TokenUse } from "./token-use.ts";
 
 /** Its id among tokens. */
@@ -10,12 +11,18 @@ export const ADMIN_TOKEN_ID = "admin";
 
 export interface AdminTokenStore {
   loadAdminToken(): StoredAdminToken | null;
-  /** Null deletes it. */
-  writeAdminToken(token: StoredAdminToken | null): void;
+}
+
+export interface CreatedAdminToken {
+  /** Returned only here. */
+  readonly token: string;
+  readonly fingerprint: string;
+  readonly created_at: string;
 }
 
 export interface AdminTokenOptions {
   readonly store: AdminTokenStore;
+  readonly changes: Pick<Changes, "record" | "onFact">;
   readonly use: TokenUse;
   readonly clock: Clock;
 }
@@ -35,6 +42,9 @@ export class AdminToken {
   constructor(options: AdminTokenOptions) {
     this.#options = options;
     this.#stored = options.store.loadAdminToken();
+    options.changes.onFact((fact) => {
+      if (fact.kind === "admin_token") this.#replace(fact.token);
+    });
   }
 
   /** Hash of the token; null when there is none. */
@@ -54,19 +64,21 @@ export class AdminToken {
     };
   }
 
-  /** Creates a token, returned only here; the previous one becomes invalid. */
-  rotate(): { readonly token: string; readonly fingerprint: string; readonly created_at: string } {
+  /** Creates a token; the previous one becomes invalid. */
+  async rotate(): Promise<CreatedAdminToken> {
     const token = createToken();
     const created_at = new Date(this.#options.clock.now()).toISOString();
     const token_hash = hashToken(token);
-    this.#replace({ token_hash, created_at });
+    await this.#record(() => ({ token_hash, created_at }));
     return { token, fingerprint: fingerprintOf(token_hash), created_at };
   }
 
   /** Throws a 404 when there is none. */
-  remove(): void {
-    if (this.#stored === null) throw new ApiError(404, "the admin token does not exist");
-    this.#replace(null);
+  async remove(): Promise<void> {
+    await this.#record(() => {
+      if (this.#stored === null) throw new ApiError(404, "the admin token does not exist");
+      return null;
+    });
   }
 
   /** Reloads the token after another process has changed the store. */
@@ -82,8 +94,14 @@ export class AdminToken {
     this.#listeners.push(listener);
   }
 
+  async #record(next: () => StoredAdminToken | null): Promise<void> {
+    await this.#options.changes.record(() => ({
+      value: null,
+      facts: [{ kind: "admin_token", token: next() }],
+    }));
+  }
+
   #replace(next: StoredAdminToken | null): void {
-    this.#options.store.writeAdminToken(next);
     this.#stored = next;
     this.#options.use.forget([ADMIN_TOKEN_ID]);
     for (const listener of this.#listeners) listener();

@@ -5,7 +5,12 @@ import type { Log } from "../../log.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
-import { AdminToken, type AdminTokenStatus, type AdminTokenStore } from "./admin-token.ts";
+import {
+  AdminToken,
+  type AdminTokenStatus,
+  type AdminTokenStore,
+  type CreatedAdminToken,
+} from "./admin-token.ts";
 import { Authenticator } from "./authenticator.ts";
 import { SessionCookies } from "./session-cookie.ts";
 import { endOrphans, SessionList } from "./session-list.ts";
@@ -55,9 +60,9 @@ export class Auth {
   }
 
   /** Creates or replaces the admin token. */
-  rotateAdminToken(principal: Actor): ReturnType<AdminToken["rotate"]> {
+  async rotateAdminToken(principal: Actor): Promise<CreatedAdminToken> {
     const action = this.adminToken.hash === null ? "create" : "update";
-    const made = this.adminToken.rotate();
+    const made = await this.adminToken.rotate();
     this.#record(principal, action, { fingerprint: made.fingerprint });
     return made;
   }
@@ -67,9 +72,9 @@ export class Auth {
   }
 
   /** Throws a 404 when there is none. */
-  removeAdminToken(principal: Actor): void {
+  async removeAdminToken(principal: Actor): Promise<void> {
     const { fingerprint } = this.adminToken.status();
-    this.adminToken.remove();
+    await this.adminToken.remove();
     this.#record(principal, "delete", { fingerprint });
   }
 

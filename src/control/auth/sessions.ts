@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import { hashSession } from "../../crypto/token.ts";
 import type { Log } from "../../log.ts";
+import type { Fact, StoredSession } from "../../model/fact.ts";
+import type { Changes, RecordedFacts } from "../change.ts";
 
 /** Seconds from sign-in to the end of a session, whether it is used or not: 7 days. */
 export const SESSION_SECONDS = 604_800;
@@ -11,28 +13,17 @@ export const SESSION_SECONDS = 604_800;
 const MAX_SESSIONS_OF_USER = 100;
 const MAX_USER_AGENT_LENGTH = 256;
 
-export interface Session {
-  readonly id: string;
-  readonly user_id: string;
-  readonly method: "password" | "sso";
-  /** RFC 3339, UTC, as are all times. */
-  readonly created_at: string;
-  readonly expires_at: string;
-  /** Of the socket that signed in. */
-  readonly address: string;
-  readonly user_agent: string;
-}
+export type Session = Omit<StoredSession, "token_hash">;
 
-/** As it is stored: of the cookie only the SHA-256, hexadecimal. */
-export interface StoredSession extends Session {
-  readonly token_hash: string;
-}
-
-/** Persists sessions over a restart. */
+/** The sessions of the last run. */
 export interface SessionStore {
   load(): readonly StoredSession[];
-  insert(session: StoredSession): void;
-  remove(ids: readonly string[]): void;
+}
+
+export interface CreatedSession {
+  /** The value for the client: 43 characters, not stored. */
+  readonly cookie: string;
+  readonly session: Session;
 }
 
 /** The origin and method of a sign-in. */
@@ -49,6 +40,7 @@ export type HashFollower = (hash: string, isLive: boolean) => void;
 
 export interface SessionsOptions {
   readonly store: SessionStore;
+  readonly changes: Pick<Changes, "record" | "onFact">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -67,12 +59,16 @@ export class Sessions {
   constructor(options: SessionsOptions) {
     this.#options = options;
     for (const session of options.store.load()) this.#add(session);
+    options.changes.onFact((fact) => {
+      if (fact.kind === "session_began") this.#add(fact.session);
+      else if (fact.kind === "sessions_ended") this.#forget(this.#known(fact.ids));
+    });
     this.prune();
   }
 
-  /** `cookie` is the value for the client: 43 characters, not stored. */
-  create(userId: string, signIn: SignIn): { readonly cookie: string; readonly session: Session } {
-    const { clock, store } = this.#options;
+  /** A session to be recorded, with which it begins. */
+  create(userId: string, signIn: SignIn): RecordedFacts<CreatedSession> {
+    const { clock } = this.#options;
     const cookie = randomBytes(32).toString("base64url");
     const now = clock.now();
     const session: StoredSession = {
@@ -87,10 +83,10 @@ export class Sessions {
     };
     this.prune();
     const [oldest, ...others] = this.#ofUser(userId);
-    if (oldest !== undefined && others.length + 1 >= MAX_SESSIONS_OF_USER) this.end(oldest.id);
-    store.insert(session);
-    this.#add(session);
-    return { cookie, session: withoutHash(session) };
+    const isFull = oldest !== undefined && others.length + 1 >= MAX_SESSIONS_OF_USER;
+    const facts: Fact[] = isFull ? [{ kind: "sessions_ended", ids: [oldest.id] }] : [];
+    facts.push({ kind: "session_began", session });
+    return { value: { cookie, session: withoutHash(session) }, facts };
   }
 
   /** The session of a cookie; null when there is none or it has expired. `isSecure`: the name is one for HTTPS only. */
@@ -136,8 +132,7 @@ export class Sessions {
 
   /** Ends several; ignores unknown ones. */
   endAll(ids: readonly string[]): void {
-    const sessions = ids.map((id) => this.#byId.get(id));
-    this.#endAll(sessions.filter((session) => session !== undefined));
+    this.#endAll(this.#known(ids));
   }
 
   /** `listener` is called for each session in the turn in which it ends. */
@@ -154,6 +149,7 @@ export class Sessions {
   /** Drops expired sessions; call it periodically. */
   prune(): void {
     const over = [...this.#byId.values()].filter((session) => this.#isOver(session));
+    // Every node finds them by its own clock.
     if (over.length + this.#leftovers.size > 0) this.#endAll(over);
   }
 
@@ -171,19 +167,34 @@ export class Sessions {
     return Date.parse(expires_at) <= this.#options.clock.now();
   }
 
+  #known(ids: readonly string[]): StoredSession[] {
+    return ids.map((id) => this.#byId.get(id)).filter((session) => session !== undefined);
+  }
+
   #endAll(sessions: readonly StoredSession[]): void {
+    for (const { id } of sessions) this.#leftovers.add(id);
+    this.#forget(sessions);
+    if (this.#leftovers.size > 0) void this.#record();
+  }
+
+  #forget(sessions: readonly StoredSession[]): void {
     for (const session of sessions) {
       this.#byHash.delete(session.token_hash);
       this.#byId.delete(session.id);
-      this.#leftovers.add(session.id);
       for (const follower of this.#followers) follower(session.token_hash, false);
     }
     for (const session of sessions)
       for (const listener of this.#listeners) listener(withoutHash(session));
-    if (this.#leftovers.size === 0) return;
+  }
+
+  async #record(): Promise<void> {
+    const ids = [...this.#leftovers];
     try {
-      this.#options.store.remove([...this.#leftovers]);
-      this.#leftovers.clear();
+      await this.#options.changes.record(() => ({
+        value: null,
+        facts: [{ kind: "sessions_ended", ids }],
+      }));
+      for (const id of ids) this.#leftovers.delete(id);
     } catch (error) {
       // They stay in the set for a retry: a restart before that would restore them.
       this.#options.log.error("ended sessions could not be deleted from the database", { error });

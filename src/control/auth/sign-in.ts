@@ -6,7 +6,7 @@ import { ApiError } from "../../model/error.ts";
 import { signInInput } from "../../model/sign-in.ts";
 import { emailKey, type User } from "../../model/user.ts";
 import type { AuditSink } from "../audit-entry.ts";
-import type { Changes } from "../change.ts";
+import type { Changes, RecordedFacts } from "../change.ts";
 import type { Principal, Role } from "../principal.ts";
 import { refused } from "./authenticator.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -16,8 +16,8 @@ import type { VerificationQueue } from "./verification-queue.ts";
 /** The second factor of users, verified after the password. */
 export interface SecondFactor {
   needsSecondFactor(userId: string): boolean;
-  /** Consumes the code. */
-  verifySecondFactor(userId: string, code: string, now: number): boolean;
+  /** The facts consume the code. */
+  verifySecondFactor(userId: string, code: string, now: number): RecordedFacts<boolean>;
 }
 
 export interface SignInOptions {
@@ -69,7 +69,7 @@ export class SignIn {
     const attempt = this.#begin(throttle, email, client);
     try {
       const user = await this.#userOf(email, password);
-      const signedIn = this.#secondStep(user, totp, client);
+      const signedIn = await this.#secondStep(user, totp, client);
       attempt.withdraw();
       return signedIn;
     } catch (error) {
@@ -134,15 +134,20 @@ export class SignIn {
     return user;
   }
 
-  /** In one turn with the session, so that only a session consumes a code. */
-  #secondStep(user: User, code: string | undefined, client: ClientOrigin): SignedIn {
-    const { secondFactors, sessions, clock } = this.#options;
-    if (secondFactors.needsSecondFactor(user.id)) {
+  /** Recorded together with the session, so that only a session consumes a code. */
+  async #secondStep(user: User, code: string | undefined, client: ClientOrigin): Promise<SignedIn> {
+    const { changes, secondFactors, sessions, clock } = this.#options;
+    const { cookie, session } = await changes.record(() => {
+      const now = changes.config.users.get(user.id);
+      if (now?.enabled !== true || now.password_hash !== user.password_hash)
+        throw refused("wrong e-mail address or password");
+      const { value, facts } = sessions.create(user.id, { ...client, method: "password" });
+      if (!secondFactors.needsSecondFactor(user.id)) return { value, facts };
       if (code === undefined || code === "") throw codeRequired();
-      if (!secondFactors.verifySecondFactor(user.id, code, clock.now()))
-        throw refused("totp: the code is wrong");
-    }
-    const { cookie, session } = sessions.create(user.id, { ...client, method: "password" });
+      const used = secondFactors.verifySecondFactor(user.id, code, clock.now());
+      if (!used.value) throw refused("totp: the code is wrong");
+      return { value, facts: [...used.facts, ...facts] };
+    });
     this.#recordSignIn(user, session);
     const { expires_at } = session;
     const { role } = user;

@@ -11,13 +11,12 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import type { StoredSecondFactor } from "../../model/fact.ts";
 import type { User } from "../../model/user.ts";
-import type { Changes } from "../change.ts";
+import type { Changes, RecordedFacts } from "../change.ts";
 
 /** The storage: at most one per user. */
 export interface TotpStore {
   get(userId: string): StoredSecondFactor | null;
   all(): readonly StoredSecondFactor[];
-  put(record: StoredSecondFactor): void;
   /** Does nothing when there is none. */
   remove(userId: string): void;
 }
@@ -41,7 +40,7 @@ const RECOVERY_CODES = 10;
 /** 80 bits: too many to guess, even with the hashes. */
 const RECOVERY_BYTES = 10;
 
-/** Every method decides and writes in one turn, so that no code can be used twice at the same time. */
+/** Decides what is to be recorded: with Changes.record no code can be used twice at the same time. */
 export class SecondFactors {
   readonly #store: TotpStore;
   readonly #box: SecretBox;
@@ -75,12 +74,12 @@ export class SecondFactors {
   }
 
   /**
-   * Whether `code`, from the app or one of the recovery codes, is right at `now` (milliseconds). It is used up by that.
+   * Whether `code`, from the app or one of the recovery codes, is right at `now` (milliseconds). The facts use it up.
    * False for users without a second factor.
    */
-  verifySecondFactor(userId: string, code: string, now: number): boolean {
+  verifySecondFactor(userId: string, code: string, now: number): RecordedFacts<boolean> {
     const record = this.#store.get(userId);
-    if (record === null || !record.confirmed) return false;
+    if (record === null || !record.confirmed) return WRONG;
     const plain = normalized(code);
     return looksLikeCode(plain)
       ? this.#useCode(record, plain, now)
@@ -88,60 +87,55 @@ export class SecondFactors {
   }
 
   /** Makes a key, which takes the place of one that was not confirmed; throws a 409 when the second factor is in use. */
-  begin(user: User): TotpSetup {
+  begin(user: User): RecordedFacts<TotpSetup> {
     if (this.needsSecondFactor(user.id))
       throw new ApiError(409, "the second factor is enabled already; disable it first");
     const key = createTotpKey();
-    this.#store.put({
+    const setup = { secret: toBase32(key), uri: totpUri(ISSUER, user.email, key) };
+    return put(setup, {
       user_id: user.id,
       sealed_key: this.#box.seal(Buffer.from(key).toString("base64url")),
       confirmed: false,
       last_step: 0,
       recovery_hashes: [],
     });
-    return { secret: toBase32(key), uri: totpUri(ISSUER, user.email, key) };
   }
 
   /** From here on a code is needed. Returns the recovery codes, which are shown once; throws a 400 for a wrong code. */
-  confirm(userId: string, code: string, now: number): readonly string[] {
+  confirm(userId: string, code: string, now: number): RecordedFacts<readonly string[]> {
     const record = this.#store.get(userId);
     if (record === null) throw new ApiError(409, "no second factor waits for a confirmation");
     if (record.confirmed) throw new ApiError(409, "the second factor is confirmed already");
     const step = this.#stepOf(record, normalized(code), now);
     if (step === null) throw invalid("code", "is not the current code of the authenticator app");
     const codes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode);
-    this.#store.put({
+    return put(codes, {
       ...record,
       confirmed: true,
       last_step: step,
       recovery_hashes: codes.map((text) => hashOf(normalized(text))),
     });
-    return codes;
   }
 
   /** False when there was none. */
-  remove(userId: string): boolean {
-    if (this.#store.get(userId) === null) return false;
-    this.#store.remove(userId);
-    return true;
+  remove(userId: string): RecordedFacts<boolean> {
+    if (this.#store.get(userId) === null) return WRONG;
+    return { value: true, facts: [{ kind: "second_factor", user_id: userId, record: null }] };
   }
 
-  #useCode(record: StoredSecondFactor, code: string, now: number): boolean {
+  #useCode(record: StoredSecondFactor, code: string, now: number): RecordedFacts<boolean> {
     const step = this.#stepOf(record, code, now);
-    if (step === null) return false;
-    this.#store.put({ ...record, last_step: step });
-    return true;
+    return step === null ? WRONG : put(true, { ...record, last_step: step });
   }
 
-  #useRecoveryCode(record: StoredSecondFactor, code: string): boolean {
+  #useRecoveryCode(record: StoredSecondFactor, code: string): RecordedFacts<boolean> {
     const given = Buffer.from(hashOf(code));
     // All are compared, so that the time does not tell which one it was.
     const left = record.recovery_hashes.filter(
       (hash) => hash.length !== given.length || !timingSafeEqual(Buffer.from(hash), given),
     );
-    if (left.length === record.recovery_hashes.length) return false;
-    this.#store.put({ ...record, recovery_hashes: left });
-    return true;
+    if (left.length === record.recovery_hashes.length) return WRONG;
+    return put(true, { ...record, recovery_hashes: left });
   }
 
   #stepOf(
@@ -153,6 +147,14 @@ export class SecondFactors {
     return findStep(key, code, { timeMs, lastStep: last_step });
   }
 }
+
+/** Nothing is right, and nothing to be recorded. */
+const WRONG: RecordedFacts<boolean> = { value: false, facts: [] };
+
+const put = <T>(value: T, record: StoredSecondFactor): RecordedFacts<T> => ({
+  value,
+  facts: [{ kind: "second_factor", user_id: record.user_id, record }],
+});
 
 /** Four groups of four letters and digits. */
 function createRecoveryCode(): string {

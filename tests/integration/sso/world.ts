@@ -78,6 +78,7 @@ export class World {
     this.#store = Store.open({ dataDir: this.#directory, log });
     this.sessions = new Sessions({
       store: this.#store.with((context) => new SessionTable(context)),
+      changes: this.plane.control.changes,
       clock,
       log,
     });

@@ -4,7 +4,13 @@ import { plugins } from "../../support/plugins.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
-import { ChangeConflict, type ChangeEvent, type ChangeStore } from "../../../src/control/change.ts";
+import {
+  ChangeConflict,
+  type ChangeEvent,
+  type Changes,
+  type ChangeStore,
+  type RecordedFacts,
+} from "../../../src/control/change.ts";
 import type { Rollout } from "../../../src/snapshot/rollout.ts";
 import type { TotpStore } from "../../../src/control/auth/totp.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
@@ -82,6 +88,28 @@ export function compiled(config: GatewayConfig, previous: Compiled | null = null
   return result;
 }
 
+/** The rows of a table, until the test ends. */
+class TotpMemory implements TotpStore {
+  readonly #records = new Map<string, StoredSecondFactor>();
+
+  get(userId: string): StoredSecondFactor | null {
+    return this.#records.get(userId) ?? null;
+  }
+
+  all(): StoredSecondFactor[] {
+    return [...this.#records.values()];
+  }
+
+  write({ user_id, record }: Extract<Fact, { kind: "second_factor" }>): void {
+    if (record === null) this.#records.delete(user_id);
+    else this.#records.set(user_id, record);
+  }
+
+  remove(userId: string): void {
+    this.#records.delete(userId);
+  }
+}
+
 /** Records the calls in order, and fails where a test wants it to. */
 export class Steps implements Rollout, ChangeStore, AuditStore {
   readonly steps: string[] = [];
@@ -92,6 +120,7 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   conflicts = 0;
   /** What was stored beside the configuration without a change of it. */
   readonly facts: Fact[] = [];
+  readonly totp = new TotpMemory();
   /** What was recorded beside the changes. */
   readonly recorded: AuditEntry[] = [];
   /** Awaited inside prepare, so that a test can hold a change there. */
@@ -135,6 +164,7 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   record(facts: readonly Fact[]): void {
     this.steps.push("record");
     this.facts.push(...facts);
+    for (const fact of facts) if (fact.kind === "second_factor") this.totp.write(fact);
   }
 
   append(entries: readonly AuditEntry[]): void {
@@ -158,25 +188,22 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   }
 }
 
-/** The rows of a table, until the test ends. */
-class TotpMemory implements TotpStore {
-  readonly #records = new Map<string, StoredSecondFactor>();
-
-  get(userId: string): StoredSecondFactor | null {
-    return this.#records.get(userId) ?? null;
-  }
-
-  all(): StoredSecondFactor[] {
-    return [...this.#records.values()];
-  }
-
-  put(record: StoredSecondFactor): void {
-    this.#records.set(record.user_id, record);
-  }
-
-  remove(userId: string): void {
-    this.#records.delete(userId);
-  }
+/** Records on a single machine, where that happens in the same turn; throws what `decide` throws. */
+export function recorded<T>(changes: Pick<Changes, "record">, decide: () => RecordedFacts<T>): T {
+  const result: { value?: T; error?: unknown } = {};
+  const recording = changes.record(() => {
+    try {
+      const decided = decide();
+      result.value = decided.value;
+      return decided;
+    } catch (error) {
+      result.error = error;
+      throw error;
+    }
+  });
+  void recording.catch(() => undefined);
+  if ("error" in result) throw result.error;
+  return result.value as T;
 }
 
 export function controlPlane(
@@ -191,15 +218,14 @@ export function controlPlane(
     instanceId: "test",
     store: steps,
     auditStore: steps,
-    sessionStore: { load: () => [], insert() {}, remove() {} },
+    sessionStore: { load: () => [] },
     tokenStore: {
       loadAdminToken: () => null,
-      writeAdminToken() {},
       loadUse: () => [],
       writeUse() {},
       removeUse() {},
     },
-    totpStore: new TotpMemory(),
+    totpStore: steps.totp,
     credentialUseStore: { load: () => [], write() {}, remove() {} },
     plugins: context.plugins,
     revisionStore: { heads: () => [], get: () => null, touching: () => new Set(), after: () => [] },

@@ -76,15 +76,14 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
     store: steps,
     auditStore: steps,
     revisionStore: { list: () => [], get: () => null, since: () => [] } as never,
-    sessionStore: { load: () => [], insert() {}, remove() {} },
+    sessionStore: { load: () => [] },
     tokenStore: {
       loadAdminToken: () => null,
-      writeAdminToken() {},
       loadUse: () => [],
       writeUse() {},
       removeUse() {},
     },
-    totpStore: { get: () => null, all: () => [], put() {}, remove() {} },
+    totpStore: { get: () => null, all: () => [], remove() {} },
     credentialUseStore: {
       load: () => [...use].map(([id, last_used_at]) => ({ id, last_used_at })),
       write(rows) {

@@ -1,6 +1,7 @@
 // Second factors in a real database: across a restart, one for each user, and none without a user.
 import { expect, test } from "bun:test";
 import { SecondFactors } from "../../../src/control/auth/totp.ts";
+import type { RecordedFacts } from "../../../src/control/change.ts";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { TotpTable } from "../../../src/store/totp.ts";
@@ -48,16 +49,22 @@ test("a used code stays used after a restart, and a second factor without a user
   const { changes } = withUsers([anna]).control;
   const open = (store: ReturnType<typeof openStore>["store"]) => {
     const table = store.with((context) => new TotpTable(context));
-    return { table, factors: new SecondFactors({ store: table, box, changes }) };
+    const factors = new SecondFactors({ store: table, box, changes });
+    /** Writes the facts of a decision to this database. */
+    const record = <T>({ value, facts }: RecordedFacts<T>): T => {
+      store.record(facts);
+      return value;
+    };
+    return { table, factors, record };
   };
   let [code, recovery] = ["", ""];
   {
     using opened = openStore(directory.path);
-    const { table, factors } = open(opened.store);
-    const { secret } = factors.begin(anna);
+    const { table, factors, record: take } = open(opened.store);
+    const { secret } = take(factors.begin(anna));
     code = hotp(base32.decode(secret), stepAt(now));
-    recovery = factors.confirm(anna.id, code, now)[0] ?? "";
-    expect(factors.verifySecondFactor(anna.id, recovery, now)).toBe(true);
+    recovery = take(factors.confirm(anna.id, code, now))[0] ?? "";
+    expect(take(factors.verifySecondFactor(anna.id, recovery, now))).toBe(true);
     table.put({ ...record, user_id: "deleted while the process died" });
     const stored = JSON.stringify(table.all());
     expect(stored).not.toContain(secret);
@@ -66,6 +73,6 @@ test("a used code stays used after a restart, and a second factor without a user
   using opened = openStore(directory.path);
   const { table, factors } = open(opened.store);
   expect(table.all().map(({ user_id }) => user_id)).toEqual([anna.id]);
-  expect(factors.verifySecondFactor(anna.id, code, now)).toBe(false);
-  expect(factors.verifySecondFactor(anna.id, recovery, now)).toBe(false);
+  expect(factors.verifySecondFactor(anna.id, code, now).value).toBe(false);
+  expect(factors.verifySecondFactor(anna.id, recovery, now).value).toBe(false);
 });

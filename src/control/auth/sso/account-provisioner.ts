@@ -44,11 +44,15 @@ export class AccountProvisioner {
     const { changes, sessions } = this.#parts;
     const { id } = await this.#bringUpToDate(claims, client.address);
     // Another request may have changed the user while the workers activated the change.
-    const user = changes.config.users.get(id);
-    if (user === undefined || !user.enabled)
-      throw new SsoError("user_disabled", "the user was disabled or deleted during the sign-in");
     const { address, userAgent, isSecure } = client;
-    return { ...sessions.create(id, { method: "sso", address, userAgent, isSecure }), user };
+    return await changes.record(() => {
+      const user = changes.config.users.get(id);
+      if (user === undefined || !user.enabled)
+        throw new SsoError("user_disabled", "the user was disabled or deleted during the sign-in");
+      const signIn = { method: "sso", address, userAgent, isSecure } as const;
+      const { value, facts } = sessions.create(id, signIn);
+      return { value: { ...value, user }, facts };
+    });
   }
 
   async #bringUpToDate(claims: Claims, address: string): Promise<User> {

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Credentials } from "../../../../src/control/auth/authenticator.ts";
 import { local, type Principal } from "../../../../src/control/principal.ts";
 import { ApiError } from "../../../../src/model/error.ts";
+import { recorded } from "../fixture.ts";
 import { options, signedIn, userOf, withToken, withUsers } from "./fixture.ts";
 
 const root = userOf("root", "admin");
@@ -26,7 +27,9 @@ function scene(now?: () => number) {
   };
   const makeSession = (userId = eve.id) => {
     const visit = { method: "password", address: PEER, userAgent: "", isSecure: false } as const;
-    const { cookie, session } = control.sessions.create(userId, visit);
+    const { cookie, session } = recorded(control.changes, () =>
+      control.sessions.create(userId, visit),
+    );
     return { header: `sluice_session_test=${cookie}`, session };
   };
   return { control, authenticator, ask, makeToken, makeSession };
@@ -91,9 +94,9 @@ describe("a caller", () => {
     expect(control.auth.tokens.get(id).view.last_used_at).toBe("2026-01-01T00:00:00.000Z");
   });
 
-  test("with the admin token is an admin", () => {
+  test("with the admin token is an admin", async () => {
     const { control, ask } = scene();
-    const { token } = control.auth.rotateAdminToken(local);
+    const { token } = await control.auth.rotateAdminToken(local);
     expect(ask({ adminToken: token })).toMatchObject({
       role: "admin",
       method: "token",
@@ -112,7 +115,7 @@ describe("a caller", () => {
     const { control, ask, makeToken, makeSession } = scene();
     const { token } = await makeToken({ role: "viewer" });
     const { header } = makeSession(root.id);
-    const { token: adminToken } = control.auth.rotateAdminToken(local);
+    const { token: adminToken } = await control.auth.rotateAdminToken(local);
     const all = { cookie: header, accessToken: adminToken };
     expect(ask({ ...all, adminToken: token })?.role).toBe("viewer");
     expect(ask({ cookie: header, accessToken: token })?.role).toBe("viewer");
@@ -246,16 +249,16 @@ describe("an authenticated principal", () => {
     expect(seen.includes(false)).toBe(told);
   });
 
-  test("by the admin token is not valid once it is rotated or deleted", () => {
+  test("by the admin token is not valid once it is rotated or deleted", async () => {
     const { control, isValid } = start();
-    const recognise = () => {
-      const { token } = control.auth.rotateAdminToken(local);
+    const recognise = async () => {
+      const { token } = await control.auth.rotateAdminToken(local);
       return control.auth.authenticator.authenticate({ ...nothing, adminToken: token }, PEER)!;
     };
-    const first = recognise();
-    const second = recognise();
+    const first = await recognise();
+    const second = await recognise();
     expect([isValid(first), isValid(second)]).toEqual([false, true]);
-    control.auth.removeAdminToken(local);
+    await control.auth.removeAdminToken(local);
     expect(isValid(second)).toBe(false);
   });
 
@@ -278,9 +281,9 @@ describe("an authenticated principal", () => {
 describe("while there are no users", () => {
   const start = () => withUsers([]).control;
 
-  test("every client is an admin, and credentials are ignored", () => {
+  test("every client is an admin, and credentials are ignored", async () => {
     const { auth } = start();
-    const { token } = auth.rotateAdminToken(local);
+    const { token } = await auth.rotateAdminToken(local);
     for (const credentials of [
       nothing,
       { ...nothing, authorization: "Basic x", adminToken: token },

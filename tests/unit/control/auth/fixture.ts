@@ -38,14 +38,14 @@ const ADDRESS = "127.0.0.1";
 /** A user in a session. */
 export const signedIn =
   (user: User): Caller =>
-  async ({ sessions, auth }) => {
+  async ({ changes, sessions, auth }) => {
     const visit = {
       method: "password",
       address: ADDRESS,
       userAgent: "test",
       isSecure: false,
     } as const;
-    const { cookie } = sessions.create(user.id, visit);
+    const { cookie } = await changes.record(() => sessions.create(user.id, visit));
     const credentials = { ...nothing, cookie: `sluice_session_test=${cookie}` };
     return recognised(auth.authenticator.authenticate(credentials, ADDRESS));
   };

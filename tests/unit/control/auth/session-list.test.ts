@@ -10,7 +10,7 @@ import { createLog } from "../../../../src/log.ts";
 import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";
 import { SessionTable } from "../../../../src/store/sessions.ts";
 import { openStore, temporaryDirectory } from "../../store/fixture.ts";
-import { at, context, options, Steps } from "../fixture.ts";
+import { at, context, options, recorded, Steps } from "../fixture.ts";
 import { userOf } from "./fixture.ts";
 
 const root = userOf("root", "admin");
@@ -25,10 +25,10 @@ function scene(dataDir: string) {
   const clock = { now: () => Date.parse(at) };
   const log = createLog({ level: "error", format: "json", sink: () => {} });
   const table = store.with((tables) => new SessionTable(tables));
-  const sessions = new Sessions({ store: table, clock, log });
   const current = compileStored(store.load(), context);
   const rollout = new Steps();
   const changes = new Changes({ store, rollout, clock, log, current, context: () => context });
+  const sessions = new Sessions({ store: table, changes, clock, log });
   const stored = () => {
     using database = new Database(join(dataDir, "sluice.db"), { readonly: true });
     return database
@@ -46,7 +46,7 @@ function scene(dataDir: string) {
     userAgent: "",
     isSecure: false,
   } as const;
-  const own = [1, 2].map(() => sessions.create(user.id, visit).session.id);
+  const own = [1, 2].map(() => recorded(changes, () => sessions.create(user.id, visit)).session.id);
   const put = (fields: object, by = options.by) =>
     changes.run({
       by,

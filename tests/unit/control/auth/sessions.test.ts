@@ -2,14 +2,15 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import {
-  type Session,
-  Sessions,
-  type SessionStore,
-} from "../../../../src/control/auth/sessions.ts";
+import { type Session, Sessions, type SignIn } from "../../../../src/control/auth/sessions.ts";
+import { Changes } from "../../../../src/control/change.ts";
+import { compileStored } from "../../../../src/control/control-plane.ts";
 import { createLog } from "../../../../src/log.ts";
+import type { Fact } from "../../../../src/model/fact.ts";
+import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";
 import { SessionTable } from "../../../../src/store/sessions.ts";
 import { openStore, temporaryDirectory } from "../../store/fixture.ts";
+import { at, context, recorded, Steps } from "../fixture.ts";
 
 const visit = {
   method: "password",
@@ -25,8 +26,27 @@ function scene(dataDir: string) {
   const logged: string[] = [];
   const log = createLog({ level: "info", format: "json", sink: (line) => logged.push(line) });
   const table = opened.store.with((context) => new SessionTable(context));
-  const open = (store: SessionStore = table) => new Sessions({ store, clock, log });
-  return { table, clock, logged, open, [Symbol.dispose]: () => opened[Symbol.dispose]() };
+  if (opened.store.isEmpty())
+    opened.store.begin(emptyConfiguration(at), { at, actor: "", summary: "" });
+  /** As after a start. `record`: writes facts. */
+  const open = (record = (facts: readonly Fact[]) => opened.store.record(facts)) => {
+    const current = compileStored(opened.store.load(), context);
+    const rollout = new Steps();
+    const store = { commit() {}, record };
+    const changes = new Changes({ store, rollout, clock, log, current, context: () => context });
+    const sessions = new Sessions({ store: table, changes, clock, log });
+    const begin = (userId: string, signIn: SignIn = visit) =>
+      recorded(changes, () => sessions.create(userId, signIn));
+    return Object.assign(sessions, { begin });
+  };
+  return {
+    store: opened.store,
+    table,
+    clock,
+    logged,
+    open,
+    [Symbol.dispose]: () => opened[Symbol.dispose](),
+  };
 }
 
 describe("a session", () => {
@@ -34,7 +54,7 @@ describe("a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
-    const { cookie, session } = sessions.create("u1", visit);
+    const { cookie, session } = sessions.begin("u1");
     expect(cookie).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(session).toEqual({
       id: expect.any(String),
@@ -60,14 +80,14 @@ describe("a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
-    const cookies = Array.from({ length: 50 }, () => sessions.create("u1", visit).cookie);
+    const cookies = Array.from({ length: 50 }, () => sessions.begin("u1").cookie);
     expect(new Set(cookies).size).toBe(50);
   });
 
   test("survives a restart and expires seven days after sign-in, used or not", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
-    const { cookie } = it.open().create("u1", visit);
+    const { cookie } = it.open().begin("u1");
     it.clock.time += 7 * DAY - 1;
     const again = it.open();
     expect(again.find(cookie)?.user_id).toBe("u1");
@@ -82,7 +102,7 @@ describe("a session", () => {
   test("that has expired is deleted at the start", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
-    it.open().create("u1", visit);
+    it.open().begin("u1");
     it.clock.time += 7 * DAY;
     it.open();
     expect(it.table.load()).toEqual([]);
@@ -92,7 +112,7 @@ describe("a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const userAgent = `a\r\nb\u001b[31m${"x".repeat(1000)}`;
-    const { session } = it.open().create("u1", { ...visit, userAgent });
+    const { session } = it.open().begin("u1", { ...visit, userAgent });
     expect(session.user_agent).toHaveLength(256);
     expect(session.user_agent).toStartWith("a  b [31mx");
   });
@@ -103,7 +123,7 @@ describe("the end of a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
-    const { cookie, session } = sessions.create("u1", visit);
+    const { cookie, session } = sessions.begin("u1");
     const ended: Session[] = [];
     sessions.onEnd((one) => {
       expect(sessions.find(cookie)).toBeNull();
@@ -119,8 +139,8 @@ describe("the end of a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
-    const [first, second, third] = [1, 2, 3].map(() => sessions.create("u1", visit));
-    const other = sessions.create("u2", visit);
+    const [first, second, third] = [1, 2, 3].map(() => sessions.begin("u1"));
+    const other = sessions.begin("u2");
     expect(sessions.endOfUser("u1", second!.session.id)).toBe(2);
     const found = [first!, second!, third!, other].map(({ cookie }) => sessions.find(cookie));
     expect(found.map((session) => session !== null)).toEqual([false, true, false, true]);
@@ -132,29 +152,25 @@ describe("the end of a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     const sessions = it.open();
-    const first = sessions.create("u1", visit);
-    for (let index = 0; index < 100; index++) sessions.create("u1", visit);
+    const first = sessions.begin("u1");
+    for (let index = 0; index < 100; index++) sessions.begin("u1");
     expect(sessions.list("u1")).toHaveLength(100);
     expect(sessions.find(first.cookie)).toBeNull();
   });
 
-  test("holds when the database cannot be written, and is written later", () => {
+  test("holds when the database cannot be written, and is written later", async () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     let isBroken = true;
-    const flaky: SessionStore = {
-      load: () => it.table.load(),
-      insert: (session) => it.table.insert(session),
-      remove(ids) {
-        if (isBroken) throw new Error("disk full");
-        it.table.remove(ids);
-      },
-    };
-    const sessions = it.open(flaky);
-    const { cookie, session } = sessions.create("u1", visit);
+    const sessions = it.open((facts) => {
+      if (isBroken && facts[0]?.kind === "sessions_ended") throw new Error("disk full");
+      it.store.record(facts);
+    });
+    const { cookie, session } = sessions.begin("u1");
     expect(sessions.end(session.id)).toBe(true);
     expect(sessions.find(cookie)).toBeNull();
     expect(it.table.load()).toHaveLength(1);
+    await Promise.resolve();
     expect(it.logged.join()).toContain("ended sessions could not be deleted");
     isBroken = false;
     sessions.prune();

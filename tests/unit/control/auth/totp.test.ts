@@ -2,6 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../../../src/crypto/one-time-password.ts";
+import type { User } from "../../../../src/model/user.ts";
+import { recorded } from "../fixture.ts";
 import { options, userOf, withUsers } from "./fixture.ts";
 
 const root = userOf("root", "admin");
@@ -11,10 +13,24 @@ const STEP = 30_000;
 
 const codeAt = (secret: string, timeMs: number) => hotp(base32.decode(secret), stepAt(timeMs));
 
+/** The second factors of a control plane, whose decisions are recorded. */
+function factorsOf({ changes, secondFactors }: ReturnType<typeof withUsers>["control"]) {
+  return {
+    begin: (user: User) => recorded(changes, () => secondFactors.begin(user)),
+    confirm: (id: string, code: string, now: number) =>
+      recorded(changes, () => secondFactors.confirm(id, code, now)),
+    verifySecondFactor: (id: string, code: string, now: number) =>
+      recorded(changes, () => secondFactors.verifySecondFactor(id, code, now)),
+    remove: (id: string) => recorded(changes, () => secondFactors.remove(id)),
+    needsSecondFactor: (id: string) => secondFactors.needsSecondFactor(id),
+    userIds: () => secondFactors.userIds(),
+  };
+}
+
 /** A user whose second factor was confirmed at NOW. */
 function confirmed() {
   const { control } = withUsers([root, anna]);
-  const factors = control.secondFactors;
+  const factors = factorsOf(control);
   const { secret } = factors.begin(anna);
   const codes = factors.confirm(anna.id, codeAt(secret, NOW), NOW);
   const verify = (code: string, timeMs: number) =>
@@ -25,7 +41,7 @@ function confirmed() {
 describe("a second factor", () => {
   test("is not required before it is confirmed, and its codes are invalid until then", () => {
     const { control } = withUsers([root, anna]);
-    const factors = control.secondFactors;
+    const factors = factorsOf(control);
     const { secret } = factors.begin(anna);
     expect(factors.needsSecondFactor(anna.id)).toBe(false);
     expect(factors.verifySecondFactor(anna.id, codeAt(secret, NOW), NOW)).toBe(false);
@@ -38,7 +54,7 @@ describe("a second factor", () => {
 
   test("may be started again before it is confirmed: only the last key counts", () => {
     const { control } = withUsers([root, anna]);
-    const factors = control.secondFactors;
+    const factors = factorsOf(control);
     const first = factors.begin(anna).secret;
     const second = factors.begin(anna).secret;
     expect(second).not.toBe(first);
