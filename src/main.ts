@@ -44,6 +44,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { RevisionTable } from "./store/revisions.ts";
 import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
@@ -187,7 +188,12 @@ async function foundFleet({ membership, store }: OpenedState): Promise<void> {
   if (membership === null || membership.found === null) return;
   const { config, revision } = store.load();
   const change = wholeOf(config);
-  const founding = { revision, change, entry: firstEntry(), facts: store.facts() };
+  const entry =
+    store
+      .with((tables) => new RevisionTable(tables))
+      .heads()
+      .at(-1) ?? firstEntry();
+  const founding = { revision, change, entry, facts: store.facts() };
   store.record([], await membership.found(founding));
 }
 
@@ -227,6 +233,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
+    cookieId: store.fleetId() ?? stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
@@ -250,6 +257,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
+    instanceId: store.fleetId() ?? store.instanceId,
     ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
     targetBoard: memory.targets,
     acme: {

@@ -77,7 +77,7 @@ function start(
   });
   const sessions = new Set(command.sessions);
   const plane = parts.createDataPlane({
-    managementCookies: new ManagementCookies(instanceId, (value) =>
+    managementCookies: new ManagementCookies(command.cookieId, (value) =>
       [true, false].some((isSecure) => sessions.has(hashSession(value, isSecure))),
     ),
     plugins: parts.plugins,

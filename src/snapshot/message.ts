@@ -13,6 +13,8 @@ export interface StartCommand {
   readonly workers: number;
   /** Names this gateway in CDN-Loop (RFC 8586), so that two gateways in a row are not a loop. */
   readonly instanceId: string;
+  /** Part of the names of the management API's cookies. */
+  readonly cookieId: string;
   /** Hashes of the sessions of the management API, whose cookies must not reach a target. */
   readonly sessions: readonly string[];
   /** Signs the cookies of sticky sessions. */

@@ -25,6 +25,8 @@ export interface WorkerPoolOptions {
   readonly workers: number;
   /** Names this gateway in CDN-Loop. */
   readonly instanceId: string;
+  /** Part of the names of the management API's cookies; default: `instanceId`. */
+  readonly cookieId?: string;
   /** Signs the cookies of sticky sessions. */
   readonly stickyKey: string;
   /** Keys of plugin instances are derived from it; default: the empty text. */
@@ -89,6 +91,7 @@ export class WorkerPool {
           traffic,
           targetTraffic,
           counters,
+          cookieId: options.cookieId ?? options.instanceId,
           pluginKey: options.pluginKey ?? "",
           logDirectories: options.logDirectories ?? null,
           onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),

@@ -42,6 +42,7 @@ export interface WorkerSlotOptions {
   readonly workers: number;
   readonly url: URL;
   readonly instanceId: string;
+  readonly cookieId: string;
   /** Hashes of the live sessions of the management API. */
   readonly sessions: () => Iterable<string>;
   readonly stickyKey: string;
@@ -140,8 +141,8 @@ export class WorkerSlot {
   }
 
   #startCommand(requests: RequestRing | null): StartCommand {
-    const { index, workers, instanceId, stickyKey, pluginKey, logDirectories, dnsServers } =
-      this.#options;
+    const { index, workers, instanceId, cookieId, stickyKey, pluginKey } = this.#options;
+    const { logDirectories, dnsServers } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
@@ -149,6 +150,7 @@ export class WorkerSlot {
       worker: index,
       workers,
       instanceId,
+      cookieId,
       stickyKey,
       pluginKey,
       logDirectories,

@@ -50,6 +50,7 @@ async function threads(port: number) {
         worker,
         workers: WORKERS,
         instanceId: "test",
+        cookieId: "test",
         sessions: [],
         stickyKey: "test",
         pluginKey: "test",
