@@ -72,17 +72,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       try {
         response = await answer(request, pathname, peerAddress);
       } catch (error) {
-        response = toErrorResponse(error, requestId);
-        if (error instanceof SeveralUsers)
-          for (const cookie of deps.control.auth.cookies.clear(error.cookieNames))
-            response.headers.append("set-cookie", cookie);
-        if (response.status === 500)
-          deps.log.error("a management request failed", {
-            method: request.method,
-            path: pathname,
-            request_id: requestId,
-            error,
-          });
+        response = failureOf(deps, error, { method: request.method, pathname, requestId });
         const [{ status }, message] = [response, errorMessage(error, requestId)];
         refusals.record(request, { pathname, peer: peerAddress, status, message });
       }
@@ -124,6 +114,27 @@ function createStreams(
   changes.onStored(() => streams.recheck());
   auth.authenticator.onRevoked(() => streams.recheck());
   return streams;
+}
+
+/** The response of a failed request, which is logged when it is our fault. */
+function failureOf(
+  { control, log }: ManagementApiDeps,
+  error: unknown,
+  request: { readonly method: string; readonly pathname: string; readonly requestId: string },
+): Response {
+  const { method, pathname, requestId } = request;
+  const response = toErrorResponse(error, requestId);
+  if (error instanceof SeveralUsers)
+    for (const cookie of control.auth.cookies.clear(error.cookieNames))
+      response.headers.append("set-cookie", cookie);
+  if (response.status === 500)
+    log.error("a management request failed", {
+      method,
+      path: pathname,
+      request_id: requestId,
+      error,
+    });
+  return response;
 }
 
 /** On how many nodes of the fleet a change is live. */

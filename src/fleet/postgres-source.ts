@@ -58,10 +58,11 @@ export class PostgresSource implements EntrySource {
 
   /** Creates the tables where they are missing. Throws a FleetError when the database cannot hold a fleet. */
   async open(): Promise<void> {
-    const [server] = await this.#ask(
+    const [server] = await this.#ask<{ version: number; standby: boolean }[]>(
       (sql) =>
         sql`select current_setting('server_version_num')::int as version, pg_is_in_recovery() as standby`,
     );
+    if (server === undefined) throw new FleetError("--store: the database answers nothing");
     if (server.version < MIN_SERVER_VERSION)
       throw new FleetError("--store: the database is older than PostgreSQL 14; upgrade it");
     if (server.standby)
@@ -81,7 +82,7 @@ export class PostgresSource implements EntrySource {
         where not exists (select from sluice.meta where key = 'fleet_id')
         on conflict do nothing`,
     );
-    const rows: { key: string; value: string }[] = await this.#ask(
+    const rows = await this.#ask<{ key: string; value: string }[]>(
       (sql) => sql`select key, value from sluice.meta`,
     );
     const values = new Map(rows.map(({ key, value }) => [key, value]));
@@ -106,7 +107,7 @@ export class PostgresSource implements EntrySource {
   }
 
   async after(position: number): Promise<readonly Entry[]> {
-    const rows: EntryRow[] = await this.#ask(
+    const rows = await this.#ask<EntryRow[]>(
       (sql) => sql`
         select position::float8, entry_id as "entryId", node, format, body, mac from sluice.entry
         where position > ${position} order by position limit ${PAGE}`,
@@ -115,7 +116,7 @@ export class PostgresSource implements EntrySource {
   }
 
   async at(position: number): Promise<Entry | null> {
-    const rows: EntryRow[] = await this.#ask(
+    const rows = await this.#ask<EntryRow[]>(
       (sql) => sql`
         select position::float8, entry_id as "entryId", node, format, body, mac from sluice.entry
         where position = ${position}`,
@@ -125,7 +126,7 @@ export class PostgresSource implements EntrySource {
 
   /** Writes this node's row, and returns the position of the last entry. */
   async beat({ id, name, version, formatMax, stored, served, error }: Heartbeat): Promise<number> {
-    const [row] = await this.#ask(
+    const [row] = await this.#ask<{ position: number }[]>(
       (sql) => sql`
         with beat as (
           insert into sluice.node (id, name, version, format_max, stored, served, seen, error)
@@ -137,11 +138,11 @@ export class PostgresSource implements EntrySource {
         )
         select position::float8 from sluice.head`,
     );
-    return row.position;
+    return row?.position ?? 0;
   }
 
   async nodes(): Promise<readonly FleetNode[]> {
-    return await this.#ask(
+    return await this.#ask<FleetNode[]>(
       (sql) => sql`
         select id, name, version, format_max as "formatMax", stored::float8, served::float8, error,
           greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo"
@@ -170,12 +171,13 @@ export class PostgresSource implements EntrySource {
   }
 
   /** `late`: the error when the answer does not come in time or the connection breaks. */
-  async #ask(
-    query: (sql: SQL) => PromiseLike<any>,
+  async #ask<T extends object = Record<string, unknown>[]>(
+    query: (sql: SQL) => PromiseLike<unknown>,
     late: LateError = SourceUnreachable,
-  ): Promise<any> {
+  ): Promise<T> {
     try {
-      return await within(query(this.#sql), this.#options.queryMs, late);
+      // The statement decides what the rows hold.
+      return (await within(query(this.#sql), this.#options.queryMs, late)) as T;
     } catch (error) {
       if (error instanceof FleetError || error instanceof late) throw error;
       throw isDecided(error)

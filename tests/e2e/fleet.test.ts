@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
-import { Gateway, startGateway } from "../support/gateway.ts";
+import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 
