@@ -1,5 +1,6 @@
 // Response schemas of sign-in, sessions and tokens; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { nodeStates } from "../control/fleet-view.ts";
 import { identity } from "../model/fields.ts";
 import { signInInput } from "../model/sign-in.ts";
 import { tokenInput } from "../model/token.ts";
@@ -11,6 +12,25 @@ const orNull = (schema: TSchema, description: string) =>
 const words = (of: readonly string[], description: string) =>
   t.Unsafe<string>({ type: "string", enum: [...of], description });
 const fingerprint = t.String({ description: "First 8 hexadecimal digits of the SHA-256" });
+
+const position = (description: string) => t.Integer({ minimum: 0, description });
+
+const node = t.Object(
+  {
+    id: t.String({ format: "uuid" }),
+    name: t.String({ description: "From `--node-name`" }),
+    version: t.String({ description: "Version of Sluice" }),
+    state: words(
+      nodeStates,
+      "`lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s",
+    ),
+    stored: position("Position of the last change in its database"),
+    served: position("Position of the last change that all its workers serve"),
+    error: t.String({ description: "Why it cannot serve the next change; empty: it can" }),
+    seen_ms_ago: t.Integer({ minimum: 0, description: "Time since its last heartbeat" }),
+  },
+  { title: "Node" },
+);
 
 export const accessSchemas: Readonly<Record<string, TSchema>> = {
   SignIn: signInInput,
@@ -71,6 +91,8 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "AdminToken" },
   ),
+  Nodes: t.Array(node, { title: "Nodes" }),
+  Node: node,
   AdminTokenStatus: t.Object(
     {
       exists: t.Boolean({ description: "Whether an admin token exists" }),

@@ -72,6 +72,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/tokens", methods: adminCollection },
   { path: "/api/v1/tokens/:id", methods: adminElement },
   { path: "/api/v1/admin/token", methods: { GET: "admin", POST: "admin", DELETE: "admin" } },
+  { path: "/api/v1/nodes", methods: readOnly },
+  { path: "/api/v1/nodes/:id", methods: readOnly },
   { path: "/api/v1/audit", methods: { GET: "admin" } },
   { path: "/api/v1/events", methods: readOnly, stream: true },
   { path: "/api/v1/stream-routes", methods: collection },

@@ -36,6 +36,7 @@ import { statsEndpoints } from "./routes/stats.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
 import { transferEndpoints } from "./routes/transfer.ts";
+import { nodeEndpoints } from "./routes/nodes.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
 import { createUi, UI_ASSET_PATH, UI_PAGE_PATHS } from "./ui.ts";
@@ -128,6 +129,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
     ...requestEndpoints(control, source.streams),
     ...statsEndpoints(control),
     ...metricsEndpoints(control.observation.metrics),
+    ...nodeEndpoints(control),
     ...statusEndpoints(source),
   ];
 }

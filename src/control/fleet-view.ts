@@ -4,7 +4,8 @@
  * `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database of the fleet;
  * `away`: no sign of life for some seconds.
  */
-export type NodeState = "serving" | "lagging" | "refused" | "cut off" | "away";
+export const nodeStates = ["serving", "lagging", "refused", "cut off", "away"] as const;
+export type NodeState = (typeof nodeStates)[number];
 
 export interface NodeView {
   readonly id: string;

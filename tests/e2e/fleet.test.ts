@@ -93,10 +93,18 @@ test("a node that is killed is counted as missing, and catches up when it starts
   await second.kill9();
   const slow = await create(first, "while it is dead");
   expect([slow.status, slow.nodes, slow.missing]).toEqual([200, "1/2", "n2;lagging"]);
+  const statesOn = async (node: Gateway) =>
+    (await node.ok("GET", "/api/v1/nodes")).map(
+      ({ name, state }: { name: string; state: string }) => `${name} ${state}`,
+    );
+  await eventually(async () => (await statesOn(first)).includes("n2 away"));
+  expect((await create(first, "without waiting")).missing).toBe("n2;away");
   await second.start();
-  expect(await namesOn(second)).toEqual(["while it is dead"]);
+  expect(await namesOn(second)).toEqual(["while it is dead", "without waiting"]);
+  expect(await statesOn(second)).toEqual(["n1 serving", "n2 serving"]);
+  expect((await second.ok("GET", "/api/v1/nodes/n1")).stored).toBe(5);
   expect((await create(second, "afterwards")).nodes).toBe("2/2");
-  expect(await namesOn(first)).toEqual(["while it is dead", "afterwards"]);
+  expect(await namesOn(first)).toEqual(["while it is dead", "without waiting", "afterwards"]);
 }, 60_000);
 
 test("without the database all nodes serve, refuse changes, start, and go on when it is back", async () => {

@@ -1617,6 +1617,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the nodes of the fleet
+         * @description A gateway without a fleet has no nodes.
+         */
+        get: operations["getApiV1Nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a node of the fleet */
+        get: operations["getApiV1NodesById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -4450,6 +4487,50 @@ export interface components {
              * @description When it was created
              */
             created_at: string;
+        };
+        /** Nodes */
+        Nodes: {
+            /** Format: uuid */
+            id: string;
+            /** @description From `--node-name` */
+            name: string;
+            /** @description Version of Sluice */
+            version: string;
+            /**
+             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @enum {string}
+             */
+            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            /** @description Position of the last change in its database */
+            stored: number;
+            /** @description Position of the last change that all its workers serve */
+            served: number;
+            /** @description Why it cannot serve the next change; empty: it can */
+            error: string;
+            /** @description Time since its last heartbeat */
+            seen_ms_ago: number;
+        }[];
+        /** Node */
+        Node: {
+            /** Format: uuid */
+            id: string;
+            /** @description From `--node-name` */
+            name: string;
+            /** @description Version of Sluice */
+            version: string;
+            /**
+             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @enum {string}
+             */
+            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            /** @description Position of the last change in its database */
+            stored: number;
+            /** @description Position of the last change that all its workers serve */
+            served: number;
+            /** @description Why it cannot serve the next change; empty: it can */
+            error: string;
+            /** @description Time since its last heartbeat */
+            seen_ms_ago: number;
         };
         /** AdminTokenStatus */
         AdminTokenStatus: {
@@ -13462,6 +13543,67 @@ export interface operations {
                 content: {
                     "text/plain; version=0.0.4; charset=utf-8": string;
                     "application/openmetrics-text; version=1.0.0; charset=utf-8": string;
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Nodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The nodes, by name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Nodes"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1NodesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
                 };
             };
             /** @description Refused */
