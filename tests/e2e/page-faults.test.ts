@@ -1,4 +1,4 @@
-// New memory pages that the executable gets from the system for its requests, counted by the system.
+// Memory of the executable's requests: new pages that it gets from the system, and the engine's limit of new objects.
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { startGateway } from "../support/gateway.ts";
@@ -25,6 +25,21 @@ function pageFaults(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, "latin1");
   return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[7]);
 }
+
+const LIMIT = "BUN_JSC_gcMaxHeapSize";
+
+/** Environment of a process when its program started (proc(5)). */
+const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+
+test.each([
+  { why: "32 MB by default", env: {}, limit: "33554432" },
+  { why: "what the user has set", env: { [LIMIT]: "67108864" }, limit: "67108864" },
+])("the engine collects new objects after $why", async ({ env, limit }) => {
+  const gateway = await startGateway({ binary: executable, workers: 1, env });
+  cleanups.push(() => gateway.stop());
+  const set = environmentOf(gateway.pid).filter((entry) => entry.startsWith(`${LIMIT}=`));
+  expect(set).toEqual([`${LIMIT}=${limit}`]);
+});
 
 test("requests reuse the memory of earlier ones", async () => {
   const fetch = () => new Response("x".repeat(64));
