@@ -7,6 +7,7 @@ import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
+import { fleetCommand } from "./cli/fleet.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
@@ -64,6 +65,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
+  // Bun.SQL writes there while the database of a fleet is away.
+  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });
@@ -208,9 +211,9 @@ async function foundFleet({ membership, store }: OpenedState): Promise<void> {
 }
 
 function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
-  if (membership === null) return null;
+  if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
-  const { nodeName: name } = options;
+  const { nodeName: name, advertise: url } = options.fleet;
   const times = defaultTimes;
   const fleet = new Fleet({
     source,
@@ -218,6 +221,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     mark: () => store.mark(),
     id: store.instanceId,
     name,
+    url,
     version,
     log,
     times,
@@ -323,6 +327,7 @@ process.exit(
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    fleetCommand,
     backupCommand,
     exportCommand,
     createImport(catalogue),

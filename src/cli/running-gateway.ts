@@ -113,7 +113,7 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
-    await this.#parts.fleet?.end();
+    await this.#parts.fleet?.end({ isReplaced: false });
     store.close();
     counts.stop();
   }
@@ -136,6 +136,7 @@ export class RunningGateway {
         error,
       });
     }
+    await this.#parts.fleet?.end({ isReplaced: true });
     store.leave();
   }
 
@@ -167,6 +168,7 @@ export class RunningGateway {
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(UPGRADING);
+    await this.#parts.fleet?.suspend();
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
@@ -188,6 +190,7 @@ export class RunningGateway {
       return problem;
     }
     control.changes.resume();
+    this.#parts.fleet?.resume();
     counts.resume();
     this.#beginWork();
     this.#file = await follow().catch((error: unknown) => {

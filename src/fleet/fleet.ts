@@ -45,6 +45,8 @@ export interface FleetOptions {
   /** Id of this node. */
   readonly id: string;
   readonly name: string;
+  /** Of its management API; null: unknown. */
+  readonly url: string | null;
   readonly version: string;
   readonly log: Log;
   readonly times: FleetTimes;
@@ -91,7 +93,9 @@ export class Fleet implements FleetView {
   #beating: Promise<void> | null = null;
   #wantsBeat = false;
   #timer: Timer | null = null;
-  #isEnded = false;
+  #isSuspended = false;
+  #following: Promise<void> | null = null;
+  #wantsFollow = false;
   #prunedAt = performance.now();
 
   constructor(options: FleetOptions) {
@@ -112,11 +116,12 @@ export class Fleet implements FleetView {
     });
     await this.#beat();
     if (this.#isBehind) await this.#follow();
-    if (!this.#isEnded) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
+    if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
   /** Throws a 503 while this node cannot make changes: at once, not after the time of a query. */
   requireOpen(): void {
+    if (this.#isSuspended) throw new ApiError(503, "this node is being replaced", RETRY);
     this.requireConnected();
     if (this.#obstacle === null) return;
     const { message } = this.#obstacle.reason;
@@ -181,8 +186,14 @@ export class Fleet implements FleetView {
   }
 
   #viewOf(node: FleetNode): NodeView {
-    const { id, name, version, seenMsAgo } = node;
-    const known = { id, name, version, seen_ms_ago: Math.round(seenMsAgo) };
+    const { id, name, url, version, seenMsAgo } = node;
+    const known = {
+      id,
+      name,
+      url: url === "" ? null : url,
+      version,
+      seen_ms_ago: Math.round(seenMsAgo),
+    };
     if (id === this.#options.id) {
       const error = this.#obstacle?.reason.message ?? "";
       return { ...known, stored: this.#stored, served: this.#served, state: this.state, error };
@@ -190,7 +201,7 @@ export class Fleet implements FleetView {
     const { stored, served, error } = node;
     if (!this.#options.codec.isSignedNode(signedFields(node), node.mac)) {
       const forged = "its row in the database is not signed with the secret key of this fleet";
-      return { ...known, stored: 0, served: 0, state: "refused", error: forged };
+      return { ...known, url: null, stored: 0, served: 0, state: "refused", error: forged };
     }
     return { ...known, stored, served, state: this.#stateOf(node), error };
   }
@@ -201,13 +212,25 @@ export class Fleet implements FleetView {
     return served < this.#end.position ? "lagging" : "serving";
   }
 
-  /** Leaves the fleet: the others do not wait for this node any more. */
-  async end(): Promise<void> {
-    this.#isEnded = true;
+  /** Stops to follow and to report, before another process goes on with the data directory. */
+  async suspend(): Promise<void> {
+    this.#isSuspended = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    const { source, id } = this.#options;
     await this.#beating;
-    await source.forget(id).catch(() => undefined);
+    await this.#following;
+  }
+
+  /** Ends `suspend`. */
+  resume(): void {
+    this.#isSuspended = false;
+    this.#tick();
+  }
+
+  /** The others do not wait for this node any more; `isReplaced`: another process goes on in its place. */
+  async end({ isReplaced }: { readonly isReplaced: boolean }): Promise<void> {
+    await this.suspend();
+    const { source, id } = this.#options;
+    if (!isReplaced) await source.forget(id).catch(() => undefined);
     await source.close();
   }
 
@@ -239,7 +262,7 @@ export class Fleet implements FleetView {
     const { beat, poll } = this.#options.times;
     void this.#beat().finally(() => {
       const pause = this.#isWoken === false ? poll : beat;
-      if (!this.#isEnded) this.#timer = setTimeout(() => this.#tick(), pause);
+      if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
     });
   }
 
@@ -253,7 +276,7 @@ export class Fleet implements FleetView {
   }
 
   async #beats(): Promise<void> {
-    while (this.#wantsBeat && !this.#isEnded) {
+    while (this.#wantsBeat && !this.#isSuspended) {
       this.#wantsBeat = false;
       await this.#oneBeat();
     }
@@ -283,10 +306,11 @@ export class Fleet implements FleetView {
   }
 
   #heartbeat(): Heartbeat {
-    const { id, name, version, codec } = this.#options;
+    const { id, name, url, version, codec } = this.#options;
     const row = {
       id,
       name,
+      url: url ?? "",
       version,
       formatMax: ENTRY_FORMAT,
       stored: this.#stored,
@@ -357,24 +381,36 @@ export class Fleet implements FleetView {
     return nodes.find(({ state }) => state !== "away")?.id === this.id;
   }
 
-  async #follow(): Promise<void> {
+  /** One at a time; an entry that comes during one is found right after it. */
+  #follow(): Promise<void> {
+    this.#wantsFollow = true;
+    this.#following ??= this.#follows().finally(() => {
+      this.#following = null;
+    });
+    return this.#following;
+  }
+
+  async #follows(): Promise<void> {
+    while (this.#wantsFollow && !this.#isSuspended) {
+      this.#wantsFollow = false;
+      await this.#followOnce();
+    }
+  }
+
+  async #followOnce(): Promise<void> {
     if (this.#parts === null) return;
     const { changes, store } = this.#parts;
-    for (;;) {
-      try {
-        await changes.follow();
-        this.obstruct(null);
-        this.#update();
-        void this.#beat();
-        return;
-      } catch (error) {
-        if (store.mayBeOneOfMany) continue;
-        // The database went away: the heartbeat says so.
-        if (!(error instanceof SourceUnreachable)) this.obstruct(reasonOf(error));
-        void this.#beat();
-        return;
-      }
+    try {
+      await changes.follow();
+      this.obstruct(null);
+      this.#update();
+    } catch (error) {
+      this.#wantsFollow ||= store.mayBeOneOfMany;
+      // Without the database the heartbeat says so.
+      if (!this.#wantsFollow && !(error instanceof SourceUnreachable))
+        this.obstruct(reasonOf(error));
     }
+    void this.#beat();
   }
 }
 
@@ -398,6 +434,6 @@ function reasonOf(error: unknown): Unfollowable {
 
 /** What the signature of a node's row covers. */
 const signedFields = (row: Omit<Heartbeat, "mac">): readonly (string | number)[] => {
-  const { id, name, version, formatMax, stored, served, state, error } = row;
-  return [id, name, version, formatMax, stored, served, state, error];
+  const { id, name, url, version, formatMax, stored, served, state, error } = row;
+  return [id, name, url, version, formatMax, stored, served, state, error];
 };
