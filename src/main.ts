@@ -30,6 +30,7 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { Duty } from "./fleet/duty.ts";
 import { defaultTimes, Fleet } from "./fleet/fleet.ts";
 import { FleetStore } from "./fleet/fleet-store.ts";
 import { loopToken } from "./http/cdn-loop.ts";
@@ -140,6 +141,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   await former?.finish();
   mayChange.resolve();
   fleet?.membership.begin(control.changes);
+  fleet?.duty.begin();
   const running = new RunningGateway({
     options,
     log,
@@ -150,7 +152,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     server,
     serveApi,
     follow: () => followFile(options, control, log),
-    fleet: fleet?.membership ?? null,
+    fleet,
   });
   await running.begin();
   announce(
@@ -210,10 +212,20 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     version,
     log,
     times: defaultTimes,
+    contact: {
+      load: () => store.fleetContact(),
+      save: (at) => store.setFleetContact(at),
+    },
   });
   const requireConnected = () => fleet.requireConnected();
+  const duty = new Duty({ source, id: store.instanceId, awayMs: defaultTimes.away });
   return {
     membership: fleet,
+    duty,
+    end: () => {
+      duty.end();
+      return fleet.end();
+    },
     store: new FleetStore({ store, source, codec, node: name, requireConnected }),
   };
 }
@@ -258,7 +270,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership, duty: fleet.duty }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),

@@ -24,7 +24,7 @@ export interface GatewayParts {
   /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
   /** The fleet of this node; null: none. */
-  readonly fleet: Fleet | null;
+  readonly fleet: Pick<Fleet, "end"> | null;
   /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
@@ -113,6 +113,7 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.fleet?.end();
     store.close();
     counts.stop();
@@ -145,6 +146,7 @@ export class RunningGateway {
     control.observation.stats.start();
     control.acme.engine.start();
     control.alertEngine.start();
+    control.fleetActivity?.start();
   }
 
   #endWork(): void {
@@ -171,6 +173,7 @@ export class RunningGateway {
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.

@@ -3,6 +3,7 @@ import type { Changes } from "../control/change.ts";
 import type { FleetView, NodeState, NodeView, Reach } from "../control/fleet-view.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
+import { Contact, type ContactStore } from "./contact.ts";
 import { ENTRY_FORMAT } from "./entry.ts";
 import type { FleetNode, PostgresSource } from "./postgres-source.ts";
 
@@ -28,6 +29,7 @@ export interface FleetOptions {
   readonly version: string;
   readonly log: Log;
   readonly times: FleetTimes;
+  readonly contact: ContactStore;
 }
 
 /** A lost heartbeat may be chance; after two the connections are made anew. */
@@ -39,6 +41,7 @@ const MAX_LOOK_MS = 50;
 
 export class Fleet implements FleetView {
   readonly #options: FleetOptions;
+  readonly #contact: Contact;
   #changes: Changes | null = null;
   #served = 0;
   #head = 0;
@@ -53,10 +56,15 @@ export class Fleet implements FleetView {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#contact = new Contact(options.contact);
   }
 
   get id(): string {
     return this.#options.id;
+  }
+
+  get name(): string {
+    return this.#options.name;
   }
 
   /** Follows the log from now on. The workers serve all that is stored. */
@@ -75,6 +83,10 @@ export class Fleet implements FleetView {
       "this node is cut off from the database of its fleet: it serves what it has; nothing was changed",
       { headers: { "retry-after": "5" } },
     );
+  }
+
+  cutOffSince(): number | null {
+    return this.#missedBeats < MISSED_BEATS ? null : this.#contact.answeredAt;
   }
 
   get state(): NodeState {
@@ -173,6 +185,7 @@ export class Fleet implements FleetView {
       if (this.#missedBeats >= MISSED_BEATS)
         log.info("the database of the fleet answers again", { position: this.#head });
       this.#missedBeats = 0;
+      this.#contact.answered();
       if (this.#head > stored()) void this.#follow();
     } catch (error) {
       this.#missedBeats++;
