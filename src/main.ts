@@ -45,6 +45,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { MetaRows } from "./store/meta-rows.ts";
 import { RevisionTable } from "./store/revisions.ts";
 import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
@@ -212,10 +213,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     version,
     log,
     times: defaultTimes,
-    contact: {
-      load: () => store.fleetContact(),
-      save: (at) => store.setFleetContact(at),
-    },
+    contact: store.with((context) => new MetaRows(context)),
   });
   const requireConnected = () => fleet.requireConnected();
   const duty = new Duty({ source, id: store.instanceId, awayMs: defaultTimes.away });

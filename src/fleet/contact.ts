@@ -1,10 +1,13 @@
 // When the database of the fleet answered this node last, also across restarts; knows no database.
 
-/** Where the time is kept over restarts, in milliseconds since the Unix epoch; null: never. */
+/** Where the time outlives restarts. */
 export interface ContactStore {
-  load(): number | null;
-  save(at: number): void;
+  get(key: string): string | null;
+  set(key: string, value: string): void;
 }
+
+/** Milliseconds since the Unix epoch. */
+const KEY = "fleet_contact";
 
 /** Saving with every heartbeat would wear the disk. */
 const SAVE_MS = 60_000;
@@ -17,8 +20,8 @@ export class Contact {
 
   constructor(store: ContactStore) {
     this.#store = store;
-    const last = store.load();
-    const agoMs = last === null ? 0 : Math.max(0, Date.now() - last);
+    const last = store.get(KEY);
+    const agoMs = last === null ? 0 : Math.max(0, Date.now() - Number(last));
     this.#answeredAt = performance.now() - agoMs;
   }
 
@@ -28,7 +31,11 @@ export class Contact {
     this.#answeredAt = now;
     if (now - this.#savedAt < SAVE_MS) return;
     this.#savedAt = now;
-    this.#store.save(Date.now());
+    try {
+      this.#store.set(KEY, String(Date.now()));
+    } catch {
+      // A full disk is not the database of the fleet; the next minute tries again.
+    }
   }
 
   /** Time of the last answer, in milliseconds of performance.now(). */

@@ -1,8 +1,9 @@
 // What other nodes of a fleet have seen, in the tables of the audit log and of last uses; each batch is written once.
-import { eq, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { NodeActivity } from "../model/fact.ts";
 import { AuditTable } from "./audit.ts";
-import { credentialUse, meta, tokenUse } from "./schema.ts";
+import { MetaRows } from "./meta-rows.ts";
+import { credentialUse, tokenUse } from "./schema.ts";
 import type { TableContext } from "./store.ts";
 
 /** A node repeats only its last batch, until it knows that it was stored. */
@@ -11,23 +12,25 @@ const REMEMBERED_BATCHES = 8;
 export class ActivityTables {
   readonly #context: TableContext;
   readonly #audit: AuditTable;
+  readonly #meta: MetaRows;
 
   constructor(context: TableContext) {
     this.#context = context;
     this.#audit = new AuditTable(context.db);
+    this.#meta = new MetaRows(context);
   }
 
   /** Does nothing for this node's own, which are stored, and for a batch that was written before. */
   write(activity: NodeActivity): void {
     const { batch_id, node_id, audit } = activity;
-    if (this.#meta("instance_id") === node_id) return;
+    if (this.#meta.get("instance_id") === node_id) return;
     const key = `activity ${node_id}`;
-    const written = JSON.parse(this.#meta(key) ?? "[]") as readonly string[];
+    const written = JSON.parse(this.#meta.get(key) ?? "[]") as readonly string[];
     if (written.includes(batch_id)) return;
     this.#context.transact(() => {
       this.#audit.append(audit);
       this.#writeUses(activity);
-      this.#setMeta(key, JSON.stringify([...written, batch_id].slice(-REMEMBERED_BATCHES)));
+      this.#meta.set(key, JSON.stringify([...written, batch_id].slice(-REMEMBERED_BATCHES)));
     });
   }
 
@@ -45,18 +48,5 @@ export class ActivityTables {
         .values({ credential_id: id, last_used_at })
         .onConflictDoUpdate({ target: credentialUse.credential_id, set })
         .run();
-  }
-
-  #meta(key: string): string | null {
-    const row = this.#context.db.select().from(meta).where(eq(meta.key, key)).get();
-    return row?.value ?? null;
-  }
-
-  #setMeta(key: string, value: string): void {
-    this.#context.db
-      .insert(meta)
-      .values({ key, value })
-      .onConflictDoUpdate({ target: meta.key, set: { value } })
-      .run();
   }
 }

@@ -223,16 +223,6 @@ export class Store {
     this.#tables.setMeta("fleet_id", id);
   }
 
-  /** When the database of the fleet answered last, in milliseconds since the Unix epoch; null: never. */
-  fleetContact(): number | null {
-    const text = this.#tables.getMeta("fleet_contact");
-    return text === null ? null : Number(text);
-  }
-
-  setFleetContact(at: number): void {
-    this.#tables.setMeta("fleet_contact", String(at));
-  }
-
   /** All facts that a node needs that joins a fleet. */
   facts(): readonly Fact[] {
     return this.#facts.all();
