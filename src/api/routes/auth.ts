@@ -58,7 +58,7 @@ function loginEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
   };
 }
 
-const signInErrors = [400, 401, 403, 413, 415, 429, 500];
+const signInErrors = [400, 401, 403, 413, 415, 429, 500, 503];
 
 function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
   return {

@@ -36,7 +36,11 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       description: {
         summary: "Check whether every worker serves the current configuration",
         tags,
-        responses: plainResponses("Ready", "All workers serve the current configuration"),
+        responses: plainResponses(
+          "Ready",
+          "All workers serve the current configuration",
+          [403, 500, 503],
+        ),
       },
       answer: () => ({ body: readiness(source) }),
     },
