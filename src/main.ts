@@ -33,6 +33,7 @@ import { hostWarnings } from "./control/host-warnings.ts";
 import { Duty } from "./fleet/duty.ts";
 import { defaultTimes, Fleet } from "./fleet/fleet.ts";
 import { FleetStore } from "./fleet/fleet-store.ts";
+import { prune, pruneLimits } from "./fleet/whole.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -141,7 +142,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   await foundFleet(state);
   await former?.finish();
   mayChange.resolve();
-  fleet?.membership.begin(control.changes);
+  const { changes } = control;
+  await fleet?.membership.begin({
+    changes,
+    store: fleet.store,
+    rolloutStatus: () => control.rolloutStatus(),
+  });
   fleet?.duty.begin();
   const running = new RunningGateway({
     options,
@@ -190,42 +196,54 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
 async function foundFleet({ membership, store }: OpenedState): Promise<void> {
   if (membership === null || membership.found === null) return;
   const { config, revision } = store.load();
-  const change = wholeOf(config);
   const entry =
     store
       .with((tables) => new RevisionTable(tables))
       .heads()
       .at(-1) ?? firstEntry();
-  const founding = { revision, change, entry, facts: store.facts() };
-  store.record([], await membership.found(founding));
+  await membership.found({
+    revision,
+    config,
+    change: wholeOf(config),
+    entry,
+    facts: store.facts(),
+  });
 }
 
 function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
   if (membership === null) return null;
   const { source, codec } = membership;
   const { nodeName: name } = options;
-  const stored = () => store.mark()?.position ?? 0;
+  const times = defaultTimes;
   const fleet = new Fleet({
     source,
-    stored,
+    codec,
+    mark: () => store.mark(),
     id: store.instanceId,
     name,
     version,
     log,
-    times: defaultTimes,
+    times,
     contact: store.with((context) => new MetaRows(context)),
+    prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
   });
-  const requireConnected = () => fleet.requireConnected();
-  const duty = new Duty({ source, id: store.instanceId, awayMs: defaultTimes.away });
-  return {
-    membership: fleet,
-    duty,
-    end: () => {
-      duty.end();
-      return fleet.end();
-    },
-    store: new FleetStore({ store, source, codec, node: name, requireConnected }),
+  const fleetStore = new FleetStore({
+    store,
+    source,
+    codec,
+    node: name,
+    doubtMs: times.doubt,
+    log,
+    requireOpen: () => fleet.requireOpen(),
+    onLost: () => fleet.lose(),
+    onObstacle: (obstacle) => fleet.obstruct(obstacle),
+  });
+  const duty = new Duty({ source, id: store.instanceId, awayMs: times.away });
+  const end = () => {
+    duty.end();
+    return fleet.end();
   };
+  return { membership: fleet, store: fleetStore, duty, end };
 }
 
 interface PlaneParts {

@@ -8,7 +8,8 @@ import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
 import { join, type Membership } from "../fleet/join.ts";
-import { FleetError, PostgresSource } from "../fleet/postgres-source.ts";
+import { defaultTimes } from "../fleet/fleet.ts";
+import { FleetError, PostgresSource, queryTimes } from "../fleet/postgres-source.ts";
 import type { Log } from "../log.ts";
 import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
@@ -86,9 +87,6 @@ export async function openState(
   };
 }
 
-/** Milliseconds after which a query to the database of the fleet counts as lost. */
-const QUERY_MS = 2000;
-
 async function joinFleet(
   { store: url, nodeName }: ServeOptions,
   { store, box, log }: Pick<OpenedState, "store" | "box"> & { readonly log: Log },
@@ -101,11 +99,13 @@ async function joinFleet(
   }
   try {
     return await join({
-      source: new PostgresSource({ url, queryMs: QUERY_MS }),
+      source: new PostgresSource({ url, ...queryTimes }),
       store,
       keyId: box.keyId,
       signingKey: box.derive("fleet entries"),
+      id: store.instanceId,
       node: nodeName,
+      presentMs: defaultTimes.away,
       log,
     });
   } catch (error) {

@@ -31,7 +31,7 @@ import { undoOf } from "./undo.ts";
 /** Another change was stored first: the change runs again, on the configuration after that one. */
 export class ChangeConflict extends Error {}
 
-/** A change that another node has stored, or facts without a change. */
+/** Changes that other nodes have stored, as one change; or facts without a change. */
 export interface ForeignChange {
   /** Null: facts only. */
   readonly changed: Pick<
@@ -39,8 +39,8 @@ export interface ForeignChange {
     "revision" | "at" | "actor" | "summary" | "change" | "by" | "audit"
   > | null;
   readonly facts: readonly Fact[];
-  /** Writes it to this node's store, with the reverse change; throws when it cannot. */
-  store(undo: ConfigChange | null): void;
+  /** Writes it to this node's store, which holds `base`; throws when it cannot. */
+  store(base: GatewayConfig): void;
 }
 
 /** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
@@ -67,8 +67,10 @@ export interface ChangeStore {
   record(facts: readonly Fact[]): void | Promise<void>;
   /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
   requireOpen?(): void;
-  /** The oldest change of another node that this one has not stored yet; null: none. Absent: there are no other nodes. */
+  /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */
   next?(): Promise<ForeignChange | null>;
+  /** Other nodes serve the change, but not all workers of this one do; absent: the request fails. */
+  onUnserved?(error: unknown): void;
 }
 
 /** A committed change. */
@@ -150,6 +152,8 @@ export class Changes {
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   readonly #factListeners: ((fact: Fact) => void | Promise<void>)[] = [];
+  /** Batches of facts that listeners work on. */
+  #notifying = 0;
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -171,6 +175,11 @@ export class Changes {
 
   get revision(): number {
     return this.#current.snapshot.revision;
+  }
+
+  /** Whether the listeners for facts are done with all that is stored. */
+  get isSettled(): boolean {
+    return this.#notifying === 0;
   }
 
   /** Likely mistakes that are valid, one sentence each. */
@@ -320,7 +329,7 @@ export class Changes {
       const next = (await this.#options.store.next?.()) ?? null;
       if (next === null) return;
       if (next.changed === null) {
-        next.store(null);
+        next.store(this.config);
         await this.#notifyOf(next.facts);
       } else await this.#followChange(next, next.changed);
     }
@@ -338,7 +347,7 @@ export class Changes {
     const next = await this.#compile(draft, { revision, pace });
     await this.#prepare(next.snapshot, draft);
     try {
-      store(undoOf(change, draft.base));
+      store(draft.base);
     } catch (error) {
       await this.#discard(revision);
       throw error;
@@ -385,7 +394,8 @@ export class Changes {
     this.#notify(this.#storedListeners, event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
-    await this.#activate(next.snapshot.revision);
+    const isServed = await this.#activate(next.snapshot.revision);
+    if (!isServed) return;
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
     this.#notify(this.#servedListeners, event);
@@ -464,10 +474,17 @@ export class Changes {
     return { revision, audit, facts, ...pending, ...entry };
   }
 
-  async #activate(revision: number): Promise<void> {
+  /** Whether all workers serve it. */
+  async #activate(revision: number): Promise<boolean> {
+    const { rollout, store } = this.#options;
     try {
-      await this.#options.rollout.activate(revision);
+      await rollout.activate(revision);
+      return true;
     } catch (error) {
+      if (store.onUnserved !== undefined) {
+        store.onUnserved(error);
+        return false;
+      }
       throw new ApiError(
         500,
         `the change is stored as revision ${revision}, but not all workers serve it yet`,
@@ -487,11 +504,14 @@ export class Changes {
 
   /** Calls all listeners in this turn. */
   async #notifyOf(facts: readonly Fact[]): Promise<void> {
+    if (facts.length === 0) return;
+    this.#notifying++;
     const calls = facts.flatMap((fact) =>
       this.#factListeners.map(async (listener) => await listener(fact)),
     );
-    for (const call of await Promise.allSettled(calls))
-      if (call.status === "rejected") this.#failed(call.reason);
+    const results = await Promise.allSettled(calls);
+    this.#notifying--;
+    for (const result of results) if (result.status === "rejected") this.#failed(result.reason);
   }
 
   #notify<T>(listeners: readonly ((event: T) => void)[], event: T): void {

@@ -1,10 +1,20 @@
 // What the management API shows of the nodes of a fleet; knows no database.
 
 /**
- * `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database of the fleet;
- * `away`: no sign of life for some seconds.
+ * `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it;
+ * `outdated`: it is of a newer version; `diverged`: the database of the fleet lacks changes that the node has; `cut_off`: does not
+ * reach the database; `away`: no sign of life for some seconds.
  */
-export const nodeStates = ["serving", "lagging", "refused", "cut off", "away"] as const;
+export const nodeStates = [
+  "joining",
+  "serving",
+  "lagging",
+  "refused",
+  "outdated",
+  "diverged",
+  "cut_off",
+  "away",
+] as const;
 export type NodeState = (typeof nodeStates)[number];
 
 export interface NodeView {

@@ -39,11 +39,12 @@ export class Duty implements FleetDuty {
     this.#listeners.push(listener);
   }
 
-  /** The first look comes after the first heartbeat: before, this node is not among the nodes. */
+  /** Call it after the first heartbeat: before, this node is not among the nodes. */
   begin(): void {
     const { everyMs = 1000 } = this.#options;
     this.#timer ??= setInterval(() => void this.look(), everyMs);
     this.#timer.unref();
+    void this.look();
   }
 
   end(): void {

@@ -23,17 +23,26 @@ export class FactTables {
     this.#activity = new ActivityTables(context);
   }
 
-  /** All that is stored, as facts that write it elsewhere. Sessions are not part of it. */
+  /** All that is stored, as facts that write it elsewhere. */
   all(): readonly Fact[] {
     const factors = this.#totp
       .all()
       .map((record): Fact => ({ kind: "second_factor", user_id: record.user_id, record }));
+    const sessions = this.#sessions.load().map((session): Fact => ({
+      kind: "session_began",
+      session,
+    }));
     const states = [...this.#acme.load()].map(([certificate_id, document]): Fact => ({
       kind: "acme_state",
       certificate_id,
       document,
     }));
-    return [...factors, { kind: "admin_token", token: this.#tokens.loadAdminToken() }, ...states];
+    return [
+      ...sessions,
+      ...factors,
+      { kind: "admin_token", token: this.#tokens.loadAdminToken() },
+      ...states,
+    ];
   }
 
   write(fact: Fact): void {

@@ -2,8 +2,10 @@
 import { Changes } from "../../../src/control/change.ts";
 import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
-import { EntryCodec } from "../../../src/fleet/entry.ts";
-import { FleetStore } from "../../../src/fleet/fleet-store.ts";
+import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
+import { FleetStore, type NodeStore } from "../../../src/fleet/fleet-store.ts";
+import { wholeEntry } from "../../../src/fleet/whole.ts";
+import { ApiError } from "../../../src/model/error.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Draft } from "../../../src/control/draft.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -15,11 +17,15 @@ import { Crash, type MemorySource } from "./memory-source.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 
+export const codec = new EntryCodec("fleet", "key");
+
 export class TestNode {
   readonly #directory = temporaryDirectory();
   readonly #name: string;
   readonly #source: MemorySource;
   readonly #clock: { now(): number };
+  /** Whether nothing can be written to its database. */
+  isFull = false;
   /** Ends the node in this step of the next change. */
   crashIn: "none" | "prepare" | "activate" = "none";
   store!: Store;
@@ -39,15 +45,19 @@ export class TestNode {
     this.store = openStore(this.#directory.path).store;
     if (this.store.isEmpty())
       this.store.begin(emptyConfiguration(at), { at, actor: "test", summary: "first start" });
-    const codec = new EntryCodec("fleet", "key");
     const options = {
-      store: this.store,
+      store: this.#limited(),
       source: this.#source,
       codec,
       node: this.#name,
-      requireConnected: () => {},
+      doubtMs: 0,
+      log,
+      requireOpen: () => {},
+      onLost: () => {},
+      onObstacle: () => {},
     };
     this.crashIn = "none";
+    this.isFull = false;
     this.changes = new Changes({
       store: new FleetStore(options),
       rollout: {
@@ -69,6 +79,25 @@ export class TestNode {
     });
   }
 
+  /** The store, whose disk can be full. */
+  #limited(): NodeStore {
+    const { store } = this;
+    return {
+      write: (entries) => {
+        if (this.isFull) throw new ApiError(500, "the disk is full");
+        store.write(entries);
+      },
+      mark: () => store.mark(),
+      load: () => store.load(),
+      facts: () => store.facts(),
+    };
+  }
+
+  /** What it has, for nodes that join. */
+  whole(): Entry {
+    return wholeEntry({ store: this.store, codec, node: this.#name }, this.store.mark()!);
+  }
+
   #step(step: "prepare" | "activate"): void {
     if (this.crashIn === step) throw new Crash();
   }
@@ -81,6 +110,11 @@ export class TestNode {
 
   change(mutate: (draft: Draft) => void) {
     return this.changes.run({ by: local, dryRun: false, mutate });
+  }
+
+  /** Whether it serves a change that it could not store. */
+  get isBehindItself(): boolean {
+    return this.store.load().revision < this.changes.revision;
   }
 
   get config(): GatewayConfig {
