@@ -31,6 +31,7 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { Duty } from "./fleet/duty.ts";
 import { defaultTimes, Fleet } from "./fleet/fleet.ts";
 import { FleetStore } from "./fleet/fleet-store.ts";
 import { prune, pruneLimits } from "./fleet/whole.ts";
@@ -46,6 +47,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { MetaRows } from "./store/meta-rows.ts";
 import { RevisionTable } from "./store/revisions.ts";
 import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
@@ -215,6 +217,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
   const { source, codec } = membership;
   const { nodeName: name, advertise: url } = options.fleet;
   const times = defaultTimes;
+  const duty = new Duty({ source, id: store.instanceId, awayMs: times.away });
   const fleet = new Fleet({
     source,
     codec,
@@ -225,6 +228,8 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     version,
     log,
     times,
+    duty,
+    contact: store.with((context) => new MetaRows(context)),
     prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
   });
   const fleetStore = new FleetStore({
@@ -238,7 +243,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     onLost: () => fleet.lose(),
     onObstacle: (obstacle) => fleet.obstruct(obstacle),
   });
-  return { membership: fleet, store: fleetStore };
+  return { membership: fleet, store: fleetStore, duty };
 }
 
 interface PlaneParts {
@@ -281,7 +286,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership, duty: fleet.duty }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),

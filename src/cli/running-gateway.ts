@@ -113,6 +113,7 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.fleet?.end({ isReplaced: false });
     store.close();
     counts.stop();
@@ -146,6 +147,7 @@ export class RunningGateway {
     control.observation.stats.start();
     control.acme.engine.start();
     control.alertEngine.start();
+    control.fleetActivity?.start();
   }
 
   #endWork(): void {
@@ -168,11 +170,12 @@ export class RunningGateway {
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(UPGRADING);
-    await this.#parts.fleet?.suspend();
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    await this.#parts.fleet?.suspend();
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.

@@ -151,7 +151,9 @@ export class Changes {
   readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
-  readonly #factListeners: ((fact: Fact) => void)[] = [];
+  readonly #factListeners: ((fact: Fact) => void | Promise<void>)[] = [];
+  /** Batches of facts that listeners work on. */
+  #notifying = 0;
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -175,6 +177,11 @@ export class Changes {
     return this.#current.snapshot.revision;
   }
 
+  /** Whether the listeners for facts are done with all that is stored. */
+  get isSettled(): boolean {
+    return this.#notifying === 0;
+  }
+
   /** Likely mistakes that are valid, one sentence each. */
   warnings(): readonly string[] {
     const problem = this.#options.store.problem?.() ?? this.#storeProblem;
@@ -187,8 +194,11 @@ export class Changes {
     this.#factSources.push(source);
   }
 
-  /** Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. */
-  onFact(listener: (fact: Fact) => void): void {
+  /**
+   * Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. This node counts as serving
+   * those of others when the promises are fulfilled.
+   */
+  onFact(listener: (fact: Fact) => void | Promise<void>): void {
     this.#factListeners.push(listener);
   }
 
@@ -251,21 +261,35 @@ export class Changes {
    * Stores facts without a change of the configuration. `decide` makes them from what is stored, and throws to refuse; it runs
    * again when another node stored something first. On a single machine it decides and stores in one turn.
    */
-  async record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+  record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+    if (this.#options.store.next === undefined) return this.#record(decide);
+    // The place in the log follows from what is stored here: one writer at a time.
+    const result = this.#last.then(() => this.#record(decide));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #record<T>(decide: () => RecordedFacts<T>): Promise<T> {
     for (;;) {
       const { value, facts } = decide();
       if (facts.length === 0) return value;
       try {
+        this.#options.store.requireOpen?.();
         const stored = this.#options.store.record(facts);
         if (stored instanceof Promise) await stored;
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw error;
-        await this.follow();
+        await this.#follow();
         continue;
       }
-      this.#notifyOf(facts);
+      void this.#notifyOf(facts);
       return value;
     }
+  }
+
+  /** Throws an ApiError when nothing can be stored at the moment, before any work for it. */
+  requireStore(): void {
+    this.#options.store.requireOpen?.();
   }
 
   /** Throws the error with which a change of the caller would be refused now: for work that comes before the change. */
@@ -306,7 +330,7 @@ export class Changes {
       if (next === null) return;
       if (next.changed === null) {
         next.store(this.config);
-        this.#notifyOf(next.facts);
+        await this.#notifyOf(next.facts);
       } else await this.#followChange(next, next.changed);
     }
   }
@@ -348,7 +372,7 @@ export class Changes {
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
       if (facts.length > 0) await this.#options.store.record(facts);
-      this.#notifyOf(facts);
+      void this.#notifyOf(facts);
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -366,7 +390,7 @@ export class Changes {
   async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
-    this.#notifyOf(event.facts);
+    void this.#notifyOf(event.facts);
     this.#notify(this.#storedListeners, event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
@@ -478,8 +502,16 @@ export class Changes {
     }
   }
 
-  #notifyOf(facts: readonly Fact[]): void {
-    for (const fact of facts) this.#notify(this.#factListeners, fact);
+  /** Calls all listeners in this turn. */
+  async #notifyOf(facts: readonly Fact[]): Promise<void> {
+    if (facts.length === 0) return;
+    this.#notifying++;
+    const calls = facts.flatMap((fact) =>
+      this.#factListeners.map(async (listener) => await listener(fact)),
+    );
+    const results = await Promise.allSettled(calls);
+    this.#notifying--;
+    for (const result of results) if (result.status === "rejected") this.#failed(result.reason);
   }
 
   #notify<T>(listeners: readonly ((event: T) => void)[], event: T): void {
@@ -487,8 +519,12 @@ export class Changes {
       try {
         listener(event);
       } catch (error) {
-        this.#options.log.error("a listener for changes failed", { error });
+        this.#failed(error);
       }
     }
+  }
+
+  #failed(error: unknown): void {
+    this.#options.log.error("a listener for changes failed", { error });
   }
 }

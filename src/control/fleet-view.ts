@@ -44,9 +44,23 @@ export interface Reach {
 export interface FleetView {
   /** Id of this node. */
   readonly id: string;
+  readonly name: string;
   nodes(): Promise<readonly NodeView[]>;
   /** Waits, but not long, until all nodes serve what this one has stored. */
   reach(waitMs?: number): Promise<Reach>;
   /** Throws a 503 while this node is cut off. */
   requireConnected(): void;
+  /** When the database of the fleet answered last, in milliseconds of performance.now(); null: it answers. */
+  cutOffSince(): number | null;
 }
+
+/** The work that only one node of the fleet does. */
+export interface FleetDuty {
+  /** Whether it is for this node. */
+  readonly isOurs: boolean;
+  /** Calls `listener` when this node has got or lost it. */
+  onChange(listener: () => void): void;
+}
+
+/** Without a fleet everything is for this node. */
+export const soleDuty: FleetDuty = { isOurs: true, onChange() {} };

@@ -4,6 +4,8 @@ import type { FleetView, NodeState, NodeView, Reach } from "../control/fleet-vie
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { RolloutStatus } from "../snapshot/rollout.ts";
+import { Contact, type ContactStore } from "./contact.ts";
+import type { Duty } from "./duty.ts";
 import { ENTRY_FORMAT, type EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
 import type { FleetStore } from "./fleet-store.ts";
 import type { FleetNode, Heartbeat, LogEnd, PostgresSource } from "./postgres-source.ts";
@@ -50,6 +52,8 @@ export interface FleetOptions {
   readonly version: string;
   readonly log: Log;
   readonly times: FleetTimes;
+  readonly contact: ContactStore;
+  readonly duty: Duty;
   /** Removes entries from the log that no node needs. */
   readonly prune: () => Promise<void>;
 }
@@ -81,6 +85,7 @@ const RETRY = { headers: { "retry-after": "5" } };
 
 export class Fleet implements FleetView {
   readonly #options: FleetOptions;
+  readonly #contact: Contact;
   #parts: FollowerParts | null = null;
   #served = 0;
   #end: LogEnd = { position: 0, id: null };
@@ -100,10 +105,15 @@ export class Fleet implements FleetView {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#contact = new Contact(options.contact);
   }
 
   get id(): string {
     return this.#options.id;
+  }
+
+  get name(): string {
+    return this.#options.name;
   }
 
   /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
@@ -116,6 +126,7 @@ export class Fleet implements FleetView {
     });
     await this.#beat();
     if (this.#isBehind) await this.#follow();
+    this.#options.duty.begin();
     if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
@@ -135,6 +146,10 @@ export class Fleet implements FleetView {
       "this node is cut off from the database of its fleet: it serves what it has; nothing was changed",
       RETRY,
     );
+  }
+
+  cutOffSince(): number | null {
+    return this.#isCutOff ? this.#contact.answeredAt : null;
   }
 
   /** The database did not answer a change. */
@@ -215,6 +230,7 @@ export class Fleet implements FleetView {
   /** Stops to follow and to report, before another process goes on with the data directory. */
   async suspend(): Promise<void> {
     this.#isSuspended = true;
+    this.#options.duty.end();
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#beating;
     await this.#following;
@@ -223,6 +239,7 @@ export class Fleet implements FleetView {
   /** Ends `suspend`. */
   resume(): void {
     this.#isSuspended = false;
+    this.#options.duty.begin();
     this.#tick();
   }
 
@@ -253,7 +270,7 @@ export class Fleet implements FleetView {
     if (this.#parts === null) return;
     const { changes, rolloutStatus } = this.#parts;
     const { workers, ready, revision } = rolloutStatus();
-    if (ready < workers || revision !== changes.revision) return;
+    if (ready < workers || revision !== changes.revision || !changes.isSettled) return;
     this.#served = this.#stored;
     if (this.#served >= this.#end.position) this.#isJoining = false;
   }
@@ -289,6 +306,7 @@ export class Fleet implements FleetView {
       if (this.#isCutOff)
         log.info("the database of the fleet answers again", { position: this.#end.position });
       this.#missedBeats = 0;
+      this.#contact.answered();
     } catch (error) {
       this.#miss(error);
       return;
@@ -367,18 +385,13 @@ export class Fleet implements FleetView {
 
   /** One node does it. */
   #pruneWhenDue(): void {
-    const { times, prune, log } = this.#options;
+    const { times, prune, duty, log } = this.#options;
     if (performance.now() - this.#prunedAt < times.prune) return;
     this.#prunedAt = performance.now();
-    void this.isFirst()
-      .then((isFirst) => (isFirst ? prune() : undefined))
-      .catch((error: unknown) => log.warn("the log of the fleet could not be pruned", { error }));
-  }
-
-  /** Whether this node is the first by name of those that are there: it does what one node of a fleet does. */
-  async isFirst(): Promise<boolean> {
-    const nodes = await this.nodes();
-    return nodes.find(({ state }) => state !== "away")?.id === this.id;
+    if (duty.isOurs)
+      prune().catch((error: unknown) =>
+        log.warn("the log of the fleet could not be pruned", { error }),
+      );
   }
 
   /** One at a time; an entry that comes during one is found right after it. */

@@ -6447,6 +6447,22 @@ export interface components {
                 redacted_query_names: string[];
             };
             /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale: number;
+            };
+            /**
              * @description Limits
              * @default {}
              */
@@ -6673,6 +6689,22 @@ export interface components {
                  *     ]
                  */
                 redacted_query_names?: string[];
+            };
+            /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet?: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions?: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale?: number;
             };
             /**
              * @description Limits
