@@ -8,6 +8,7 @@ import type { Pace } from "../pace.ts";
 import type { Commit } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import type { EntryChange, EntryCodec, EntryContent, EntryMark } from "./entry.ts";
+import { failPoint } from "./fail-point.ts";
 import { AppendInDoubt, type EntrySource } from "./source.ts";
 
 /** This node's own store. */
@@ -56,6 +57,7 @@ export class FleetStore implements ChangeStore {
       facts,
     });
     this.#options.store.commit({ ...write, mark });
+    failPoint("after_store");
   }
 
   async record(facts: readonly Fact[]): Promise<void> {
@@ -79,9 +81,11 @@ export class FleetStore implements ChangeStore {
       changed,
       facts,
       store: (undo) => {
+        failPoint("follow_after_prepare");
         const mark = { position, id };
         if (changed === null || undo === null) store.record(facts, mark);
         else store.commit(commitOf(changed, { undo, facts, mark }));
+        failPoint("follow_after_store");
       },
     };
   }
@@ -91,8 +95,11 @@ export class FleetStore implements ChangeStore {
     const { store, source, codec, node } = this.#options;
     const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
     const entry = codec.encode(mark, node, content);
+    failPoint("before_append");
     try {
-      if (await source.append(entry)) return mark;
+      const isOurs = await source.append(entry);
+      failPoint("after_append");
+      if (isOurs) return mark;
     } catch (error) {
       if (!(error instanceof AppendInDoubt)) throw unavailable(error);
       await this.#settle(mark);

@@ -4,6 +4,7 @@ import type { FleetView, NodeState, NodeView, Reach } from "../control/fleet-vie
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { ENTRY_FORMAT } from "./entry.ts";
+import { activationFailPoint } from "./fail-point.ts";
 import type { FleetNode, PostgresSource } from "./postgres-source.ts";
 
 /** Times in milliseconds. */
@@ -63,7 +64,10 @@ export class Fleet implements FleetView {
   begin(changes: Changes): void {
     this.#changes = changes;
     this.#served = this.#options.stored();
-    changes.onServed(() => this.#servesAll());
+    changes.onServed(() => {
+      activationFailPoint();
+      this.#servesAll();
+    });
     this.#tick();
   }
 
