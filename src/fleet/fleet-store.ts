@@ -9,6 +9,7 @@ import type { Commit } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import type { EntryChange, EntryCodec, EntryContent, EntryMark } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { AppendInDoubt, type EntrySource } from "./source.ts";
 
 /** This node's own store. */
@@ -126,11 +127,14 @@ export class FleetStore implements ChangeStore {
 
 const RETRY_SECONDS = "5";
 
-const unavailable = (cause: unknown) =>
-  new ApiError(503, "the database of the fleet cannot be reached; nothing was changed", {
+function unavailable(cause: unknown): ApiError {
+  const meaning = meaningOf(cause);
+  const problem = meaning === null ? "cannot be reached" : `cannot be used: ${meaning}`;
+  return new ApiError(503, `the database of the fleet ${problem}; nothing was changed`, {
     cause,
     headers: { "retry-after": RETRY_SECONDS },
   });
+}
 
 /** Only the fields of an actor: a principal has more. */
 const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({

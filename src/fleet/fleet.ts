@@ -6,6 +6,7 @@ import { ApiError } from "../model/error.ts";
 import { ENTRY_FORMAT } from "./entry.ts";
 import { activationFailPoint } from "./fail-point.ts";
 import type { FleetNode, PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
 
 /** Times in milliseconds. */
 export interface FleetTimes {
@@ -44,6 +45,8 @@ export class Fleet implements FleetView {
   #served = 0;
   #head = 0;
   #missedBeats = 0;
+  /** Why the last heartbeat failed, where more is known than that the database does not answer. */
+  #meaning: string | null = null;
   #isListening = false;
   /** Why the next entry cannot be served; empty: it can. */
   #error = "";
@@ -74,9 +77,10 @@ export class Fleet implements FleetView {
   /** Throws a 503 while the database does not answer: at once, not after the time of a query. */
   requireConnected(): void {
     if (this.#missedBeats < MISSED_BEATS) return;
+    const reason = this.#meaning === null ? "" : `, which cannot be used (${this.#meaning})`;
     throw new ApiError(
       503,
-      "this node is cut off from the database of its fleet: it serves what it has; nothing was changed",
+      `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
       { headers: { "retry-after": "5" } },
     );
   }
@@ -180,6 +184,7 @@ export class Fleet implements FleetView {
       if (this.#head > stored()) void this.#follow();
     } catch (error) {
       this.#missedBeats++;
+      this.#meaning = meaningOf(error);
       if (this.#missedBeats === MISSED_BEATS)
         log.warn("the database of the fleet does not answer: this node serves what it has", {
           error,
