@@ -52,6 +52,8 @@ export class Fleet implements FleetView {
   #error = "";
   #beating: Promise<void> | null = null;
   #wantsBeat = false;
+  #following: Promise<void> | null = null;
+  #wantsFollow = false;
   #timer: Timer | null = null;
   #isEnded = false;
 
@@ -196,7 +198,23 @@ export class Fleet implements FleetView {
     }
   }
 
-  async #follow(): Promise<void> {
+  /** One at a time; however many entries are announced meanwhile, one more look finds them. Changes wait behind each look. */
+  #follow(): Promise<void> {
+    this.#wantsFollow = true;
+    this.#following ??= this.#follows().finally(() => {
+      this.#following = null;
+    });
+    return this.#following;
+  }
+
+  async #follows(): Promise<void> {
+    while (this.#wantsFollow && !this.#isEnded) {
+      this.#wantsFollow = false;
+      await this.#oneFollow();
+    }
+  }
+
+  async #oneFollow(): Promise<void> {
     const { log } = this.#options;
     try {
       await this.#changes?.follow();
