@@ -10,6 +10,7 @@ import {
   PostgresSource,
   queryTimes,
 } from "../fleet/postgres-source.ts";
+import { meaningOf } from "../fleet/postgres-words.ts";
 import { SourceUnreachable } from "../fleet/source.ts";
 import { createLog } from "../log.ts";
 import { ApiError } from "../model/error.ts";
@@ -71,7 +72,7 @@ export const fleetCommand: Command = {
       if (!isExplained && !(error instanceof SourceUnreachable)) throw error;
       const message = isExplained
         ? error.message
-        : "--store: the database cannot be reached; check address, user and password";
+        : `--store: the database cannot be used: ${meaningOf(error) ?? "check its address, and that it runs"}`;
       process.stderr.write(`sluice: ${message}\n`);
       return 1;
     }

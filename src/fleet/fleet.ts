@@ -7,8 +7,10 @@ import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { Contact, type ContactStore } from "./contact.ts";
 import type { Duty } from "./duty.ts";
 import { ENTRY_FORMAT, type EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
+import { activationFailPoint } from "./fail-point.ts";
 import type { FleetStore } from "./fleet-store.ts";
 import type { FleetNode, Heartbeat, LogEnd, PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** Times in milliseconds. */
@@ -90,6 +92,8 @@ export class Fleet implements FleetView {
   #served = 0;
   #end: LogEnd = { position: 0, id: null };
   #missedBeats = 0;
+  /** Why the last heartbeat failed, where more is known than that the database does not answer. */
+  #meaning: string | null = null;
   #isListening = false;
   /** Whether the database wakes this node; null: not tried yet. */
   #isWoken: boolean | null = null;
@@ -121,6 +125,7 @@ export class Fleet implements FleetView {
     this.#parts = parts;
     this.#served = this.#stored;
     parts.changes.onServed(() => {
+      activationFailPoint();
       this.#update();
       void this.#beat();
     });
@@ -141,9 +146,10 @@ export class Fleet implements FleetView {
 
   requireConnected(): void {
     if (!this.#isCutOff) return;
+    const reason = this.#meaning === null ? "" : `, which cannot be used (${this.#meaning})`;
     throw new ApiError(
       503,
-      "this node is cut off from the database of its fleet: it serves what it has; nothing was changed",
+      `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
       RETRY,
     );
   }
@@ -363,6 +369,7 @@ export class Fleet implements FleetView {
   #miss(error: unknown): void {
     const { log, source } = this.#options;
     this.#missedBeats++;
+    this.#meaning = meaningOf(error);
     if (this.#missedBeats === MISSED_BEATS)
       log.warn("the database of the fleet does not answer: this node serves what it has", {
         error,

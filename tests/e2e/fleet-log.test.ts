@@ -7,11 +7,11 @@ import { type FleetError, PostgresSource, queryTimes } from "../../src/fleet/pos
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
 import { needs } from "../support/needs.ts";
-import { lacksPostgres, Postgres } from "../support/postgres.ts";
+import { Postgres } from "../support/postgres.ts";
 import { codec, TestNode } from "../unit/fleet/node.ts";
 import { serviceOf } from "../unit/store/fixture.ts";
 
-const { afterEach, test } = needs({ lacks: lacksPostgres() });
+const { afterEach, test } = needs("postgres");
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 const cleanups: (() => unknown)[] = [];
