@@ -30,8 +30,11 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import type { NodeRequirement } from "./control/node-requirement.ts";
+import type { Actor } from "./control/principal.ts";
 import { defaultTimes, Fleet } from "./fleet/fleet.ts";
 import { FleetStore } from "./fleet/fleet-store.ts";
+import { FleetMeter } from "./fleet/meter.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -202,6 +205,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
   const { source, codec } = membership;
   const { nodeName: name } = options;
   const stored = () => store.mark()?.position ?? 0;
+  const meter = new FleetMeter();
   const fleet = new Fleet({
     source,
     stored,
@@ -209,12 +213,19 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     name,
     version,
     log,
+    clock,
     times: defaultTimes,
+    meter,
+    isDrained: () => store.isDrained(),
   });
-  const requireConnected = () => fleet.requireConnected();
+  const asks = {
+    requireConnected: () => fleet.requireConnected(),
+    expected: (by: Actor) => fleet.expected(by),
+    requirePresent: (requirement: NodeRequirement) => fleet.requirePresent(requirement),
+  };
   return {
     membership: fleet,
-    store: new FleetStore({ store, source, codec, node: name, requireConnected }),
+    store: new FleetStore({ store, source, codec, node: name, meter, ...asks }),
   };
 }
 

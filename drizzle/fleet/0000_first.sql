@@ -28,5 +28,7 @@ CREATE TABLE "sluice"."node" (
 	"served" bigint NOT NULL,
 	"seen" timestamp with time zone DEFAULT now() NOT NULL,
 	"error" text DEFAULT '' NOT NULL,
+	"draining" boolean DEFAULT false NOT NULL,
+	"clock_offset_ms" bigint DEFAULT 0 NOT NULL,
 	CONSTRAINT "node_name_unique" UNIQUE("name")
 );

@@ -1,10 +1,22 @@
-// What the management API shows of the nodes of a fleet; knows no database.
+// What the management API shows of the nodes of a fleet, and asks of them; knows no database.
+import type { Actor } from "./principal.ts";
+import type { NodeRequirement } from "./node-requirement.ts";
+import type { DurationHistogram } from "./metrics/duration-histogram.ts";
 
 /**
- * `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database of the fleet;
+ * `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and asks load
+ * balancers to send no requests; `refused`: cannot serve the next change; `cut off`: does not reach the database of the fleet;
  * `away`: no sign of life for some seconds.
  */
-export const nodeStates = ["serving", "lagging", "refused", "cut off", "away"] as const;
+export const nodeStates = [
+  "serving",
+  "joining",
+  "lagging",
+  "draining",
+  "refused",
+  "cut off",
+  "away",
+] as const;
 export type NodeState = (typeof nodeStates)[number];
 
 export interface NodeView {
@@ -12,6 +24,8 @@ export interface NodeView {
   readonly name: string;
   readonly version: string;
   readonly state: NodeState;
+  /** Whether `/readyz` tells load balancers to send no requests. */
+  readonly draining: boolean;
   /** Position of the last change in its database. */
   readonly stored: number;
   /** Position of the last change that all its workers serve. */
@@ -20,6 +34,8 @@ export interface NodeView {
   readonly error: string;
   /** Milliseconds since its last heartbeat. */
   readonly seen_ms_ago: number;
+  /** Milliseconds that its clock is ahead of the database's. */
+  readonly clock_offset_ms: number;
 }
 
 /** Which nodes serve a change. */
@@ -29,12 +45,88 @@ export interface Reach {
   readonly missing: readonly { readonly name: string; readonly state: NodeState }[];
 }
 
+/** What a request asks of the fleet for its changes, and what became of the last one. */
+export interface FleetWrite {
+  /** Checked before each commit; null: no requirement. */
+  readonly requires: NodeRequirement | null;
+  /** How long the reply waits for other nodes; undefined: as usual. */
+  readonly waitMs: number | undefined;
+  /** Set by the commit: the position in the log, and the monotonic time; null: nothing was changed. */
+  committed: { readonly position: number; readonly at: number } | null;
+}
+
+export const nodeEvents = [
+  "joined",
+  "left",
+  "away",
+  "cut_off",
+  "refused",
+  "draining",
+  "back",
+] as const;
+
+/** The state of a node has changed. */
+export interface NodeTransition {
+  readonly event: (typeof nodeEvents)[number];
+  readonly node_id: string;
+  readonly name: string;
+  /** Why it refuses the next change; null for other events. */
+  readonly why: string | null;
+}
+
+/** What this node knows without asking: public, so without addresses and reasons. */
+export interface FleetStatus {
+  /** Name of this node. */
+  readonly node: string;
+  readonly state: NodeState;
+  /** RFC 3339, UTC: since when it is in this state. */
+  readonly since: string;
+  /** Position of the last entry of the log. */
+  readonly head: number;
+  readonly stored: number;
+  readonly served: number;
+  /** Number of nodes that serve it; null while this node is cut off. */
+  readonly live: number | null;
+  /** Number of nodes, as far as this one knows. */
+  readonly nodes: number;
+}
+
+/** Metrics of this node in its fleet. */
+export interface FleetFigures {
+  readonly states: ReadonlyMap<NodeState, number>;
+  readonly head: number;
+  readonly stored: number;
+  readonly served: number;
+  /** How long this node has not served the last entry; 0: it serves it. */
+  readonly lagSeconds: number;
+  readonly append: DurationHistogram;
+  /** From the append of a change until all nodes serve it. */
+  readonly ack: DurationHistogram;
+  readonly conflicts: number;
+  readonly doubts: number;
+  readonly isConnected: boolean;
+  /** How far the clock of this node is ahead of the database's; null: not measured yet. */
+  readonly clockOffsetSeconds: number | null;
+}
+
 export interface FleetView {
   /** Id of this node. */
   readonly id: string;
   nodes(): Promise<readonly NodeView[]>;
-  /** Waits, but not long, until all nodes serve what this one has stored. */
-  reach(waitMs?: number): Promise<Reach>;
+  /** Announces the changes of a request: `by` is its principal. */
+  expect(by: Actor, write: FleetWrite): void;
+  /** Waits, but not long, until all nodes serve a change. */
+  reach(committed: NonNullable<FleetWrite["committed"]>, waitMs?: number): Promise<Reach>;
   /** Throws a 503 while this node is cut off. */
   requireConnected(): void;
+  /** Throws a 409 that names the missing nodes when fewer are present. */
+  requirePresent(requirement: NodeRequirement): Promise<void>;
+  /** Forgets a node without a heartbeat; false: it has one. */
+  forget(id: string): Promise<boolean>;
+  /** Why load balancers should send no requests to this node; null: they may. */
+  notReady(): string | null;
+  status(): FleetStatus;
+  figures(): FleetFigures;
+  /** Calls `listener` once for each change of a node's state. */
+  onNodeEvent(listener: (event: NodeTransition) => void): void;
 }

@@ -1,5 +1,7 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
 import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control/change.ts";
+import type { FleetWrite } from "../control/fleet-view.ts";
+import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -8,6 +10,7 @@ import type { Pace } from "../pace.ts";
 import type { Commit } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import type { EntryChange, EntryCodec, EntryContent, EntryMark } from "./entry.ts";
+import type { FleetMeter } from "./meter.ts";
 import { AppendInDoubt, type EntrySource } from "./source.ts";
 
 /** This node's own store. */
@@ -26,6 +29,11 @@ export interface FleetStoreOptions {
   readonly node: string;
   /** Throws while the source does not answer. */
   readonly requireConnected: () => void;
+  /** What the request of this principal expects; null: nothing. */
+  readonly expected: (by: Actor) => FleetWrite | null;
+  /** Rejects while too few nodes are present. */
+  readonly requirePresent: (requirement: NodeRequirement) => Promise<void>;
+  readonly meter: FleetMeter;
 }
 
 type Write = Parameters<ChangeStore["commit"]>[0];
@@ -51,10 +59,14 @@ export class FleetStore implements ChangeStore {
 
   async commit(write: Write): Promise<void> {
     const { revision, entry, by, change, audit, facts } = write;
+    const expected = this.#options.expected(by);
+    if (expected !== null && expected.requires !== null)
+      await this.#options.requirePresent(expected.requires);
     const mark = await this.#append({
       changed: { revision, ...entry, by: actorOf(by), change, audit },
       facts,
     });
+    if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
     this.#options.store.commit({ ...write, mark });
   }
 
@@ -88,16 +100,22 @@ export class FleetStore implements ChangeStore {
 
   /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
   async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node } = this.#options;
+    const { store, source, codec, node, meter } = this.#options;
     const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
     const entry = codec.encode(mark, node, content);
+    const began = performance.now();
     try {
-      if (await source.append(entry)) return mark;
+      if (await source.append(entry)) {
+        meter.append.observe(performance.now() - began);
+        return mark;
+      }
     } catch (error) {
       if (!(error instanceof AppendInDoubt)) throw unavailable(error);
+      meter.countDoubt();
       await this.#settle(mark);
       return mark;
     }
+    meter.countConflict();
     throw new ChangeConflict();
   }
 

@@ -124,27 +124,34 @@ export class PostgresSource implements EntrySource {
     return rows[0] === undefined ? null : entryOf(rows[0]);
   }
 
-  /** Writes this node's row, and returns the position of the last entry. */
-  async beat({ id, name, version, formatMax, stored, served, error }: Heartbeat): Promise<number> {
-    const [row] = await this.#ask<{ position: number }[]>(
+  /** Writes this node's row; returns the position of the last entry, and the database's clock as milliseconds since 1970. */
+  async beat(beat: Heartbeat): Promise<{ readonly position: number; readonly at: number }> {
+    const { id, name, version, formatMax, stored, served, error, draining, clockOffsetMs } = beat;
+    const [row] = await this.#ask<{ position: number; at: number }[]>(
       (sql) => sql`
         with beat as (
-          insert into sluice.node (id, name, version, format_max, stored, served, seen, error)
-          values (${id}, ${name}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${error})
+          insert into sluice.node (id, name, version, format_max, stored, served, seen, error,
+            draining, clock_offset_ms)
+          values (${id}, ${name}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${error},
+            ${draining}, ${clockOffsetMs})
           on conflict (id) do update set name = excluded.name, version = excluded.version,
             format_max = excluded.format_max, seen = now(), error = excluded.error,
+            draining = excluded.draining, clock_offset_ms = excluded.clock_offset_ms,
             stored = greatest(node.stored, excluded.stored),
             served = greatest(node.served, excluded.served)
         )
-        select position::float8 from sluice.head`,
+        select position::float8, (extract(epoch from clock_timestamp()) * 1000)::float8 as at
+        from sluice.head`,
     );
-    return row?.position ?? 0;
+    if (row === undefined) throw new SourceUnreachable("the table of the head is empty");
+    return row;
   }
 
   async nodes(): Promise<readonly FleetNode[]> {
     return await this.#ask<FleetNode[]>(
       (sql) => sql`
         select id, name, version, format_max as "formatMax", stored::float8, served::float8, error,
+          draining, clock_offset_ms::float8 as "clockOffsetMs",
           greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo"
         from sluice.node order by name`,
     );
@@ -153,6 +160,16 @@ export class PostgresSource implements EntrySource {
   /** Removes a node that has ended. */
   async forget(id: string): Promise<void> {
     await this.#ask((sql) => sql`delete from sluice.node where id = ${id}`);
+  }
+
+  /** Removes a node without a heartbeat for `awayMs`; false: it has one. */
+  async forgetAway(id: string, awayMs: number): Promise<boolean> {
+    const rows = await this.#ask(
+      (sql) => sql`
+        delete from sluice.node where id = ${id} and seen < now() - ${awayMs}::float8 * interval '1 ms'
+        returning id`,
+    );
+    return rows.length === 1;
   }
 
   /** Calls `wake` when an entry was added; resolves once the database listens. May stop without a word: also poll. */

@@ -52,4 +52,6 @@ export type Fact =
       readonly kind: "acme_state";
       readonly certificate_id: string;
       readonly document: Readonly<Record<string, unknown>>;
-    };
+    }
+  /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
+  | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

@@ -33,7 +33,7 @@ export class FactTables {
     return [...factors, { kind: "admin_token", token: this.#tokens.loadAdminToken() }, ...states];
   }
 
-  write(fact: Fact): void {
+  write(fact: Exclude<Fact, { kind: "node_drained" }>): void {
     switch (fact.kind) {
       case "session_began":
         return this.#sessions.insert(fact.session);

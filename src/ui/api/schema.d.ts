@@ -1648,7 +1648,32 @@ export interface paths {
         get: operations["getApiV1NodesById"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Forget a node of the fleet
+         * @description For a node that has ended without leaving the fleet: the others do not count it any more. It is a node again when it comes back. A node with a heartbeat is a 409.
+         */
+        delete: operations["deleteApiV1NodesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a node of the fleet
+         * @description Its `/readyz` returns 503 from now on, also after a restart, so that a load balancer takes it out. It serves the requests that still come, and follows all changes. A node that is away drains as soon as it is back.
+         */
+        post: operations["postApiV1NodesByIdDrain"];
+        /** End the draining of a node of the fleet */
+        delete: operations["deleteApiV1NodesByIdDrain"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1678,7 +1703,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check whether every worker serves the current configuration */
+        /**
+         * Check whether every worker serves the current configuration
+         * @description 503 on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.
+         */
         get: operations["getReadyz"];
         put?: never;
         post?: never;
@@ -4497,10 +4525,12 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            /** @description Whether its `/readyz` returns 503 on request */
+            draining: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4509,6 +4539,8 @@ export interface components {
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
+            /** @description How far its clock is ahead of the database's */
+            clock_offset_ms: number;
         }[];
         /** Node */
         Node: {
@@ -4519,10 +4551,12 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            /** @description Whether its `/readyz` returns 503 on request */
+            draining: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4531,6 +4565,36 @@ export interface components {
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
+            /** @description How far its clock is ahead of the database's */
+            clock_offset_ms: number;
+        };
+        /**
+         * FleetStatus
+         * @description This node in its fleet; null: there is no fleet
+         */
+        FleetStatus: {
+            /** @description Name of this node */
+            node: string;
+            /**
+             * @description State of this node
+             * @enum {string}
+             */
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            /**
+             * Format: date-time
+             * @description Since when it is in this state
+             */
+            since: string;
+            /** @description Position of the last entry of the log */
+            head: number;
+            /** @description Position of the last change in the database of this node */
+            stored: number;
+            /** @description Position of the last change that all its workers serve */
+            served: number;
+            /** @description Nodes that serve the last change; null while this one is cut off */
+            live: number | null;
+            /** @description Nodes of the fleet, as far as this one knows */
+            nodes: number;
         };
         /** AdminTokenStatus */
         AdminTokenStatus: {
@@ -7173,6 +7237,30 @@ export interface components {
             workers_ready: number;
             /** @description Valid, but probably mistakes */
             warnings: string[];
+            fleet: {
+                /** @description Name of this node */
+                node: string;
+                /**
+                 * @description State of this node
+                 * @enum {string}
+                 */
+                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+                /**
+                 * Format: date-time
+                 * @description Since when it is in this state
+                 */
+                since: string;
+                /** @description Position of the last entry of the log */
+                head: number;
+                /** @description Position of the last change in the database of this node */
+                stored: number;
+                /** @description Position of the last change that all its workers serve */
+                served: number;
+                /** @description Nodes that serve the last change; null while this one is cut off */
+                live: number | null;
+                /** @description Nodes of the fleet, as far as this one knows */
+                nodes: number;
+            } | null;
         };
     };
     responses: never;
@@ -7185,8 +7273,14 @@ export type $defs = Record<string, never>;
 export interface operations {
     "postApiV1ApplicationsCheck-upstream": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7199,6 +7293,10 @@ export interface operations {
             /** @description Result of the check */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7261,8 +7359,13 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: adopt existing objects and accept manual changes; with dry_run the response shows the changes */
                 adopt?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7283,6 +7386,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7345,12 +7452,16 @@ export interface operations {
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7375,6 +7486,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7399,10 +7514,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7419,6 +7538,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7447,10 +7570,14 @@ export interface operations {
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7476,6 +7603,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7536,8 +7667,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7558,6 +7694,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7614,12 +7754,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7644,6 +7788,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7668,10 +7816,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7688,6 +7840,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7710,10 +7866,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7739,6 +7899,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7802,8 +7966,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the service */
                 id: string;
@@ -7827,6 +7996,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7889,8 +8062,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7911,6 +8089,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7967,12 +8149,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -7997,6 +8183,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8021,10 +8211,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -8041,6 +8235,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8063,10 +8261,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -8092,6 +8294,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8143,8 +8349,14 @@ export interface operations {
     };
     putApiV1TargetsByIdHealth: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the target */
                 id: string;
@@ -8160,6 +8372,10 @@ export interface operations {
             /** @description Every worker applies it */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8224,8 +8440,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8246,6 +8467,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8302,12 +8527,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8332,6 +8561,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8356,10 +8589,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8376,6 +8613,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8398,10 +8639,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8427,6 +8672,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8446,8 +8695,14 @@ export interface operations {
     };
     postApiV1RoutesExplain: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8460,6 +8715,10 @@ export interface operations {
             /** @description What the gateway would do with the request */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8520,8 +8779,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8542,6 +8806,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8598,12 +8866,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8628,6 +8900,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8652,10 +8928,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8672,6 +8952,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8694,10 +8978,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8723,6 +9011,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8783,8 +9075,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8805,6 +9102,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8861,12 +9162,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -8891,6 +9196,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8915,10 +9224,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -8935,6 +9248,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8957,10 +9274,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -8986,6 +9307,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9005,8 +9330,14 @@ export interface operations {
     };
     postApiV1CertificatesByIdRenew: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the certificate */
                 id: string;
@@ -9018,6 +9349,10 @@ export interface operations {
             /** @description The certificate */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9037,8 +9372,14 @@ export interface operations {
     };
     postApiV1CertificatesByIdRevoke: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the certificate */
                 id: string;
@@ -9054,6 +9395,10 @@ export interface operations {
             /** @description The certificate */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9175,8 +9520,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9197,6 +9547,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9253,12 +9607,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9283,6 +9641,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9307,10 +9669,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9327,6 +9693,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9349,10 +9719,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9378,6 +9752,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9397,8 +9775,14 @@ export interface operations {
     };
     "postApiV1Dns-providersByIdTest": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the DNS provider */
                 id: string;
@@ -9414,6 +9798,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9507,8 +9895,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9529,6 +9922,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9585,12 +9982,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9615,6 +10016,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9639,10 +10044,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9659,6 +10068,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9681,10 +10094,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9710,6 +10127,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9729,8 +10150,14 @@ export interface operations {
     };
     postApiV1AlertsByIdTest: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the alert */
                 id: string;
@@ -9742,6 +10169,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9793,8 +10224,14 @@ export interface operations {
     };
     postApiV1CertificatesPreflight: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9807,6 +10244,10 @@ export interface operations {
             /** @description Result of the checks */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9867,8 +10308,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9889,6 +10335,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9945,12 +10395,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -9975,6 +10429,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9999,10 +10457,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -10019,6 +10481,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10041,10 +10507,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -10070,6 +10540,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10089,8 +10563,14 @@ export interface operations {
     };
     "postApiV1AcmeAccountsByIdRotate-key": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the ACME account */
                 id: string;
@@ -10102,6 +10582,10 @@ export interface operations {
             /** @description The account */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10164,8 +10648,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10186,6 +10675,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10242,12 +10735,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10272,6 +10769,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10296,10 +10797,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10316,6 +10821,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10338,10 +10847,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10367,6 +10880,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10420,8 +10937,14 @@ export interface operations {
     };
     deleteApiV1ConnectionsById: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the connection */
                 id: string;
@@ -10437,6 +10960,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10505,8 +11032,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10527,6 +11059,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10583,12 +11119,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10613,6 +11153,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10637,10 +11181,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10657,6 +11205,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10679,10 +11231,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10708,6 +11264,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10788,8 +11348,14 @@ export interface operations {
     };
     postApiV1CachePurge: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10802,6 +11368,10 @@ export interface operations {
             /** @description The responses are purged */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10864,8 +11434,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10886,6 +11461,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10942,12 +11521,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -10972,6 +11555,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10996,10 +11583,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -11016,6 +11607,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11038,10 +11633,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -11067,6 +11666,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11131,8 +11734,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11153,6 +11761,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11209,12 +11821,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11239,6 +11855,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11263,10 +11883,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11283,6 +11907,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11305,10 +11933,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11334,6 +11966,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11399,8 +12035,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or username of the consumer */
                 id: string;
@@ -11424,6 +12065,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11446,10 +12091,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11474,6 +12123,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11534,8 +12187,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11556,6 +12214,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11612,12 +12274,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11642,6 +12308,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11666,10 +12336,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11686,6 +12360,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11708,10 +12386,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11737,6 +12419,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11797,8 +12483,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11819,6 +12510,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11875,12 +12570,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -11905,6 +12604,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11929,10 +12632,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -11949,6 +12656,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11971,10 +12682,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -12000,6 +12715,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12022,10 +12741,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -12050,6 +12773,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12101,8 +12828,14 @@ export interface operations {
     };
     postApiV1UsersByIdTotp: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12118,6 +12851,10 @@ export interface operations {
             /** @description Key for the authenticator app */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12137,8 +12874,14 @@ export interface operations {
     };
     deleteApiV1UsersByIdTotp: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12158,6 +12901,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12177,8 +12924,14 @@ export interface operations {
     };
     postApiV1UsersByIdTotpConfirm: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12194,6 +12947,10 @@ export interface operations {
             /** @description The second factor is enabled */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12246,8 +13003,14 @@ export interface operations {
     };
     postApiV1AuthLogout: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12256,6 +13019,10 @@ export interface operations {
             /** @description The session has ended */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12336,8 +13103,14 @@ export interface operations {
     };
     deleteApiV1AuthSessionsById: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the session */
                 id: string;
@@ -12349,6 +13122,10 @@ export interface operations {
             /** @description The session has ended */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12409,8 +13186,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12431,6 +13213,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12487,12 +13273,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12517,6 +13307,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12541,10 +13335,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12561,6 +13359,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12583,10 +13385,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12612,6 +13418,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12660,8 +13470,14 @@ export interface operations {
     };
     postApiV1AdminToken: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12670,6 +13486,10 @@ export interface operations {
             /** @description The token */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12689,8 +13509,14 @@ export interface operations {
     };
     deleteApiV1AdminToken: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12699,6 +13525,10 @@ export interface operations {
             /** @description The token is invalid */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12754,10 +13584,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12779,6 +13613,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12803,10 +13641,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12829,6 +13671,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12895,10 +13741,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description 12 to 1024 printable ASCII characters that encrypt the export */
                 "X-Passphrase"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12921,6 +13771,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13006,8 +13860,13 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description Number of the revision */
                 id: string;
@@ -13027,6 +13886,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13148,10 +14011,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -13173,6 +14040,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13195,10 +14066,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -13221,6 +14096,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13240,8 +14119,14 @@ export interface operations {
     };
     postApiV1SsoTest: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -13250,6 +14135,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13324,7 +14213,7 @@ export interface operations {
     getApiV1Events: {
         parameters: {
             query?: {
-                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload */
+                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload, node */
                 kinds?: string;
                 /** @description For clients that cannot send Last-Event-ID */
                 last_event_id?: string;
@@ -13600,6 +14489,132 @@ export interface operations {
             /** @description The node */
             200: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1NodesById: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forgotten node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1NodesByIdDrain: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1NodesByIdDrain: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -4,6 +4,7 @@ import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
 import { EntryCodec } from "../../../src/fleet/entry.ts";
 import { FleetStore } from "../../../src/fleet/fleet-store.ts";
+import { FleetMeter } from "../../../src/fleet/meter.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Draft } from "../../../src/control/draft.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -46,6 +47,9 @@ export class TestNode {
       codec,
       node: this.#name,
       requireConnected: () => {},
+      expected: () => null,
+      requirePresent: async () => {},
+      meter: new FleetMeter(),
     };
     this.crashIn = "none";
     this.changes = new Changes({
