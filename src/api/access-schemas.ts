@@ -42,7 +42,10 @@ export const fleetStatus = t.Object(
     head: position("Position of the last entry of the log"),
     stored: position("Position of the last change in the database of this node"),
     served: position("Position of the last change that all its workers serve"),
-    live: orNull(t.Integer(), "Nodes that serve the last change; null while this one is cut off"),
+    live: orNull(
+      t.Integer(),
+      "Nodes that are present: not away, and able to serve changes; null while this node is cut off",
+    ),
     nodes: t.Integer({ description: "Nodes of the fleet, as far as this one knows" }),
   },
   { title: "FleetStatus", description: "This node in its fleet; null: there is no fleet" },

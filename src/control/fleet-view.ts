@@ -85,7 +85,7 @@ export interface FleetStatus {
   readonly head: number;
   readonly stored: number;
   readonly served: number;
-  /** Number of nodes that serve it; null while this node is cut off. */
+  /** Number of nodes that serve every change at once or in a moment; null while this node is cut off. */
   readonly live: number | null;
   /** Number of nodes, as far as this one knows. */
   readonly nodes: number;

@@ -159,8 +159,7 @@ export class Fleet implements FleetView {
 
   status(): FleetStatus {
     const { state, at } = this.#noteState();
-    const states = this.#watch.states();
-    const live = (states.get("serving") ?? 0) + (states.get("draining") ?? 0);
+    const { live, nodes } = this.#watch.counts();
     return {
       node: this.#options.name,
       state,
@@ -169,7 +168,7 @@ export class Fleet implements FleetView {
       stored: this.#options.stored(),
       served: this.#served,
       live: state === "cut off" ? null : live,
-      nodes: [...states.values()].reduce((sum, count) => sum + count, 0),
+      nodes,
     };
   }
 

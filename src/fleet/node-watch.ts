@@ -1,5 +1,6 @@
 // Compares what is known of the nodes of a fleet with what was known before: one event for each transition; asks nobody.
 import type { NodeState, NodeTransition, NodeView } from "../control/fleet-view.ts";
+import { isPresent } from "../control/node-requirement.ts";
 
 type Known = Pick<NodeView, "id" | "name" | "state" | "error">;
 
@@ -35,6 +36,12 @@ export class NodeWatch {
     const before = this.#known.get(node.id);
     this.#known = new Map(this.#known).set(node.id, node);
     this.#compare(before, node);
+  }
+
+  /** The number of nodes, and of those that serve every change at once or in a moment. */
+  counts(): { readonly live: number; readonly nodes: number } {
+    const nodes = [...this.#known.values()];
+    return { live: nodes.filter(isPresent).length, nodes: nodes.length };
   }
 
   /** The number of nodes in each state, at the last look. */

@@ -4591,7 +4591,7 @@ export interface components {
             stored: number;
             /** @description Position of the last change that all its workers serve */
             served: number;
-            /** @description Nodes that serve the last change; null while this one is cut off */
+            /** @description Nodes that are present: not away, and able to serve changes; null while this node is cut off */
             live: number | null;
             /** @description Nodes of the fleet, as far as this one knows */
             nodes: number;
@@ -7256,7 +7256,7 @@ export interface components {
                 stored: number;
                 /** @description Position of the last change that all its workers serve */
                 served: number;
-                /** @description Nodes that serve the last change; null while this one is cut off */
+                /** @description Nodes that are present: not away, and able to serve changes; null while this node is cut off */
                 live: number | null;
                 /** @description Nodes of the fleet, as far as this one knows */
                 nodes: number;
