@@ -7,6 +7,7 @@ import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
+import { fleetCommand } from "./cli/fleet.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
@@ -30,8 +31,10 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { Duty } from "./fleet/duty.ts";
 import { defaultTimes, Fleet } from "./fleet/fleet.ts";
 import { FleetStore } from "./fleet/fleet-store.ts";
+import { prune, pruneLimits } from "./fleet/whole.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -44,6 +47,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { MetaRows } from "./store/meta-rows.ts";
 import { RevisionTable } from "./store/revisions.ts";
 import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
@@ -63,6 +67,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
+  // Bun.SQL writes there while the database of a fleet is away.
+  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });
@@ -139,7 +145,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   await foundFleet(state);
   await former?.finish();
   mayChange.resolve();
-  fleet?.membership.begin(control.changes);
+  const { changes } = control;
+  await fleet?.membership.begin({
+    changes,
+    store: fleet.store,
+    rolloutStatus: () => control.rolloutStatus(),
+  });
   const running = new RunningGateway({
     options,
     log,
@@ -187,35 +198,52 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
 async function foundFleet({ membership, store }: OpenedState): Promise<void> {
   if (membership === null || membership.found === null) return;
   const { config, revision } = store.load();
-  const change = wholeOf(config);
   const entry =
     store
       .with((tables) => new RevisionTable(tables))
       .heads()
       .at(-1) ?? firstEntry();
-  const founding = { revision, change, entry, facts: store.facts() };
-  store.record([], await membership.found(founding));
+  await membership.found({
+    revision,
+    config,
+    change: wholeOf(config),
+    entry,
+    facts: store.facts(),
+  });
 }
 
 function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
-  if (membership === null) return null;
+  if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
-  const { nodeName: name } = options;
-  const stored = () => store.mark()?.position ?? 0;
+  const { nodeName: name, advertise: url } = options.fleet;
+  const times = defaultTimes;
+  const duty = new Duty({ source, id: store.instanceId, awayMs: times.away });
   const fleet = new Fleet({
     source,
-    stored,
+    codec,
+    mark: () => store.mark(),
     id: store.instanceId,
     name,
+    url,
     version,
     log,
-    times: defaultTimes,
+    times,
+    duty,
+    contact: store.with((context) => new MetaRows(context)),
+    prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
   });
-  const requireConnected = () => fleet.requireConnected();
-  return {
-    membership: fleet,
-    store: new FleetStore({ store, source, codec, node: name, requireConnected }),
-  };
+  const fleetStore = new FleetStore({
+    store,
+    source,
+    codec,
+    node: name,
+    doubtMs: times.doubt,
+    log,
+    requireOpen: () => fleet.requireOpen(),
+    onLost: () => fleet.lose(),
+    onObstacle: (obstacle) => fleet.obstruct(obstacle),
+  });
+  return { membership: fleet, store: fleetStore, duty };
 }
 
 interface PlaneParts {
@@ -258,7 +286,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership, duty: fleet.duty }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),
@@ -304,6 +332,7 @@ process.exit(
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    fleetCommand,
     backupCommand,
     exportCommand,
     createImport(catalogue),

@@ -113,7 +113,8 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
-    await this.#parts.fleet?.end();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    await this.#parts.fleet?.end({ isReplaced: false });
     store.close();
     counts.stop();
   }
@@ -136,6 +137,7 @@ export class RunningGateway {
         error,
       });
     }
+    await this.#parts.fleet?.end({ isReplaced: true });
     store.leave();
   }
 
@@ -145,6 +147,7 @@ export class RunningGateway {
     control.observation.stats.start();
     control.acme.engine.start();
     control.alertEngine.start();
+    control.fleetActivity?.start();
   }
 
   #endWork(): void {
@@ -171,6 +174,8 @@ export class RunningGateway {
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
+    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    await this.#parts.fleet?.suspend();
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.
@@ -188,6 +193,7 @@ export class RunningGateway {
       return problem;
     }
     control.changes.resume();
+    this.#parts.fleet?.resume();
     counts.resume();
     this.#beginWork();
     this.#file = await follow().catch((error: unknown) => {

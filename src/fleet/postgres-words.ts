@@ -20,7 +20,7 @@ export function meaningOf(error: unknown): string | null {
       return "it offers no TLS: turn it on there, or leave sslmode out";
     if (code === "ERR_POSTGRES_SERVER_ERROR") return MEANINGS[String(errno)] ?? cause.message;
     if (code !== undefined && /VERIFY|CERT|SIGNATURE|ALTNAME/.test(code))
-      return `its certificate is not trusted (${cause.message}): name its CA in NODE_EXTRA_CA_CERTS, and its host as in the certificate`;
+      return `its certificate is not trusted (${cause.message}): add sslrootcert=FILE with its CA to --store, and name its host as in the certificate`;
   }
   return null;
 }

@@ -36,7 +36,11 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       description: {
         summary: "Check whether every worker serves the current configuration",
         tags,
-        responses: plainResponses("Ready", "All workers serve the current configuration"),
+        responses: plainResponses(
+          "Ready",
+          "All workers serve the current configuration",
+          [403, 500, 503],
+        ),
       },
       answer: () => ({ body: readiness(source) }),
     },
@@ -57,6 +61,8 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
 function readiness({ control }: StatusSource) {
   const { workers, ready } = control.rolloutStatus();
   const { revision } = control.changes;
+  const problem = control.cutOff.readyProblem();
+  if (problem !== null) throw new ApiError(503, problem);
   if (ready < workers || workers === 0)
     throw new ApiError(
       500,

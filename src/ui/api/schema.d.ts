@@ -4494,13 +4494,15 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4516,13 +4518,15 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -6443,6 +6447,22 @@ export interface components {
                 redacted_query_names: string[];
             };
             /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale: number;
+            };
+            /**
              * @description Limits
              * @default {}
              */
@@ -6669,6 +6689,22 @@ export interface components {
                  *     ]
                  */
                 redacted_query_names?: string[];
+            };
+            /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet?: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions?: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale?: number;
             };
             /**
              * @description Limits
