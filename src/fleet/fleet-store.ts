@@ -1,5 +1,9 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
-import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control/change.ts";
+import {
+  ChangeConflict,
+  type ChangeStore,
+  type ForeignChange,
+} from "../control/change-contract.ts";
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";

@@ -90,7 +90,7 @@ export class Connection {
   }
 }
 
-export function liveNodesOf(headers: Headers): LiveNodes | null {
+function liveNodesOf(headers: Headers): LiveNodes | null {
   const [live, all] = headers.get("sluice-nodes")?.split("/") ?? [];
   if (live === undefined || all === undefined) return null;
   const missing = headers.get("sluice-nodes-missing") ?? "";
