@@ -26,7 +26,7 @@ import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
-import { EventHub } from "./events.ts";
+import { EventHub, type EventPayloads } from "./events.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { Certificates } from "./certificates.ts";
 import { createConsumers } from "./consumers.ts";
@@ -171,13 +171,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes({ ...options, rollout });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
-  const events = createEvents(changes, audit);
+  const events = createEvents(options, { changes, audit });
   const fleet = options.fleet ?? null;
-  fleet?.onNodeEvent((event) => {
-    const full = { ...event, at: new Date(clock.now()).toISOString() };
-    // `why` may be the message of any error: that is for admins.
-    events.publish("node", full, { ...full, why: null });
-  });
   const access = createAccess(options, { changes, audit });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
@@ -222,11 +217,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     rolloutStatus: () => options.rollout.status(),
     fleet,
     nodes: new Nodes({ fleet, changes, audit }),
-    onWorkerEvent(event) {
-      const full = { ...event, at: new Date(clock.now()).toISOString() };
-      // `why` may be the message of any error: that is for admins.
-      events.publish("worker", full, { ...full, why: null });
-    },
+    onWorkerEvent: (event) => publishWithReason(events, "worker", { clock, event }),
     runMaintenance(isLast = false) {
       access.auth.runMaintenance(isLast);
       consumption.credentialUse.flush(isLast);
@@ -313,8 +304,12 @@ function createAccess(
   return { users, sessions, secondFactors, account, auth, sso, transfer };
 }
 
-function createEvents(changes: Changes, audit: AuditLog): EventHub {
+function createEvents(
+  { fleet, clock }: ControlPlaneOptions,
+  { changes, audit }: { readonly changes: Changes; readonly audit: AuditLog },
+): EventHub {
   const events = new EventHub();
+  fleet?.onNodeEvent((event) => publishWithReason(events, "node", { clock, event }));
   audit.onEntry((entry) => events.publish("audit", entry));
   changes.onServed((change) => {
     const { full, reduced } = configEventsOf(change);
@@ -322,6 +317,17 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
     for (const event of listenerEventsOf(change)) events.publish("listener", event);
   });
   return events;
+}
+
+/** `why` may be the message of any error: that is for admins. */
+function publishWithReason<K extends "worker" | "node">(
+  events: EventHub,
+  kind: K,
+  { clock, event }: { readonly clock: Clock; readonly event: Omit<EventPayloads[K], "at"> },
+): void {
+  // The payload is the event with its time.
+  const full = { ...event, at: new Date(clock.now()).toISOString() } as EventPayloads[K];
+  events.publish(kind, full, { ...full, why: null });
 }
 
 /**

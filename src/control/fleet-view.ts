@@ -55,19 +55,9 @@ export interface FleetWrite {
   committed: { readonly position: number; readonly at: number } | null;
 }
 
-export const nodeEvents = [
-  "joined",
-  "left",
-  "away",
-  "cut_off",
-  "refused",
-  "draining",
-  "back",
-] as const;
-
 /** The state of a node has changed. */
 export interface NodeTransition {
-  readonly event: (typeof nodeEvents)[number];
+  readonly event: "joined" | "left" | "away" | "cut_off" | "refused" | "draining" | "back";
   readonly node_id: string;
   readonly name: string;
   /** Why it refuses the next change; null for other events. */

@@ -236,7 +236,11 @@ export class Fleet implements FleetView {
   #viewOf(node: FleetNode): NodeView {
     const { id, name, version, error, seenMsAgo, draining, clockOffsetMs } = node;
     const known = {
-      ...{ id, name, version, error, draining },
+      id,
+      name,
+      version,
+      error,
+      draining,
       seen_ms_ago: Math.round(seenMsAgo),
       clock_offset_ms: clockOffsetMs,
     };
@@ -335,7 +339,7 @@ export class Fleet implements FleetView {
     }
   }
 
-  /** Looks at all nodes from time to time, also when nobody asks. */
+  /** Looks at all nodes from time to time. */
   #look(): void {
     this.#noteState();
     const now = performance.now();

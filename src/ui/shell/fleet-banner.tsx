@@ -45,7 +45,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
         text: (
           <>
             The connection was lost {time}. The node serves the configuration that it has; changes
-            are refused until the database answers.
+            are refused until the database responds.
           </>
         ),
       };

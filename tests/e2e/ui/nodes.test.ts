@@ -130,7 +130,7 @@ test("a node that is cut off says so on every page, since when, and what it mean
   await page.getByRole("row").filter({ hasText: "n2" }).waitFor();
   await postgres.kill();
   await page.getByText("Node n1 is cut off from the database of the fleet").waitFor();
-  await page.getByText(/changes are refused until the database answers/).waitFor();
+  await page.getByText(/changes are refused until the database responds/).waitFor();
   await page.getByRole("row").filter({ hasText: "n1" }).getByText("cut off").waitFor();
   await page.getByRole("row").filter({ hasText: "n2" }).getByText("unknown").waitFor();
   expect(await page.getByRole("button", { name: /^Actions of/ }).count()).toBe(0);

@@ -23,8 +23,7 @@ interface RowProps {
 
 export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
   const { name, version, error } = node;
-  const isKnown = isOwn || !isBlind;
-  const state = isKnown ? node.state : "unknown";
+  const state = isOwn || !isBlind ? node.state : "unknown";
   return (
     <tr className="list-row">
       <td className="list-cell">
@@ -53,8 +52,8 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       </Detail>
       {figuresOf(node, head).map(({ title, text, isNotable }) => (
         <Detail key={title} title={title}>
-          <Text size="sm" span {...(isNotable && isKnown ? { fw: 600 } : { c: "dimmed" })}>
-            {isKnown ? text : "–"}
+          <Text size="sm" span {...(isNotable && !isBlind ? { fw: 600 } : { c: "dimmed" })}>
+            {isBlind ? "–" : text}
           </Text>
         </Detail>
       ))}
@@ -65,7 +64,7 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
           </Can>
         )}
       </td>
-      {error !== "" && isKnown && (
+      {error !== "" && !isBlind && (
         <td className="list-cell" style={{ gridColumn: "2 / -1" }}>
           <Text size="sm" c="var(--mantine-color-error)">
             Cannot serve the next change: {error}

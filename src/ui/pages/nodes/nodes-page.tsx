@@ -64,7 +64,7 @@ function NodeList({ fleet }: { readonly fleet: Schemas["FleetStatus"] }) {
     <Stack gap="xs">
       <Text size="sm" c="dimmed" aria-live="polite">
         {isBlind
-          ? "The other nodes are unknown until the database of the fleet answers."
+          ? "The other nodes are unknown until the database of the fleet responds."
           : `${nodes.filter(isLive).length} of ${nodes.length} nodes serve the last change.`}
       </Text>
       <table className="list" aria-label="Nodes" style={columns}>
