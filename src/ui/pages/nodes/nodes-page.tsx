@@ -30,7 +30,7 @@ function NoFleet() {
       title="This gateway is on its own"
       text="Several gateways share one configuration when each of them starts with the same database and the same secret key:"
     >
-      <Code block ta="left" maw="100%">
+      <Code block ta="left" w="100%" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
         {
           "SLUICE_SECRET_KEY=… sluice serve \\\n  --store postgres://user:password@host/database \\\n  --node-name n1"
         }
