@@ -7,6 +7,8 @@ import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
+import { fleetCommand } from "./cli/fleet.ts";
+import { createNode, foundFleet } from "./cli/fleet-node.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
@@ -30,11 +32,6 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
-import type { NodeRequirement } from "./control/node-requirement.ts";
-import type { Actor } from "./control/principal.ts";
-import { defaultTimes, Fleet } from "./fleet/fleet.ts";
-import { FleetStore } from "./fleet/fleet-store.ts";
-import { FleetMeter } from "./fleet/meter.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -47,8 +44,6 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
-import { RevisionTable } from "./store/revisions.ts";
-import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -66,6 +61,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
+  // Bun.SQL writes there while the database of a fleet is away.
+  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });
@@ -114,7 +111,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = persistCounters(memory.counters, { dataDir, log });
-  const fleet = createFleet(state, options, log);
+  const fleet = createNode(state, options, { clock, log });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);
@@ -139,10 +136,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  await foundFleet(state);
+  await foundFleet(state, firstEntry);
   await former?.finish();
   mayChange.resolve();
-  fleet?.membership.begin(control.changes);
+  const { changes } = control;
+  const rolloutStatus = () => control.rolloutStatus();
+  await fleet?.follower.begin({ changes, store: fleet.store, rolloutStatus });
   const running = new RunningGateway({
     options,
     log,
@@ -153,7 +152,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     server,
     serveApi,
     follow: () => followFile(options, control, log),
-    fleet: fleet?.membership ?? null,
+    follower: fleet?.follower ?? null,
   });
   await running.begin();
   announce(
@@ -186,55 +185,12 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
   };
 }
 
-/** The first node brings its configuration into the fleet. */
-async function foundFleet({ membership, store }: OpenedState): Promise<void> {
-  if (membership === null || membership.found === null) return;
-  const { config, revision } = store.load();
-  const change = wholeOf(config);
-  const entry =
-    store
-      .with((tables) => new RevisionTable(tables))
-      .heads()
-      .at(-1) ?? firstEntry();
-  const founding = { revision, change, entry, facts: store.facts() };
-  store.record([], await membership.found(founding));
-}
-
-function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
-  if (membership === null) return null;
-  const { source, codec } = membership;
-  const { nodeName: name } = options;
-  const stored = () => store.mark()?.position ?? 0;
-  const meter = new FleetMeter();
-  const fleet = new Fleet({
-    source,
-    stored,
-    id: store.instanceId,
-    name,
-    version,
-    log,
-    clock,
-    times: defaultTimes,
-    meter,
-    isDrained: () => store.isDrained(),
-  });
-  const asks = {
-    requireConnected: () => fleet.requireConnected(),
-    expected: (by: Actor) => fleet.expected(by),
-    requirePresent: (requirement: NodeRequirement) => fleet.requirePresent(requirement),
-  };
-  return {
-    membership: fleet,
-    store: new FleetStore({ store, source, codec, node: name, meter, ...asks }),
-  };
-}
-
 interface PlaneParts {
   readonly state: OpenedState;
   readonly options: ServeOptions;
   readonly memory: ReturnType<typeof createMemory>;
   readonly log: Log;
-  readonly fleet: ReturnType<typeof createFleet>;
+  readonly fleet: ReturnType<typeof createNode>;
 }
 
 function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
@@ -269,7 +225,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership }),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.view, duty: fleet.duty }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),
@@ -315,6 +271,7 @@ process.exit(
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    fleetCommand,
     backupCommand,
     exportCommand,
     createImport(catalogue),

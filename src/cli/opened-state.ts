@@ -8,7 +8,9 @@ import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
 import { join, type Membership } from "../fleet/join.ts";
-import { FleetError, PostgresSource } from "../fleet/postgres-source.ts";
+import { defaultTimes } from "../fleet/follower.ts";
+import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
+import { PostgresSource } from "../fleet/postgres-source.ts";
 import type { Log } from "../log.ts";
 import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
@@ -86,26 +88,25 @@ export async function openState(
   };
 }
 
-/** Milliseconds after which a query to the database of the fleet counts as lost. */
-const QUERY_MS = 2000;
-
 async function joinFleet(
-  { store: url, nodeName }: ServeOptions,
+  { fleet }: ServeOptions,
   { store, box, log }: Pick<OpenedState, "store" | "box"> & { readonly log: Log },
 ): Promise<Membership | null> {
-  if (url === null) {
+  if (fleet === null) {
     if (store.fleetId() === null) return null;
     throw new StartError(
-      "this data directory is part of a fleet: start with --store, or with another data directory",
+      "this data directory is part of a fleet: start with --store, or run `sluice fleet leave` first",
     );
   }
   try {
     return await join({
-      source: new PostgresSource({ url, queryMs: QUERY_MS }),
+      source: new PostgresSource({ ...fleet.database, ...queryTimes }),
       store,
       keyId: box.keyId,
       signingKey: box.derive("fleet entries"),
-      node: nodeName,
+      id: store.instanceId,
+      node: fleet.nodeName,
+      presentMs: defaultTimes.away,
       log,
     });
   } catch (error) {

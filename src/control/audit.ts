@@ -79,6 +79,7 @@ export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions;
   readonly #limit = new RecordLimit();
   readonly #listeners: ((entry: AuditEntry) => void)[] = [];
+  readonly #recordListeners: ((entry: AuditEntry) => void)[] = [];
   /** Stored entries that listeners have yet to receive. */
   readonly #unsent: AuditEntry[] = [];
   #sincePruning = 0;
@@ -97,6 +98,18 @@ export class AuditLog implements AuditSink {
   /** Calls `listener` once for each entry, right after it was stored. It must not throw. */
   onEntry(listener: (entry: AuditEntry) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** Calls `listener` once for each entry of this node that belongs to no change. It must not throw. */
+  onRecorded(listener: (entry: AuditEntry) => void): void {
+    this.#recordListeners.push(listener);
+  }
+
+  /** Notifies about stored entries of another node. */
+  adopt(entries: readonly AuditEntry[]): void {
+    this.#notify(entries);
+    this.#sincePruning += entries.length;
+    this.#prune(false);
   }
 
   /** Never throws: logs an entry that cannot be stored. */
@@ -150,9 +163,8 @@ export class AuditLog implements AuditSink {
       this.#options.log.error("an audit entry could not be stored", { ...fields, error });
       return;
     }
-    this.#notify([stored]);
-    this.#sincePruning++;
-    this.#prune(false);
+    for (const listener of this.#recordListeners) listener(stored);
+    this.adopt([stored]);
   }
 
   /** In their order; those of a large change over several turns, because a client waits for the response. */

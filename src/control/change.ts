@@ -31,7 +31,7 @@ import { undoOf } from "./undo.ts";
 /** Another change was stored first: the change runs again, on the configuration after that one. */
 export class ChangeConflict extends Error {}
 
-/** A change that another node has stored, or facts without a change. */
+/** Changes that other nodes have stored, as one change; or facts without a change. */
 export interface ForeignChange {
   /** Null: facts only. */
   readonly changed: Pick<
@@ -39,8 +39,8 @@ export interface ForeignChange {
     "revision" | "at" | "actor" | "summary" | "change" | "by" | "audit"
   > | null;
   readonly facts: readonly Fact[];
-  /** Writes it to this node's store, with the reverse change; throws when it cannot. */
-  store(undo: ConfigChange | null): void;
+  /** Writes it to this node's store, which holds `base`; throws when it cannot. */
+  store(base: GatewayConfig): void;
 }
 
 /** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
@@ -67,8 +67,10 @@ export interface ChangeStore {
   record(facts: readonly Fact[]): void | Promise<void>;
   /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
   requireOpen?(): void;
-  /** The oldest change of another node that this one has not stored yet; null: none. Absent: there are no other nodes. */
+  /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */
   next?(): Promise<ForeignChange | null>;
+  /** Other nodes serve the change, but not all workers of this one do; absent: the request fails. */
+  onUnserved?(error: unknown): void;
 }
 
 /** A committed change. */
@@ -149,7 +151,9 @@ export class Changes {
   readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
-  readonly #factListeners: ((fact: Fact) => void)[] = [];
+  readonly #factListeners: ((fact: Fact) => void | Promise<void>)[] = [];
+  /** Batches of facts that listeners work on. */
+  #notifying = 0;
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -173,6 +177,11 @@ export class Changes {
     return this.#current.snapshot.revision;
   }
 
+  /** Whether the listeners for facts are done with all that is stored. */
+  get isSettled(): boolean {
+    return this.#notifying === 0;
+  }
+
   /** Likely mistakes that are valid, one sentence each. */
   warnings(): readonly string[] {
     const problem = this.#options.store.problem?.() ?? this.#storeProblem;
@@ -185,8 +194,11 @@ export class Changes {
     this.#factSources.push(source);
   }
 
-  /** Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. */
-  onFact(listener: (fact: Fact) => void): void {
+  /**
+   * Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. This node counts as serving
+   * those of others when the promises are fulfilled.
+   */
+  onFact(listener: (fact: Fact) => void | Promise<void>): void {
     this.#factListeners.push(listener);
   }
 
@@ -249,21 +261,35 @@ export class Changes {
    * Stores facts without a change of the configuration. `decide` makes them from what is stored, and throws to refuse; it runs
    * again when another node stored something first. On a single machine it decides and stores in one turn.
    */
-  async record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+  record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+    if (this.#options.store.next === undefined) return this.#record(decide);
+    // The place in the log follows from what is stored here: one writer at a time.
+    const result = this.#last.then(() => this.#record(decide));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #record<T>(decide: () => RecordedFacts<T>): Promise<T> {
     for (;;) {
       const { value, facts } = decide();
       if (facts.length === 0) return value;
       try {
+        this.#options.store.requireOpen?.();
         const stored = this.#options.store.record(facts);
         if (stored instanceof Promise) await stored;
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw error;
-        await this.follow();
+        await this.#follow();
         continue;
       }
-      this.#notifyOf(facts);
+      void this.#notifyOf(facts);
       return value;
     }
+  }
+
+  /** Throws an ApiError when nothing can be stored at the moment, before any work for it. */
+  requireStore(): void {
+    this.#options.store.requireOpen?.();
   }
 
   /** Throws the error with which a change of the caller would be refused now: for work that comes before the change. */
@@ -303,8 +329,8 @@ export class Changes {
       const next = (await this.#options.store.next?.()) ?? null;
       if (next === null) return;
       if (next.changed === null) {
-        next.store(null);
-        this.#notifyOf(next.facts);
+        next.store(this.config);
+        await this.#notifyOf(next.facts);
       } else await this.#followChange(next, next.changed);
     }
   }
@@ -321,7 +347,7 @@ export class Changes {
     const next = await this.#compile(draft, { revision, pace });
     await this.#prepare(next.snapshot, draft);
     try {
-      store(undoOf(change, draft.base));
+      store(draft.base);
     } catch (error) {
       await this.#discard(revision);
       throw error;
@@ -346,7 +372,7 @@ export class Changes {
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
       if (facts.length > 0) await this.#options.store.record(facts);
-      this.#notifyOf(facts);
+      void this.#notifyOf(facts);
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -364,11 +390,12 @@ export class Changes {
   async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
-    this.#notifyOf(event.facts);
+    void this.#notifyOf(event.facts);
     this.#notify(this.#storedListeners, event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
-    await this.#activate(next.snapshot.revision);
+    const isServed = await this.#activate(next.snapshot.revision);
+    if (!isServed) return;
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
     this.#notify(this.#servedListeners, event);
@@ -449,10 +476,17 @@ export class Changes {
     return { revision, audit, facts, ...pending, ...entry };
   }
 
-  async #activate(revision: number): Promise<void> {
+  /** Whether all workers serve it. */
+  async #activate(revision: number): Promise<boolean> {
+    const { rollout, store } = this.#options;
     try {
-      await this.#options.rollout.activate(revision);
+      await rollout.activate(revision);
+      return true;
     } catch (error) {
+      if (store.onUnserved !== undefined) {
+        store.onUnserved(error);
+        return false;
+      }
       throw new ApiError(
         500,
         `the change is stored as revision ${revision}, but not all workers serve it yet`,
@@ -470,8 +504,16 @@ export class Changes {
     }
   }
 
-  #notifyOf(facts: readonly Fact[]): void {
-    for (const fact of facts) this.#notify(this.#factListeners, fact);
+  /** Calls all listeners in this turn. */
+  async #notifyOf(facts: readonly Fact[]): Promise<void> {
+    if (facts.length === 0) return;
+    this.#notifying++;
+    const calls = facts.flatMap((fact) =>
+      this.#factListeners.map(async (listener) => await listener(fact)),
+    );
+    const results = await Promise.allSettled(calls);
+    this.#notifying--;
+    for (const result of results) if (result.status === "rejected") this.#failed(result.reason);
   }
 
   #notify<T>(listeners: readonly ((event: T) => void)[], event: T): void {
@@ -479,8 +521,12 @@ export class Changes {
       try {
         listener(event);
       } catch (error) {
-        this.#options.log.error("a listener for changes failed", { error });
+        this.#failed(error);
       }
     }
+  }
+
+  #failed(error: unknown): void {
+    this.#options.log.error("a listener for changes failed", { error });
   }
 }

@@ -1,4 +1,5 @@
 // Composes the control plane: the use cases around the one path of change; knows no HTTP and no storage.
+import { createHmac } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
@@ -27,7 +28,9 @@ import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub, type EventPayloads } from "./events.ts";
-import type { FleetView } from "./fleet-view.ts";
+import { CutOff } from "./cut-off.ts";
+import { FleetActivity } from "./fleet-activity.ts";
+import { type FleetDuty, type FleetView, soleDuty } from "./fleet-view.ts";
 import { Certificates } from "./certificates.ts";
 import { createConsumers } from "./consumers.ts";
 import { Credentials } from "./credentials.ts";
@@ -71,6 +74,8 @@ export interface ControlPlaneOptions {
   readonly store: ChangeStore;
   /** The other nodes with this configuration; absent: there are none. */
   readonly fleet?: FleetView;
+  /** The work that only one node does; absent: this one does it. */
+  readonly duty?: FleetDuty;
   readonly auditStore: AuditStore;
   readonly sessionStore: SessionStore;
   readonly totpStore: TotpStore;
@@ -154,6 +159,9 @@ export interface ControlPlane {
   rolloutStatus(): RolloutStatus;
   /** The nodes with this configuration; null: there is only this one. */
   readonly fleet: FleetView | null;
+  /** Tells the other nodes what happens here beside changes; null: there are none. */
+  readonly fleetActivity: FleetActivity | null;
+  readonly cutOff: CutOff;
   readonly nodes: Nodes;
   /** Publishes a worker event. */
   onWorkerEvent(event: WorkerLifecycleEvent): void;
@@ -215,6 +223,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
+    fleetActivity: createActivity(options, { ...access, ...consumption, changes, audit }),
     fleet,
     nodes: new Nodes({ fleet, changes, audit }),
     onWorkerEvent: (event) => publishWithReason(events, "worker", { clock, event }),
@@ -258,11 +267,10 @@ function createPublication(
     ...parts,
     certificateView: (certificate) => certificates.view(certificate),
   });
-  return {
-    certificates,
-    applications,
-    reconciler: new ApplicationReconciler({ ...options, ...parts }),
-  };
+  const { duty = soleDuty } = options;
+  const reconciler = new ApplicationReconciler({ ...options, ...parts, duty });
+  duty.onChange(() => reconciler.wake());
+  return { certificates, applications, reconciler };
 }
 
 function createAlerts(
@@ -296,12 +304,42 @@ function createAccess(
   const parts = { changes, audit, sessions, cookies };
   const secondFactors = new SecondFactors({ ...parts, store, box });
   const users = new Users(changes, secondFactors);
-  const throttle = new LoginThrottle(clock);
+  const { fleet = null } = options;
+  const cutOff = new CutOff({ fleet, settings: () => changes.config.settings.fleet });
+  const throttle = createThrottle(options);
   const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
-  const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
+  const auth = new Auth({ ...options, ...parts, secondFactors, throttle, cutOff });
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
   const sso = new SingleSignOn({ ...options, ...parts });
-  return { users, sessions, secondFactors, account, auth, sso, transfer };
+  return { users, sessions, secondFactors, account, auth, sso, transfer, cutOff, throttle };
+}
+
+/** In a fleet, other nodes see the keys: an account may be a password in the wrong field. */
+function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrottle {
+  if (fleet === undefined) return new LoginThrottle(clock);
+  const key = box.derive("login throttle");
+  const keyOf = (text: string) => createHmac("sha256", key).update(text).digest("base64url");
+  return new LoginThrottle(clock, undefined, keyOf);
+}
+
+function createActivity(
+  { fleet, log }: ControlPlaneOptions,
+  parts: Pick<ControlPlane, "changes" | "audit" | "auth" | "cutOff" | "credentialUse"> & {
+    readonly throttle: LoginThrottle;
+  },
+): FleetActivity | null {
+  if (fleet === undefined) return null;
+  const { auth, cutOff, credentialUse } = parts;
+  return new FleetActivity({
+    ...parts,
+    log,
+    node: fleet.id,
+    tokenUse: auth.tokenUse,
+    credentialUse: credentialUse.times,
+    onBeat: () => {
+      if (cutOff.hasTurned()) auth.authenticator.recheck();
+    },
+  });
 }
 
 function createEvents(

@@ -13,28 +13,28 @@ export interface CredentialUseOptions {
 
 export class CredentialUse {
   readonly #changes: Changes;
-  readonly #last: LastUse;
+  readonly times: LastUse;
 
   constructor(options: CredentialUseOptions) {
     this.#changes = options.changes;
-    this.#last = new LastUse({ ...options, what: "credentials" });
-    options.changes.onStored(({ change }) => this.#last.forget(change.credentials.removals));
+    this.times = new LastUse({ ...options, what: "credentials" });
+    options.changes.onStored(({ change }) => this.times.forget(change.credentials.removals));
   }
 
   /** Records credentials that were just accepted. */
   touch(ids: readonly string[]): void {
     const { credentials } = this.#changes.config;
     // A worker may report a credential that was deleted meanwhile.
-    for (const id of ids) if (credentials.has(id)) this.#last.touch(id);
+    for (const id of ids) if (credentials.has(id)) this.times.touch(id);
   }
 
   /** RFC 3339, UTC; null: never. */
   lastUsedAt(id: string): string | null {
-    return this.#last.lastUsedAt(id);
+    return this.times.lastUsedAt(id);
   }
 
   /** Writes new times; call it about once a minute, and with `all` at the stop. */
   flush(all = false): void {
-    this.#last.flush(all);
+    this.times.flush(all);
   }
 }

@@ -5,8 +5,9 @@ import type { DurationHistogram } from "./metrics/duration-histogram.ts";
 
 /**
  * `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and asks load
- * balancers to send no requests; `refused`: cannot serve the next change; `cut off`: does not reach the database of the fleet;
- * `away`: no sign of life for some seconds.
+ * balancers to send no requests; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version;
+ * `diverged`: the database of the fleet lacks changes that the node has; `cut_off`: does not reach the database; `away`: no sign of
+ * life for some seconds.
  */
 export const nodeStates = [
   "serving",
@@ -14,7 +15,9 @@ export const nodeStates = [
   "lagging",
   "draining",
   "refused",
-  "cut off",
+  "outdated",
+  "diverged",
+  "cut_off",
   "away",
 ] as const;
 export type NodeState = (typeof nodeStates)[number];
@@ -22,6 +25,8 @@ export type NodeState = (typeof nodeStates)[number];
 export interface NodeView {
   readonly id: string;
   readonly name: string;
+  /** Of its management API; null: unknown. */
+  readonly url: string | null;
   readonly version: string;
   readonly state: NodeState;
   /** Whether `/readyz` tells load balancers to send no requests. */
@@ -57,10 +62,19 @@ export interface FleetWrite {
 
 /** The state of a node has changed. */
 export interface NodeTransition {
-  readonly event: "joined" | "left" | "away" | "cut_off" | "refused" | "draining" | "back";
+  readonly event:
+    | "joined"
+    | "left"
+    | "away"
+    | "cut_off"
+    | "refused"
+    | "outdated"
+    | "diverged"
+    | "draining"
+    | "back";
   readonly node_id: string;
   readonly name: string;
-  /** Why it refuses the next change; null for other events. */
+  /** Why it cannot serve the next change; null: it can, or no reason is known. */
   readonly why: string | null;
 }
 
@@ -102,13 +116,18 @@ export interface FleetFigures {
 export interface FleetView {
   /** Id of this node. */
   readonly id: string;
+  readonly name: string;
   nodes(): Promise<readonly NodeView[]>;
   /** Announces the changes of a request: `by` is its principal. */
   expect(by: Actor, write: FleetWrite): void;
   /** Waits, but not long, until all nodes serve a change. */
   reach(committed: NonNullable<FleetWrite["committed"]>, waitMs?: number): Promise<Reach>;
+  /** The same for all that this node has stored. */
+  reachStored(waitMs?: number): Promise<Reach>;
   /** Throws a 503 while this node is cut off. */
   requireConnected(): void;
+  /** When the database of the fleet answered last, in milliseconds of performance.now(); null: it answers. */
+  cutOffSince(): number | null;
   /** Throws a 409 that names the missing nodes when fewer are present. */
   requirePresent(requirement: NodeRequirement): Promise<void>;
   /** Forgets a node without a heartbeat; false: it has one. */
@@ -120,3 +139,14 @@ export interface FleetView {
   /** Calls `listener` once for each change of a node's state. */
   onNodeEvent(listener: (event: NodeTransition) => void): void;
 }
+
+/** The work that only one node of the fleet does. */
+export interface FleetDuty {
+  /** Whether it is for this node. */
+  readonly isOurs: boolean;
+  /** Calls `listener` when this node has got or lost it. */
+  onChange(listener: () => void): void;
+}
+
+/** Without a fleet everything is for this node. */
+export const soleDuty: FleetDuty = { isOurs: true, onChange() {} };

@@ -1,12 +1,9 @@
 // Times of last use: in memory, written periodically; knows nothing of what is used.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { UsedAt } from "../model/fact.ts";
 
-export interface UseRow {
-  readonly id: string;
-  /** RFC 3339, UTC. */
-  readonly last_used_at: string;
-}
+export type UseRow = UsedAt;
 
 /** The storage of times; all methods may throw. */
 export interface UseStore {
@@ -32,6 +29,8 @@ export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
   readonly #unwritten = new Set<string>();
+  /** Used here since other nodes were told; null: there are none. */
+  #untold: Set<string> | null = null;
   /** Timer of the next batch. */
   #timer: Timer | null = null;
 
@@ -44,6 +43,31 @@ export class LastUse {
   touch(id: string): void {
     this.#last.set(id, this.#options.clock.now());
     this.#unwritten.add(id);
+    this.#untold?.add(id);
+  }
+
+  /** Collects uses for `told` from now on. */
+  share(): void {
+    this.#untold = new Set();
+  }
+
+  /** Up to `limit` uses that other nodes do not know, those that wait longest first. */
+  untold(limit: number): readonly UseRow[] {
+    return [...(this.#untold ?? [])].slice(0, limit).map((id) => this.#rowOf(id));
+  }
+
+  /** Other nodes know these times. */
+  told(rows: readonly UseRow[]): void {
+    for (const { id, last_used_at } of rows)
+      if (this.lastUsedAt(id) === last_used_at) this.#untold?.delete(id);
+  }
+
+  /** Takes over stored times of another node that are newer. */
+  observe(rows: readonly UseRow[]): void {
+    for (const { id, last_used_at } of rows) {
+      const at = Date.parse(last_used_at);
+      if (at > (this.#last.get(id) ?? 0)) this.#last.set(id, at);
+    }
   }
 
   /** RFC 3339, UTC; null: never. */
@@ -55,7 +79,10 @@ export class LastUse {
   /** Drops deleted objects. */
   forget(ids: readonly string[]): void {
     const known = ids.filter((id) => this.#last.delete(id));
-    for (const id of known) this.#unwritten.delete(id);
+    for (const id of known) {
+      this.#unwritten.delete(id);
+      this.#untold?.delete(id);
+    }
     if (known.length > 0) this.#attempt(() => this.#options.store.remove(known));
   }
 
@@ -90,14 +117,16 @@ export class LastUse {
 
   /** Writes the unwritten rows of existing objects; returns whether it succeeded. */
   #write(ids: readonly string[]): boolean {
-    const rows = ids
-      .filter((id) => this.#unwritten.has(id))
-      .map((id) => ({ id, last_used_at: this.lastUsedAt(id) ?? "" }));
+    const rows = ids.filter((id) => this.#unwritten.has(id)).map((id) => this.#rowOf(id));
     if (rows.length === 0) return true;
     return this.#attempt(() => {
       this.#options.store.write(rows);
       for (const { id } of rows) this.#unwritten.delete(id);
     });
+  }
+
+  #rowOf(id: string): UseRow {
+    return { id, last_used_at: this.lastUsedAt(id) ?? "" };
   }
 
   /** Nothing depends on these times, so a failure is only logged. */

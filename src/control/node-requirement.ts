@@ -3,7 +3,7 @@ import type { NodeState, NodeView } from "./fleet-view.ts";
 
 export type NodeRequirement = "all" | "majority" | number;
 
-const ABSENT: readonly NodeState[] = ["away", "cut off", "refused"];
+const ABSENT: readonly NodeState[] = ["away", "cut_off", "refused", "outdated", "diverged"];
 
 /** Whether changes can be live on a node now or in a moment. */
 export const isPresent = ({ state }: Pick<NodeView, "state">): boolean => !ABSENT.includes(state);

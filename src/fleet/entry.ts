@@ -34,15 +34,19 @@ export interface EntryMark {
   readonly id: string;
 }
 
+/** `change`: one change; `whole`: all that a node stores after the change at its position, for nodes that join. */
+export type EntryKind = "change" | "whole";
+
 /** An entry as it lies in the log. */
 export interface Entry extends EntryMark {
+  readonly kind: EntryKind;
   /** The node that wrote it. */
   readonly node: string;
   /** The format of `body`. */
   readonly format: number;
   /** zstd of the JSON of the content. */
   readonly body: Uint8Array;
-  /** HMAC-SHA-256 over fleet, position, id, node, format and body. */
+  /** HMAC-SHA-256 over fleet, kind, position, id, node, format and body. */
   readonly mac: Uint8Array;
 }
 
@@ -57,28 +61,30 @@ export class EntryCodec {
     this.#key = key;
   }
 
-  encode(mark: EntryMark, node: string, { changed, facts }: EntryContent): Entry {
+  encode(
+    mark: EntryMark,
+    node: string,
+    { changed, facts, kind = "change" }: EntryContent & { readonly kind?: EntryKind },
+  ): Entry {
     const document = {
       changed: changed === null ? null : { ...changed, change: partsOf(changed.change) },
       facts,
     };
     const body = Bun.zstdCompressSync(JSON.stringify(document));
-    const unsigned = { ...mark, node, format: ENTRY_FORMAT, body };
-    return { ...unsigned, mac: this.#sign(unsigned) };
+    const unsigned = { ...mark, kind, node, format: ENTRY_FORMAT, body };
+    return { ...unsigned, mac: this.#signEntry(unsigned) };
   }
 
   /** Throws an ApiError when the entry was not signed with the key of this fleet, or is of a newer version. */
   decode(entry: Entry): EntryContent {
-    const expected = this.#sign(entry);
-    const { mac } = entry;
-    if (mac.byteLength !== expected.byteLength || !timingSafeEqual(mac, expected))
-      throw new ApiError(
-        500,
+    if (!isEqual(entry.mac, this.#signEntry(entry)))
+      throw new Unfollowable(
+        "refused",
         `entry ${entry.position} of the fleet's log is not signed with the secret key of this fleet, or was changed or moved; it is not applied`,
       );
     if (entry.format > ENTRY_FORMAT)
-      throw new ApiError(
-        500,
+      throw new Unfollowable(
+        "outdated",
         `entry ${entry.position} of the fleet's log was written by a newer version of Sluice; upgrade this node`,
       );
     const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
@@ -89,10 +95,42 @@ export class EntryCodec {
     };
   }
 
-  #sign({ position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
+  /** Signs what a node says about itself. */
+  signNode(fields: readonly (string | number)[]): Uint8Array {
+    return this.#sign(["node", ...fields], new Uint8Array());
+  }
+
+  isSignedNode(fields: readonly (string | number)[], mac: Uint8Array): boolean {
+    return isEqual(mac, this.signNode(fields));
+  }
+
+  #signEntry({ kind, position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
+    return this.#sign([kind, position, id, node, format], body);
+  }
+
+  #sign(fields: readonly (string | number)[], body: Uint8Array): Buffer {
     // JSON, so that no two lists of fields give the same text.
-    const head = JSON.stringify([this.#fleetId, position, id, node, format]);
+    const head = JSON.stringify([this.#fleetId, ...fields]);
     return createHmac("sha256", this.#key).update(head).update("\n").update(body).digest();
+  }
+}
+
+const isEqual = (mac: Uint8Array, expected: Uint8Array) =>
+  mac.byteLength === expected.byteLength && timingSafeEqual(mac, expected);
+
+/**
+ * Why a node cannot follow the log. `refused`: cannot serve the next change; `outdated`: the next change is of a newer version;
+ * `diverged`: the log lacks changes that this node has.
+ */
+export type ObstacleState = "refused" | "outdated" | "diverged";
+
+/** The message says what to do; shown to users. */
+export class Unfollowable extends ApiError {
+  readonly state: ObstacleState;
+
+  constructor(state: ObstacleState, message: string) {
+    super(503, message);
+    this.state = state;
   }
 }
 

@@ -3,32 +3,52 @@ import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
+import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
+import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
-import type { ConfigChange } from "../model/gateway-config.ts";
+import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
-import type { Commit } from "../store/commit.ts";
+import type { Commit, RecordedEntry } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
-import type { EntryChange, EntryCodec, EntryContent, EntryMark } from "./entry.ts";
+import {
+  type Entry,
+  type EntryChange,
+  type EntryCodec,
+  type EntryContent,
+  type EntryMark,
+  Unfollowable,
+} from "./entry.ts";
+import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
-import { AppendInDoubt, type EntrySource } from "./source.ts";
+import { meaningOf } from "./postgres-words.ts";
+import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
 
 /** This node's own store. */
-export interface NodeStore extends Omit<ChangeStore, "commit" | "record" | "next"> {
-  commit(write: Commit): void;
-  record(facts: readonly Fact[], mark?: EntryMark): void;
+export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
+  /** Writes all of them or none. */
+  write(entries: readonly (Commit | RecordedEntry)[]): void;
   /** The last entry that was written; null: none. */
   mark(): EntryMark | null;
+  load(): { readonly config: GatewayConfig; readonly revision: number };
+  facts(): readonly Fact[];
 }
 
 export interface FleetStoreOptions {
   readonly store: NodeStore;
   readonly source: EntrySource;
   readonly codec: EntryCodec;
-  /** The id of this node. */
+  /** The name of this node. */
   readonly node: string;
-  /** Throws while the source does not answer. */
-  readonly requireConnected: () => void;
+  /** How long a change waits for the outcome of an append whose answer was lost. Milliseconds. */
+  readonly doubtMs: number;
+  /** Throws an ApiError while changes cannot be made here. */
+  readonly requireOpen: () => void;
+  readonly log: Log;
+  /** The source did not answer. */
+  readonly onLost: () => void;
+  /** A change is in the log, but not in this node's database. */
+  readonly onObstacle: (obstacle: Unfollowable) => void;
   /** What the request of this principal expects; null: nothing. */
   readonly expected: (by: Actor) => FleetWrite | null;
   /** Rejects while too few nodes are present. */
@@ -38,8 +58,18 @@ export interface FleetStoreOptions {
 
 type Write = Parameters<ChangeStore["commit"]>[0];
 
+/** Pause between two looks for an entry in doubt. Milliseconds. */
+const LOOK_MS = 50;
+
 export class FleetStore implements ChangeStore {
   readonly #options: FleetStoreOptions;
+  /** In the log and served from memory, but not in this node's database. */
+  #unstored: Commit | null = null;
+  /** An entry that may or may not be in the log. */
+  #doubt: EntryMark | null = null;
+  /** Number of entries in the last foreign change. */
+  #offered = 0;
+  #wasStored = true;
 
   constructor(options: FleetStoreOptions) {
     this.#options = options;
@@ -49,8 +79,29 @@ export class FleetStore implements ChangeStore {
     return this.#options.store.problem?.() ?? null;
   }
 
+  /** Position of the last entry that this node has applied, be it only in memory. */
+  get applied(): number {
+    return (this.#unstored?.mark ?? this.#options.store.mark())?.position ?? 0;
+  }
+
+  /** Whether a change is served from memory only. */
+  get isUnstored(): boolean {
+    return this.#unstored !== null;
+  }
+
+  /** Whether the last foreign change was not stored for what may be the fault of one of its entries: the next has one only. */
+  get mayBeOneOfMany(): boolean {
+    return !this.#wasStored && this.#offered > 1;
+  }
+
   requireOpen(): void {
-    this.#options.requireConnected();
+    this.#options.requireOpen();
+    if (this.#doubt !== null)
+      throw new ApiError(
+        503,
+        `whether entry ${this.#doubt.id} was stored is not known yet: this node makes no further change before it is; nothing was changed`,
+        { headers: { "retry-after": RETRY_SECONDS } },
+      );
   }
 
   async stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
@@ -59,6 +110,7 @@ export class FleetStore implements ChangeStore {
 
   async commit(write: Write): Promise<void> {
     const { revision, entry, by, change, audit, facts } = write;
+    requireFixedPorts(change);
     const expected = this.#options.expected(by);
     if (expected !== null && expected.requires !== null)
       await this.#options.requirePresent(expected.requires);
@@ -67,81 +119,219 @@ export class FleetStore implements ChangeStore {
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
-    this.#options.store.commit({ ...write, mark });
+    try {
+      this.#options.store.write([{ ...write, mark }]);
+    } catch (error) {
+      // The other nodes serve it: this one goes on from memory.
+      this.#unstored = { ...write, staged: null, mark };
+      this.#options.onObstacle(cannotStore(error));
+    }
+    failPoint("after_store");
   }
 
   async record(facts: readonly Fact[]): Promise<void> {
+    this.requireOpen();
     const mark = await this.#append({ changed: null, facts });
-    this.#options.store.record(facts, mark);
+    // It may have been followed meanwhile.
+    if (this.applied >= mark.position) return;
+    this.#options.store.write([{ facts, mark }]);
+  }
+
+  /** The workers that do not serve a change yet are being replaced: the fleet finds out when they do. */
+  onUnserved(error: unknown): void {
+    this.#options.log.error("a change is stored, but not all workers serve it yet", { error });
   }
 
   async next(): Promise<ForeignChange | null> {
-    const { store, source, codec } = this.#options;
-    const known = store.mark()?.position ?? 0;
-    const [entry] = await source.after(known);
-    if (entry === undefined) return null;
-    if (entry.position !== known + 1)
-      throw new ApiError(
-        500,
-        `the fleet's log continues at entry ${entry.position}, but this node has entries up to ${known}: it must join again`,
-      );
-    const { position, id } = entry;
-    const { changed, facts } = codec.decode(entry);
+    const { store, source } = this.#options;
+    this.#storeAgain();
+    if (this.#doubt !== null) await this.#isInLog(this.#doubt);
+    this.#doubt = null;
+    const mark = store.mark();
+    const known = mark?.position ?? 0;
+    const page = await source.after(known);
+    if (page.head < known || (page.knownId ?? mark?.id) !== mark?.id) throw diverged(page, known);
+    const entries = page.entries.filter(({ position }, index) => position === known + index + 1);
+    if (entries.length > 0) return this.#foreign(entries);
+    if (page.head > known) return await this.#wholeAfter(page, known);
+    if (page.knownId === null && known > 0) throw diverged(page, known);
+    return null;
+  }
+
+  /** As one change, so that a node that was away is quick to catch up. */
+  #foreign(entries: readonly Entry[]): ForeignChange {
+    const { store } = this.#options;
+    const applied = this.#decoded(this.mayBeOneOfMany ? entries.slice(0, 1) : entries);
+    this.#offered = applied.length;
+    this.#wasStored = false;
+    const changes = applied.flatMap(({ changed }) => (changed === null ? [] : [changed]));
+    const last = changes.at(-1);
     return {
-      changed,
-      facts,
-      store: (undo) => {
-        const mark = { position, id };
-        if (changed === null || undo === null) store.record(facts, mark);
-        else store.commit(commitOf(changed, { undo, facts, mark }));
+      changed:
+        last === undefined
+          ? null
+          : {
+              ...last,
+              change: combined(changes.map(({ change }) => change)),
+              audit: changes.flatMap(({ audit }) => audit),
+            },
+      facts: applied.flatMap(({ facts }) => facts),
+      store: (base) => {
+        failPoint("follow_after_prepare");
+        const undos = undosOf(
+          changes.map(({ change }) => change),
+          base,
+        );
+        // One that was recorded here meanwhile is there already.
+        const missing = applied.filter(({ mark }) => mark.position > this.applied);
+        store.write(
+          missing.map(({ changed, facts, mark }) =>
+            changed === null
+              ? { facts, mark }
+              : commitOf(changed, { undo: undos[changes.indexOf(changed)], facts, mark }),
+          ),
+        );
+        this.#wasStored = true;
+        failPoint("follow_after_store");
       },
     };
   }
 
+  /** The entries up to the first one that this node must not apply; throws its reason when that is the first. */
+  #decoded(entries: readonly Entry[]): (EntryContent & { readonly mark: EntryMark })[] {
+    const decoded: (EntryContent & { readonly mark: EntryMark })[] = [];
+    for (const entry of entries) {
+      const { position, id } = entry;
+      try {
+        decoded.push({ ...this.#options.codec.decode(entry), mark: { position, id } });
+      } catch (error) {
+        if (decoded.length === 0) throw error;
+        break;
+      }
+    }
+    return decoded;
+  }
+
+  /** The next entries are not in the log any more: this node was away for long. */
+  async #wholeAfter(page: LogPage, known: number): Promise<ForeignChange> {
+    const { store, source, codec } = this.#options;
+    const whole = await source.whole();
+    if (whole === null || whole.position <= known) throw diverged(page, known);
+    const { changed, facts } = codec.decode(whole);
+    const { config, revision } = store.load();
+    if (changed === null || changed.revision <= revision) throw diverged(page, known);
+    const change = differenceOf(config, changed.change);
+    const mark = { position: whole.position, id: whole.id };
+    const all = [...forgotten(store.facts(), facts), ...facts];
+    return {
+      changed: { ...changed, change },
+      facts: all,
+      store: (base) =>
+        store.write([
+          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
+        ]),
+    };
+  }
+
+  #storeAgain(): void {
+    if (this.#unstored === null) return;
+    try {
+      this.#options.store.write([this.#unstored]);
+    } catch (error) {
+      throw cannotStore(error);
+    }
+    this.#unstored = null;
+  }
+
   /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
   async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node, meter } = this.#options;
+    const { store, source, codec, node, onLost, meter } = this.#options;
     const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
     const entry = codec.encode(mark, node, content);
     const began = performance.now();
+    failPoint("before_append");
     try {
-      if (await source.append(entry)) {
+      const isAppended = await source.append(entry);
+      failPoint("after_append");
+      if (isAppended) {
         meter.append.observe(performance.now() - began);
         return mark;
       }
     } catch (error) {
-      if (!(error instanceof AppendInDoubt)) throw unavailable(error);
+      if (!(error instanceof AppendInDoubt)) {
+        onLost();
+        throw unavailable(error);
+      }
       meter.countDoubt();
-      await this.#settle(mark);
-      return mark;
+      if (await this.#settle(mark)) return mark;
     }
     meter.countConflict();
     throw new ChangeConflict();
   }
 
-  /** Resolves when the entry is in the log after all; throws when it is not, or when that cannot be found out. */
-  async #settle({ position, id }: EntryMark): Promise<void> {
-    const { source } = this.#options;
-    const found = await source.at(position).catch((error: unknown) => {
-      throw new ApiError(
-        504,
-        `the database of the fleet did not answer in time: whether the change was made is not known (entry ${id})`,
-        { cause: error },
-      );
-    });
-    if (found?.id === id) return;
-    if (found !== null) throw new ChangeConflict();
-    throw unavailable(null);
+  /** Whether the entry is in the log; throws a 504 when that cannot be found out in time. */
+  async #settle(mark: EntryMark): Promise<boolean> {
+    const { doubtMs, onLost } = this.#options;
+    const end = performance.now() + doubtMs;
+    for (;;) {
+      try {
+        return await this.#isInLog(mark);
+      } catch (error) {
+        if (performance.now() + LOOK_MS >= end) {
+          this.#doubt = mark;
+          onLost();
+          throw new ApiError(
+            504,
+            `the database of the fleet did not answer in time: whether the change was made is not known (entry ${mark.id})`,
+            { cause: error },
+          );
+        }
+      }
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+
+  /** When it is not there, an entry without content takes its place, so that it cannot arrive later. */
+  async #isInLog({ position, id }: EntryMark): Promise<boolean> {
+    const { source, codec, node } = this.#options;
+    for (;;) {
+      const found = await source.idAt(position);
+      if (found !== null) return found === id;
+      const empty = { position, id: Bun.randomUUIDv7() };
+      await source.append(codec.encode(empty, node, { changed: null, facts: [] }));
+    }
   }
 }
 
 const RETRY_SECONDS = "5";
 
-const unavailable = (cause: unknown) =>
-  new ApiError(503, "the database of the fleet cannot be reached; nothing was changed", {
+function unavailable(cause: unknown): ApiError {
+  const meaning = meaningOf(cause);
+  const problem = meaning === null ? "cannot be reached" : `cannot be used: ${meaning}`;
+  return new ApiError(503, `the database of the fleet ${problem}; nothing was changed`, {
     cause,
     headers: { "retry-after": RETRY_SECONDS },
   });
+}
+
+const cannotStore = (error: unknown) =>
+  new Unfollowable(
+    "refused",
+    `this node cannot store the last change of its fleet, and serves it from memory: ${error instanceof Error ? error.message.replace("; nothing was changed", "") : String(error)}`,
+  );
+
+const diverged = ({ head }: LogPage, known: number) =>
+  new Unfollowable(
+    "diverged",
+    `the database of the fleet (last entry ${head}) lacks changes that this node has (last entry ${known}), as after the restore of a backup or a failover that lost some; decide with \`sluice fleet adopt\``,
+  );
+
+/** All nodes serve the same listeners: a port that each one chooses would be a different one on each. */
+function requireFixedPorts({ listeners }: ConfigChange): void {
+  const free = listeners.upserts.find(({ port }) => port === 0);
+  if (free !== undefined)
+    throw new ApiError(400, `port: listener "${free.name}" of a fleet needs a fixed port, not 0`);
+}
 
 /** Only the fields of an actor: a principal has more. */
 const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({
@@ -151,9 +341,33 @@ const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({
   sessionId,
 });
 
+/** Removes what `next` does not have. */
+export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
+  const sessions = new Set<string>();
+  const users = new Set<string>();
+  for (const fact of next) {
+    if (fact.kind === "session_began") sessions.add(fact.session.id);
+    if (fact.kind === "second_factor") users.add(fact.user_id);
+  }
+  return before.flatMap((fact): Fact[] => {
+    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
+      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
+    if (fact.kind === "second_factor" && !users.has(fact.user_id))
+      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
+    return [];
+  });
+}
+
+interface CommitRest {
+  readonly undo: ConfigChange | undefined;
+  readonly facts: readonly Fact[];
+  readonly mark: EntryMark;
+}
+
 function commitOf(
   { revision, at, actor, summary, change, audit }: EntryChange,
-  rest: Pick<Commit, "undo" | "facts" | "mark">,
+  { undo, ...rest }: CommitRest,
 ): Commit {
-  return { revision, entry: { at, actor, summary }, change, audit, ...rest };
+  const commit = { revision, entry: { at, actor, summary }, change, audit, ...rest };
+  return undo === undefined ? commit : { ...commit, undo };
 }

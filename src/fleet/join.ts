@@ -2,19 +2,23 @@
 import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
-import type { ConfigChange } from "../model/gateway-config.ts";
+import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Commit } from "../store/commit.ts";
 import type { RevisionEntry } from "../store/tables.ts";
-import { EntryCodec, type EntryMark } from "./entry.ts";
-import { FleetError, type FleetIdentity, type PostgresSource } from "./postgres-source.ts";
+import { type Entry, EntryCodec, type EntryMark } from "./entry.ts";
+import { FleetError, type FleetIdentity } from "./postgres-connection.ts";
+import type { PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** This node's database. */
 export interface JoiningStore {
   isEmpty(): boolean;
   mark(): EntryMark | null;
+  setMark(mark: EntryMark): void;
   fleetId(): string | null;
-  setFleetId(id: string): void;
+  joinFleet(id: string): void;
+  leaveFleet(): void;
   commit(write: Commit): void;
 }
 
@@ -25,13 +29,19 @@ export interface JoinOptions {
   readonly keyId: string;
   /** Derives the key that signs entries. */
   readonly signingKey: string;
+  /** Id of this node. */
+  readonly id: string;
+  /** Name of this node. */
   readonly node: string;
+  /** A node that was seen within this time is there. Milliseconds. */
+  readonly presentMs: number;
   readonly log: Log;
 }
 
 /** What the first node brings. */
 export interface Founding {
   readonly revision: number;
+  readonly config: GatewayConfig;
   readonly change: ConfigChange;
   readonly entry: RevisionEntry;
   readonly facts: readonly Fact[];
@@ -41,7 +51,7 @@ export interface Membership {
   readonly source: PostgresSource;
   readonly codec: EntryCodec;
   /** Makes the configuration of this node that of the fleet; null: the fleet has one already. */
-  readonly found: ((founding: Founding) => Promise<EntryMark>) | null;
+  readonly found: ((founding: Founding) => Promise<void>) | null;
 }
 
 /**
@@ -49,56 +59,106 @@ export interface Membership {
  * do, when this node cannot be a part of it.
  */
 export async function join(options: JoinOptions): Promise<Membership> {
-  const { source, store, keyId, signingKey, log } = options;
+  const { source, store, keyId, signingKey, id, node: name, presentMs, log } = options;
   const known = store.fleetId();
   let identity: FleetIdentity;
   try {
     await source.open();
     identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
+    requireSameFleet(identity, { fleetId: known, keyId });
+    await source.admit({ id, name, presentMs });
   } catch (error) {
     if (!(error instanceof SourceUnreachable)) throw error;
-    if (known === null)
+    const meaning = meaningOf(error);
+    if (known === null || store.isEmpty())
       throw new FleetError(
-        "--store: the database cannot be reached, and this node has no configuration of its fleet yet; check address, user and password",
+        `--store: the database cannot be ${meaning === null ? "reached" : "used"}, and this node has no configuration of its fleet yet; ${meaning ?? "check its address, and that it runs"}`,
+        { cause: error },
       );
-    log.warn("the database of the fleet does not answer: this node starts with what it has");
+    log.warn("the database of the fleet does not answer: this node starts with what it has", {
+      ...(meaning === null ? {} : { reason: meaning }),
+    });
+    // Entries of another fleet, or with another key, are not signed with the key of this one.
     return { source, codec: new EntryCodec(known, signingKey), found: null };
   }
-  if (identity.keyId !== keyId)
+  const codec = new EntryCodec(identity.fleetId, signingKey);
+  const isLogEmpty = (await source.after(0)).head === 0;
+  // A node that ended while it founded the fleet has noted the first entry, which the log may have or not.
+  if (isLogEmpty && (store.mark()?.position ?? 1) === 1) {
+    store.joinFleet(identity.fleetId);
+    return { source, codec, found: (founding) => found(founding, options, codec) };
+  }
+  if (store.mark() === null) await enter(options, codec);
+  store.joinFleet(identity.fleetId);
+  return { source, codec, found: null };
+}
+
+function requireSameFleet(
+  fleet: FleetIdentity,
+  own: { readonly fleetId: string | null; readonly keyId: string },
+): void {
+  if (fleet.keyId !== own.keyId)
     throw new FleetError(
-      `--store: the secret key of this node (${keyId}) is not the one of its fleet (${identity.keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file`,
+      `--store: the secret key of this node (${own.keyId}) is not the one of its fleet (${fleet.keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file`,
     );
-  if (known !== null && known !== identity.fleetId)
+  if (own.fleetId !== null && own.fleetId !== fleet.fleetId)
     throw new FleetError(
       "--store: this data directory belongs to another fleet; name that fleet's database, or start with an empty data directory",
     );
-  const codec = new EntryCodec(identity.fleetId, signingKey);
-  store.setFleetId(identity.fleetId);
-  if (store.mark() !== null) return { source, codec, found: null };
-  const [first] = await source.after(0);
-  if (first === undefined)
-    return { source, codec, found: (founding) => found(founding, options, codec) };
+}
+
+/** Writes the configuration of the fleet into an empty database; later changes follow. */
+async function enter({ source, store }: JoinOptions, codec: EntryCodec): Promise<void> {
   if (!store.isEmpty())
     throw new FleetError(
       "--store: this data directory has a configuration that is not the one of the fleet; export it if you need it, and start with an empty data directory",
     );
-  const { changed, facts } = codec.decode(first);
-  if (changed === null || first.position !== 1)
-    throw new FleetError("--store: the log of the fleet has no beginning; no node can join");
+  store.commit(beginningOf(await oldestOf(source), codec));
+}
+
+/** The entry from which a node can get to the end of the log. */
+export async function oldestOf(source: PostgresSource): Promise<Entry> {
+  const whole = await source.whole();
+  if (whole !== null) return whole;
+  const [first] = (await source.after(0)).entries;
+  if (first?.position === 1) return first;
+  throw new FleetError(
+    "--store: the log of the fleet has lost its beginning; run `sluice fleet adopt --from this-node` on the node whose configuration is right",
+  );
+}
+
+/** Writes what a whole entry holds, from nothing. Throws a FleetError for an entry that this node must not apply. */
+export function beginningOf(entry: Entry, codec: EntryCodec): Commit {
+  const { changed, facts } = decoded(entry, codec);
+  const { position, id } = entry;
+  if (changed === null) throw new FleetError("--store: the log of the fleet has no beginning");
   const { revision, at, actor, summary, change, audit } = changed;
-  const { position, id } = first;
-  const entry = { at, actor, summary };
-  store.commit({ revision, change, entry, audit, facts, mark: { position, id } });
-  return { source, codec, found: null };
+  return { revision, change, entry: { at, actor, summary }, audit, facts, mark: { position, id } };
+}
+
+function decoded(entry: Entry, codec: EntryCodec) {
+  try {
+    return codec.decode(entry);
+  } catch (error) {
+    throw new FleetError(`--store: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 async function found(
-  { revision, change, entry, facts }: Founding,
-  { source, node }: JoinOptions,
+  { revision, config, change, entry, facts }: Founding,
+  { source, store, node }: JoinOptions,
   codec: EntryCodec,
-): Promise<EntryMark> {
+): Promise<void> {
+  const free = [...config.listeners.values()].find(({ port }) => port === 0);
+  if (free !== undefined)
+    throw new FleetError(
+      `--store: listener "${free.name}" needs a fixed port, not 0: all nodes of a fleet serve the same listeners`,
+    );
   const mark = { position: 1, id: Bun.randomUUIDv7() };
+  // First, so that a node that ends before it gets the answer knows its own entry.
+  store.setMark(mark);
   const changed = { revision, ...entry, by: local, change, audit: [] };
-  if (await source.append(codec.encode(mark, node, { changed, facts }))) return mark;
+  if (await source.append(codec.encode(mark, node, { changed, facts }))) return;
+  store.leaveFleet();
   throw new FleetError("--store: another node has founded the fleet meanwhile; start again");
 }

@@ -5,9 +5,11 @@ import { isPresent } from "../control/node-requirement.ts";
 type Known = Pick<NodeView, "id" | "name" | "state" | "error">;
 
 /** States that end with an event of their own when the node serves again. */
-const TOLD: Readonly<Partial<Record<NodeState, NodeTransition["event"]>>> = {
+const ANNOUNCED: Readonly<Partial<Record<NodeState, NodeTransition["event"]>>> = {
   away: "away",
-  "cut off": "cut_off",
+  cut_off: "cut_off",
+  outdated: "outdated",
+  diverged: "diverged",
   refused: "refused",
   draining: "draining",
 };
@@ -27,7 +29,7 @@ export class NodeWatch {
     const before = this.#known;
     this.#known = new Map(nodes.map((node) => [node.id, node]));
     for (const node of nodes) this.#compare(before.get(node.id), node);
-    for (const [id, node] of before) if (!this.#known.has(id)) this.#tell("left", node);
+    for (const [id, node] of before) if (!this.#known.has(id)) this.#publish("left", node);
     this.#hasSeenAll = true;
   }
 
@@ -52,14 +54,14 @@ export class NodeWatch {
   }
 
   #compare(before: Known | undefined, node: Known): void {
-    if (before === undefined && this.#hasSeenAll) this.#tell("joined", node);
-    const was = before === undefined ? undefined : TOLD[before.state];
-    const is = TOLD[node.state];
-    if (was !== is) this.#tell(is ?? "back", node);
+    if (before === undefined && this.#hasSeenAll) this.#publish("joined", node);
+    const was = before === undefined ? undefined : ANNOUNCED[before.state];
+    const is = ANNOUNCED[node.state];
+    if (was !== is) this.#publish(is ?? "back", node);
   }
 
-  #tell(event: NodeTransition["event"], { id, name, error }: Known): void {
-    const why = event === "refused" ? error : null;
+  #publish(event: NodeTransition["event"], { id, name, error }: Known): void {
+    const why = error === "" ? null : error;
     for (const listener of this.#listeners) listener({ event, node_id: id, name, why });
   }
 }

@@ -5,6 +5,7 @@ import {
   customType,
   integer,
   pgSchema,
+  primaryKey,
   smallint,
   text,
   timestamp,
@@ -37,14 +38,42 @@ export const entry = sluice.table("entry", {
   node: text("node").notNull(),
   format: integer("format").notNull(),
   at: instant("at").notNull().defaultNow(),
-  body: bytea("body").notNull(),
+  /** Null: in `chunk`, under the id of the entry. */
+  body: bytea("body"),
   mac: bytea("mac").notNull(),
 });
+
+/** What a node stores after the entry of a position, for nodes that join; its body is in `chunk`. */
+export const whole = sluice.table("whole", {
+  position: bigint("position", { mode: "number" }).primaryKey(),
+  /** Of the entry at its position. */
+  entryId: uuid("entry_id").notNull().unique(),
+  bodyId: uuid("body_id").notNull(),
+  node: text("node").notNull(),
+  format: integer("format").notNull(),
+  at: instant("at").notNull().defaultNow(),
+  mac: bytea("mac").notNull(),
+});
+
+/** Pieces of bodies over 1 MiB, written before what they belong to. */
+export const chunk = sluice.table(
+  "chunk",
+  {
+    bodyId: uuid("body_id").notNull(),
+    /** From 0. */
+    part: integer("part").notNull(),
+    bytes: bytea("bytes").notNull(),
+    at: instant("at").notNull().defaultNow(),
+  },
+  (columns) => [primaryKey({ columns: [columns.bodyId, columns.part] })],
+);
 
 /** The nodes, one row each, written by the node alone. */
 export const node = sluice.table("node", {
   id: text("id").primaryKey(),
   name: text("name").notNull().unique(),
+  /** Of its management API; empty: unknown. */
+  url: text("url").notNull(),
   version: text("version").notNull(),
   /** The newest format of entries that it reads. */
   formatMax: integer("format_max").notNull(),
@@ -54,10 +83,13 @@ export const node = sluice.table("node", {
   served: bigint("served", { mode: "number" }).notNull(),
   /** By the clock of the database. */
   seen: instant("seen").notNull().defaultNow(),
+  /** By its own knowledge. */
+  state: text("state").notNull(),
   /** Why it cannot serve the entry after `served`; empty: it can. */
   error: text("error").notNull().default(""),
   /** Whether load balancers should send no requests to it. */
   draining: boolean("draining").notNull().default(false),
   /** Milliseconds that its clock is ahead of the database's. */
   clockOffsetMs: bigint("clock_offset_ms", { mode: "number" }).notNull().default(0),
+  mac: bytea("mac").notNull(),
 });

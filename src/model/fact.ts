@@ -34,6 +34,49 @@ export interface StoredSession {
   readonly token_hash: string;
 }
 
+/** An entry of the audit log that belongs to no change. */
+export interface StoredAuditEntry {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly actor: string;
+  readonly method: string;
+  readonly address: string;
+  readonly action: string;
+  readonly kind: string;
+  readonly object_id: string | null;
+  readonly object_name: string | null;
+  readonly result: string;
+  readonly revision: null;
+  readonly detail: unknown;
+}
+
+/** A failed sign-in for the login throttle. */
+export interface LoginFailure {
+  /** HMAC of the network or of the account. */
+  readonly key: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+}
+
+/** A time of last use. */
+export interface UsedAt {
+  readonly id: string;
+  /** RFC 3339, UTC. */
+  readonly last_used_at: string;
+}
+
+/** What a node of a fleet has seen beside changes. */
+export interface NodeActivity {
+  /** UUID; the same when it is sent again. */
+  readonly batch_id: string;
+  /** Id of the node. */
+  readonly node_id: string;
+  readonly audit: readonly StoredAuditEntry[];
+  readonly login_failures: readonly LoginFailure[];
+  readonly tokens_used: readonly UsedAt[];
+  readonly credentials_used: readonly UsedAt[];
+}
+
 /** Writing a fact again changes nothing. */
 export type Fact =
   | { readonly kind: "session_began"; readonly session: StoredSession }
@@ -53,5 +96,8 @@ export type Fact =
       readonly certificate_id: string;
       readonly document: Readonly<Record<string, unknown>>;
     }
+  /** All challenge responses of the orders of a node, sealed; every node serves them. */
+  | { readonly kind: "acme_challenges"; readonly node_id: string; readonly sealed: string }
+  | { readonly kind: "node_activity"; readonly activity: NodeActivity }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

@@ -124,6 +124,19 @@ export const settingsInput = t.Object(
       },
       "Request IDs and the log of recent requests; retention.requests is its size",
     ),
+    fleet: group(
+      {
+        max_stale_sessions: milliseconds(
+          900_000,
+          "Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet",
+        ),
+        max_stale: milliseconds(
+          0,
+          "Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet",
+        ),
+      },
+      "Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet",
+    ),
     limits: group(
       {
         max_header_fields: integer(100, {

@@ -21,3 +21,9 @@ export interface Commit {
   /** From `stage`. */
   readonly staged?: StagedChange | null;
 }
+
+/** An entry of the fleet's log without a change of the configuration. */
+export interface RecordedEntry {
+  readonly facts: readonly Fact[];
+  readonly mark: EntryMark;
+}

@@ -1,6 +1,7 @@
 // Writes facts, the data of a change beside the configuration, to their tables; knows nothing of what they mean.
 import type { Fact } from "../model/fact.ts";
 import { AcmeStateTable } from "./acme.ts";
+import { ActivityTables } from "./activity.ts";
 import { SessionTable } from "./sessions.ts";
 import type { TableContext } from "./store.ts";
 import { TokenTable } from "./tokens.ts";
@@ -12,25 +13,36 @@ export class FactTables {
   readonly #totp: TotpTable;
   readonly #tokens: TokenTable;
   readonly #acme: AcmeStateTable;
+  readonly #activity: ActivityTables;
 
   constructor(context: TableContext) {
     this.#sessions = new SessionTable(context);
     this.#totp = new TotpTable(context);
     this.#tokens = new TokenTable(context);
     this.#acme = new AcmeStateTable(context);
+    this.#activity = new ActivityTables(context);
   }
 
-  /** All that is stored, as facts that write it elsewhere. Sessions are not part of it. */
+  /** All that is stored, as facts that write it elsewhere. */
   all(): readonly Fact[] {
     const factors = this.#totp
       .all()
       .map((record): Fact => ({ kind: "second_factor", user_id: record.user_id, record }));
+    const sessions = this.#sessions.load().map((session): Fact => ({
+      kind: "session_began",
+      session,
+    }));
     const states = [...this.#acme.load()].map(([certificate_id, document]): Fact => ({
       kind: "acme_state",
       certificate_id,
       document,
     }));
-    return [...factors, { kind: "admin_token", token: this.#tokens.loadAdminToken() }, ...states];
+    return [
+      ...sessions,
+      ...factors,
+      { kind: "admin_token", token: this.#tokens.loadAdminToken() },
+      ...states,
+    ];
   }
 
   write(fact: Exclude<Fact, { kind: "node_drained" }>): void {
@@ -47,6 +59,11 @@ export class FactTables {
         return this.#tokens.writeAdminToken(fact.token);
       case "acme_state":
         return this.#acme.put(fact.certificate_id, fact.document);
+      // Only served: orders that a restart interrupts publish their responses again.
+      case "acme_challenges":
+        return;
+      case "node_activity":
+        return this.#activity.write(fact.activity);
     }
   }
 }

@@ -15,7 +15,7 @@ import {
   type ResourceChange,
 } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
-import type { Commit } from "./commit.ts";
+import type { Commit, RecordedEntry } from "./commit.ts";
 import { newestCopy } from "./copies.ts";
 import { AuditTable } from "./audit.ts";
 import {
@@ -190,28 +190,53 @@ export class Store {
   }
 
   /** Writes one change, its revision and its audit entry atomically; throws a 500 with the reason when that fails. */
-  commit({ revision, change, undo, entry, audit = [], facts = [], staged, mark }: Commit): void {
-    const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
+  commit(commit: Commit): void {
+    this.write([commit]);
+  }
+
+  /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
+  record(facts: readonly Fact[]): void {
+    this.#transactOrRefuse(() => this.#writeFacts(facts));
+  }
+
+  /** The same for several changes or facts after each other: writes all of them or none. */
+  write(entries: readonly (Commit | RecordedEntry)[]): void {
+    const changes = entries.filter((entry) => "change" in entry);
     // SQLite would continue to write to the unlinked file.
-    const problem = this.problem();
+    const problem = changes.length === 0 ? null : this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
-    if (staged) this.#checkpointLater();
-    this.#write(() => {
-      this.#tables.write(change, {
-        staged: staged ?? null,
-        ...(undo === undefined ? {} : { undo }),
-      });
-      const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
-      this.#tables.writeRevision(revision, { entry, change: text }, retained);
-      this.audit.append(audit);
-      this.#writeFacts(facts, mark);
+    if (changes.some(({ staged }) => staged)) this.#checkpointLater();
+    const settings = changes.findLast(({ change }) => change.settings !== null)?.change.settings;
+    const retained = settings?.retention.revisions ?? this.#retainedRevisions;
+    this.#transactOrRefuse(() => {
+      for (const entry of entries) {
+        if ("change" in entry) this.#writeChange(entry, retained);
+        this.#writeFacts(entry.facts ?? [], entry.mark);
+      }
     });
     this.#retainedRevisions = retained;
   }
 
-  /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
-  record(facts: readonly Fact[], mark?: EntryMark): void {
-    this.#write(() => this.#writeFacts(facts, mark));
+  #writeChange({ revision, change, undo, entry, audit = [], staged }: Commit, retained: number) {
+    this.#tables.write(change, {
+      staged: staged ?? null,
+      ...(undo === undefined ? {} : { undo }),
+    });
+    const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
+    this.#tables.writeRevision(revision, { entry, change: text }, retained);
+    this.audit.append(audit);
+  }
+
+  /**
+   * Replaces everything by what `commit` writes from nothing, with its revision: later ones are forgotten. `facts` must also
+   * remove what is there.
+   */
+  replace(commit: Commit): void {
+    this.#transactOrRefuse(() => {
+      this.#tables.forgetRevisions(commit.revision);
+      this.#writeChange(commit, this.#retainedRevisions);
+      this.#writeFacts(commit.facts ?? [], commit.mark);
+    });
   }
 
   /** The fleet that this data directory is part of; null: none. */
@@ -219,8 +244,21 @@ export class Store {
     return this.#tables.getMeta("fleet_id");
   }
 
-  setFleetId(id: string): void {
+  joinFleet(id: string): void {
     this.#tables.setMeta("fleet_id", id);
+  }
+
+  /** The data directory is that of a gateway without a fleet again. */
+  leaveFleet(): void {
+    this.#transact(() => {
+      this.#tables.removeMeta("fleet_id");
+      this.#tables.removeMeta("fleet_entry");
+    });
+  }
+
+  /** Notes the last entry of the fleet's log that this node has. */
+  setMark(mark: EntryMark): void {
+    this.#tables.setMeta("fleet_entry", JSON.stringify(mark));
   }
 
   /** Whether this node of a fleet asks load balancers to send no requests. */
@@ -239,7 +277,7 @@ export class Store {
     return text === null ? null : (JSON.parse(text) as EntryMark);
   }
 
-  #write(work: () => void): void {
+  #transactOrRefuse(work: () => void): void {
     try {
       this.#transact(work);
     } catch (error) {
@@ -256,7 +294,7 @@ export class Store {
       if (fact.kind !== "node_drained") this.#facts.write(fact);
       else if (fact.node_id === this.instanceId)
         this.#tables.setMeta("drained", fact.drained ? "1" : "");
-    if (mark !== undefined) this.#tables.setMeta("fleet_entry", JSON.stringify(mark));
+    if (mark !== undefined) this.setMark(mark);
   }
 
   /**

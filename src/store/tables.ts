@@ -1,5 +1,5 @@
 // The tables of the configuration: reads all of it, writes changes; knows no file, no lock and no transaction.
-import { desc, eq, lte, sql } from "drizzle-orm";
+import { desc, eq, gte, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { AcmeAccount } from "../model/acme-account.ts";
 import type { Alert } from "../model/alert.ts";
@@ -144,12 +144,21 @@ export class Tables {
     this.#statements.prune.run({ before: revision - retained });
   }
 
+  /** Removes the revisions from `revision` on. */
+  forgetRevisions(revision: number): void {
+    this.#statements.forgetRevisions.run({ revision });
+  }
+
   getMeta(key: MetaKey): string | null {
     return this.#statements.getMeta.get({ key })?.value ?? null;
   }
 
   setMeta(key: MetaKey, value: string): void {
     this.#statements.setMeta.run({ key, value });
+  }
+
+  removeMeta(key: MetaKey): void {
+    this.#statements.removeMeta.run({ key });
   }
 }
 
@@ -325,6 +334,7 @@ function prepareStatements(db: BunSQLiteDatabase) {
       .values({ key, value })
       .onConflictDoUpdate({ target: meta.key, set: { value: sql`excluded.value` } })
       .prepare(),
+    removeMeta: db.delete(meta).where(eq(meta.key, key)).prepare(),
     settings: db.select().from(settings).where(eq(settings.id, 1)).prepare(),
     sso: db.select().from(sso).where(eq(sso.id, 1)).prepare(),
     lastRevision: db
@@ -336,6 +346,10 @@ function prepareStatements(db: BunSQLiteDatabase) {
     writeSettings: writeOnly(db, settings),
     writeSso: writeOnly(db, sso),
     writeRevision: prepareInsert(db, "revisions", ["revision", "at", "actor", "summary", "change"]),
+    forgetRevisions: db
+      .delete(revisions)
+      .where(gte(revisions.revision, sql.placeholder("revision")))
+      .prepare(),
     prune: db
       .delete(revisions)
       .where(lte(revisions.revision, sql.placeholder("before")))

@@ -6,11 +6,10 @@ import { type Gateway, runCommand } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { lacksPostgres } from "../support/postgres.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { executable } from "../support/variants.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", { lacks: lacksPostgres() });
+const { afterAll, beforeAll, test } = needs("executable", "postgres");
 
 const create = async (node: Gateway, options: { query?: string; require?: string } = {}) => {
   const { query = "", require } = options;
@@ -219,7 +218,7 @@ test("a node that is cut off says so in events, status and metrics, and stays re
     await fleet.postgres.kill();
     await eventually(() => events().includes("n1 cut_off"));
     const status = await ofStatus();
-    expect([status.state, status.live, status.nodes]).toEqual(["cut off", null, 2]);
+    expect([status.state, status.live, status.nodes]).toEqual(["cut_off", null, 2]);
     const text = await (await first.api("GET", "/metrics")).text();
     expect(readMetrics(text, "prometheus").sum("sluice_fleet_database_up")).toBe(0);
     expect((await readiness(first)).status).toBe(200);

@@ -58,7 +58,7 @@ function loginEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
   };
 }
 
-const signInErrors = [400, 401, 403, 413, 415, 429, 500];
+const signInErrors = [400, 401, 403, 413, 415, 429, 500, 503];
 
 function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
   return {
@@ -71,14 +71,22 @@ function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
       tags,
       responses: plainResponses("SignedOut", "The session has ended", [403, 500]),
     },
-    answer: (call) => {
+    answer: async (call) => {
       requireKnownQuery(call, []);
       const sent = call.headers.get("cookie");
       const cookies = control.auth.cookies.clearAll(hasSecureCookies(), sent);
       control.auth.signIn.signOut(call.principal);
+      await endedEverywhere(control);
       return { body: { logged_out: true }, cookies };
     },
   };
+}
+
+/** Waits, but not long, until an ended session has ended on all nodes. On this one it has. */
+async function endedEverywhere({ sessions, fleet }: ControlPlane): Promise<void> {
+  await sessions.settled();
+  if (fleet === null || fleet.cutOffSince() !== null) return;
+  await fleet.reachStored().catch(() => undefined);
 }
 
 function meEndpoint({ control }: SignInSource): Endpoint {
@@ -131,9 +139,10 @@ function sessionEndpoints({ control }: SignInSource): Endpoint[] {
         parameters: [pathParameter("ID of the session")],
         responses: plainResponses("Deleted", "The session has ended", [403, 404, 500]),
       },
-      answer: (call: Call) => {
+      answer: async (call: Call) => {
         requireKnownQuery(call, []);
         control.auth.sessionList.end(call.principal, idOf(call));
+        await endedEverywhere(control);
         return { body: { deleted: true } };
       },
     },

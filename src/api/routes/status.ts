@@ -63,6 +63,8 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
 function readiness({ control }: StatusSource) {
   const { workers, ready } = control.rolloutStatus();
   const { revision } = control.changes;
+  const problem = control.cutOff.readyProblem();
+  if (problem !== null) throw new ApiError(503, problem);
   if (ready < workers || workers === 0)
     throw new ApiError(
       500,

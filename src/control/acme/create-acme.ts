@@ -13,12 +13,14 @@ import { ApiError } from "../../model/error.ts";
 import type { AuditLog } from "../audit.ts";
 import type { Changes } from "../change.ts";
 import type { EventHub } from "../events.ts";
+import type { FleetDuty, FleetView } from "../fleet-view.ts";
 import type { Actor } from "../principal.ts";
 import { materialOfNone } from "./certificate-fields.ts";
 import type { ShowChallenges } from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
 import { AcmeEngine } from "./engine.ts";
 import { AcmeFailure } from "./failure.ts";
+import { FleetAcmeStore, shareOver } from "./fleet-acme.ts";
 import type { AcmeStore } from "./state.ts";
 import { AcmeEvents } from "./acme-events.ts";
 
@@ -38,6 +40,9 @@ export interface AcmeOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
+  /** Absent: this is no fleet. */
+  readonly fleet?: FleetView;
+  readonly duty?: FleetDuty;
 }
 
 /** Without workers, no certificates are issued. */
@@ -57,6 +62,17 @@ const noDns: DnsParts = {
   aliasOf: () => Promise.resolve(null),
 };
 
+/** The parts that reach the other nodes; none without a fleet. */
+function overFleet(options: AcmeOptions, { store }: AcmeParts) {
+  const { fleet } = options;
+  if (fleet === undefined) return {};
+  return {
+    node: fleet.id,
+    share: shareOver(fleet, options),
+    store: new FleetAcmeStore({ ...options, store }),
+  };
+}
+
 export class Acme {
   readonly #options: AcmeOptions;
   readonly engine: AcmeEngine;
@@ -65,7 +81,7 @@ export class Acme {
     this.#options = options;
     const events = new AcmeEvents(options.events, options.clock);
     const { acme = idleParts, dns = noDns } = options;
-    this.engine = new AcmeEngine({ ...options, ...acme, dns, events });
+    this.engine = new AcmeEngine({ ...options, ...acme, ...overFleet(options, acme), dns, events });
   }
 
   /** Requests a new certificate now; throws a 409 for one without ACME. */
@@ -78,6 +94,7 @@ export class Acme {
         409,
         `certificate "${certificate.name}" has no names of its own: it is an on-demand template`,
       );
+    this.#options.changes.requireStore();
     this.engine.askFor(certificate);
     this.#record("renew", certificate, by);
   }

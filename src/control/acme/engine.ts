@@ -4,12 +4,20 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
 import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
+import type { Fact } from "../../model/fact.ts";
 import type { ChangeEvent, Changes } from "../change.ts";
+import { type FleetDuty, soleDuty } from "../fleet-view.ts";
 import type { Actor } from "../principal.ts";
 import { changeAccountKey } from "./account-keys.ts";
 import type { KnownAccounts } from "./ca-client.ts";
-import { ChallengeBoard, type HttpProof, type ShowChallenges } from "./challenge-board.ts";
+import {
+  ChallengeBoard,
+  type HttpProof,
+  type ShareChallenges,
+  type ShowChallenges,
+} from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
+import { readShared } from "./fleet-acme.ts";
 import { describeExpiry, describeTroubles, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
@@ -35,6 +43,12 @@ export interface AcmeEngineOptions {
   readonly events: AcmeEvents;
   /** From 0 to 1; default: Math.random. */
   readonly random?: () => number;
+  /** Whether this node issues certificates. Default: it does. */
+  readonly duty?: FleetDuty;
+  /** Absent: there are no other nodes. */
+  readonly share?: ShareChallenges;
+  /** Id of this node. */
+  readonly node?: string;
 }
 
 /** CAs limit concurrent orders. */
@@ -52,6 +66,7 @@ interface Run {
 export class AcmeEngine {
   readonly #options: AcmeEngineOptions;
   readonly #random: () => number;
+  readonly #duty: FleetDuty;
   readonly #states: Map<string, AcmeState>;
   readonly #runs = new Map<string, Run>();
   readonly #asking = new Set<string>();
@@ -72,17 +87,17 @@ export class AcmeEngine {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#states = new Map([...store.load()].map(([id, document]) => [id, toState(document)]));
-    this.#board = new ChallengeBoard(show, (error) =>
-      log.warn("challenge responses could not be removed", { error }),
+    this.#duty = options.duty ?? soleDuty;
+    this.#board = new ChallengeBoard(
+      show,
+      (error) => log.warn("challenge responses could not be removed", { error }),
+      options.share,
     );
     this.#installation = new Installation(changes, this.#listenerGate);
     this.#onDemand = new OnDemand(options);
-    changes.onStored(({ facts }) => {
-      for (const fact of facts)
-        if (fact.kind === "acme_state")
-          this.#states.set(fact.certificate_id, toState(fact.document));
-    });
+    changes.onFact((fact) => this.#observe(fact));
     changes.onServed((event) => this.#follow(event));
+    this.#duty.onChange(() => this.#takeOrLoseDuty());
   }
 
   /** Resumes open orders and starts due ones; sends no request before that. */
@@ -107,6 +122,14 @@ export class AcmeEngine {
   tick(): void {
     if (!this.#isStarted) return;
     const now = this.#options.clock.now();
+    const next = this.#duty.isOurs ? this.#startDue(now) : now + LONGEST_SLEEP_MS;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.tick(), Math.max(next - now, 10));
+    this.#timer.unref();
+  }
+
+  /** Returns the time of the next order. */
+  #startDue(now: number): number {
     let next = now + LONGEST_SLEEP_MS;
     for (const certificate of this.#options.changes.config.certificates.values()) {
       this.#warn(certificate, now);
@@ -116,9 +139,24 @@ export class AcmeEngine {
       if (due > now) next = Math.min(next, due);
       else if (this.#mayRun(certificate)) this.#begin(certificate);
     }
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.tick(), Math.max(next - now, 10));
-    this.#timer.unref();
+    return next;
+  }
+
+  /** The next node resumes the orders. */
+  #takeOrLoseDuty(): void {
+    if (this.#duty.isOurs) return this.tick();
+    for (const { abort } of this.#runs.values())
+      abort.abort(new Error("another node issues certificates now"));
+  }
+
+  #observe(fact: Fact): void | Promise<void> {
+    const { store, box, node } = this.#options;
+    if (fact.kind === "acme_state" && store.isBehind?.(fact) !== true) {
+      this.#states.set(fact.certificate_id, toState(fact.document));
+      // Another node may have been asked for a certificate.
+      if (node !== undefined) setImmediate(() => this.tick());
+    } else if (fact.kind === "acme_challenges" && fact.node_id !== node)
+      return this.#board.observe(fact.node_id, readShared(fact.sealed, box));
   }
 
   /** Makes all workers serve a probe token; the function removes it. */
@@ -269,7 +307,7 @@ export class AcmeEngine {
       listenerGate: this.#listenerGate,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => {
-        if (this.#runs.get(id)?.abort.signal.aborted !== true) this.#save(id, { order });
+        if (this.#runs.get(id)?.abort.signal.aborted !== true) return this.#save(id, { order });
       },
       failed: (account: AcmeAccount, { message: reason }: AcmeFailure) => {
         this.tally.add(account.id, "failed");
@@ -291,7 +329,7 @@ export class AcmeEngine {
   #failed(certificate: Certificate, failures: readonly AcmeFailure[]): void {
     const { clock, log, events } = this.#options;
     const { id, name } = certificate;
-    if (this.#runs.get(id)?.isOutdated === true) return this.#save(id, afresh);
+    if (this.#runs.get(id)?.isOutdated === true) return void this.#save(id, afresh);
     const attempts = this.stateOf(id).attempts + 1;
     const at = retryAt(failures, attempts, { now: clock.now(), random: this.#random() });
     const last_error = [...new Set(failures.map(({ message }) => message))].join("; ");
@@ -356,6 +394,7 @@ export class AcmeEngine {
     for (const id of certificates.removals) this.#forget(id);
     const isTouched = certificates.upserts.length + certificates.removals.length > 0;
     if (isTouched && this.#isStarted) this.#board.watch(wantedNames(after));
+    if (!this.#duty.isOurs) return;
     // On-demand certificates start at once.
     if (by === issuer) return this.tick();
     // A changed account or provider may fix failures: retry at once.
@@ -400,15 +439,15 @@ export class AcmeEngine {
     this.#options.store.remove(id);
   }
 
-  #save(id: string, part: Partial<AcmeState>): void {
+  #save(id: string, part: Partial<AcmeState>): void | Promise<void> {
     const { changes, store, log } = this.#options;
     if (!changes.config.certificates.has(id)) return;
     const state = { ...this.stateOf(id), ...part };
+    this.#states.set(id, state);
     try {
-      store.put(id, state);
+      return store.put(id, state);
     } catch (error) {
       log.error("the ACME state of a certificate could not be stored", { error });
     }
-    this.#states.set(id, state);
   }
 }

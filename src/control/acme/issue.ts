@@ -23,7 +23,7 @@ export interface IssueParts {
   readonly now: () => number;
   readonly signal: AbortSignal;
   /** Stores the open order; null: none. */
-  readonly saveOrder: (order: OpenOrder | null) => void;
+  readonly saveOrder: (order: OpenOrder | null) => void | Promise<void>;
   /** An account has failed; the next one follows. */
   readonly failed: (account: AcmeAccount, failure: AcmeFailure) => void;
   /** A challenge response could not be removed. */

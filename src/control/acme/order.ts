@@ -23,7 +23,7 @@ export interface OrderJob {
 export interface OrderParts extends ProofParts {
   readonly ca: CaClient;
   /** Stores the order, so that a restart can resume it. */
-  readonly save: (order: OpenOrder | null) => void;
+  readonly save: (order: OpenOrder | null) => void | Promise<void>;
   readonly seal: (text: string) => string;
   readonly unseal: (sealed: string) => string;
 }
@@ -43,7 +43,7 @@ export async function obtain(job: OrderJob, parts: OrderParts): Promise<Certific
   } catch (error) {
     // A finished order is closed: the next attempt creates a new one.
     const isJudged = !(error instanceof AcmeFailure) || !error.isOutage;
-    if (isJudged && !parts.signal.aborted) parts.save(null);
+    if (isJudged && !parts.signal.aborted) await parts.save(null);
     throw error;
   }
 }
@@ -59,7 +59,7 @@ async function begin({ certificate, replaces, key: old }: OrderJob, parts: Order
   const key = old ?? (await newKey(certificate.key_type));
   const profile = certificate.profile ?? ca.account.profile;
   const order = await ca.newOrder(certificate.domains, { profile, replaces });
-  parts.save({
+  await parts.save({
     url: order.url,
     account_id: ca.account.id,
     names: [...certificate.domains],

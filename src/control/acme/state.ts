@@ -1,6 +1,7 @@
 // The persistent ACME state of one certificate; knows no table and no CA.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import type { Fact } from "../../model/fact.ts";
 
 const time = t.Union([t.String(), t.Null()], { default: null });
 
@@ -83,6 +84,9 @@ export function toState(document: Readonly<Record<string, unknown>> | undefined)
 /** The storage of states. */
 export interface AcmeStore {
   load(): ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-  put(certificateId: string, document: Record<string, unknown>): void;
+  /** A promise resolves when the other nodes can get it, or cannot for now. It does not reject. */
+  put(certificateId: string, document: Record<string, unknown>): void | Promise<void>;
   remove(certificateId: string): void;
+  /** Whether this node has a newer state than the one in the log. Absent: there are no other nodes. */
+  isBehind?(fact: Fact): boolean;
 }

@@ -8,6 +8,7 @@ import { openConfig } from "../../snapshot/plugin-config.ts";
 import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import type { Changes } from "../change.ts";
 import type { EventHub, Subscription } from "../events.ts";
+import { type FleetDuty, type FleetView, soleDuty } from "../fleet-view.ts";
 import type { CountedTraffic } from "../metrics/series-rows.ts";
 import { ErrorShares, shareKey, subjectsOf } from "./error-share.ts";
 import { Incidents, type NotificationRules } from "./incidents.ts";
@@ -25,6 +26,10 @@ export interface AlertEngineOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly managementAddresses: () => readonly ListenAddress[];
+  /** The node of a fleet; absent: this is none. */
+  readonly fleet?: Pick<FleetView, "name">;
+  /** Whether this node notifies about what all nodes of its fleet see; absent: it does. */
+  readonly duty?: FleetDuty;
 }
 
 interface Watch {
@@ -81,12 +86,19 @@ export class AlertEngine {
 
   /** Sends at once, before queued ones; resolves to the result, rejects with a DeliveryError. */
   async send(alert: Alert, notice: Notice, signal: AbortSignal): Promise<string> {
-    const { changes, managementAddresses } = this.#options;
+    const { managementAddresses } = this.#options;
     const { name } = alert;
-    const gateway = changes.config.settings.public_url ?? hostname();
+    const gateway = this.#gatewayName();
     const sent = { program: "sluice", alert: name, gateway, ...notice } as const;
     const parts = { managementAddresses: managementAddresses(), signal };
     return await sinks[alert.type].send(this.configOf(alert), sent, parts);
+  }
+
+  #gatewayName(): string {
+    const { changes, fleet } = this.#options;
+    const { public_url: url } = changes.config.settings;
+    if (fleet === undefined) return url ?? hostname();
+    return url === null ? fleet.name : `${url} (${fleet.name})`;
   }
 
   /** With decrypted secrets. Throws a DeliveryError when the stored configuration is invalid. */
@@ -156,7 +168,10 @@ export class AlertEngine {
 
   #put(alert: Alert, notices: readonly Notice[]): void {
     const { outbox, history } = this.#watchOf(alert);
+    const { isOurs } = this.#options.duty ?? soleDuty;
     for (const notice of notices.filter((each) => isWanted(alert, each))) {
+      // The other nodes see the same, but not the workers of this one.
+      if (!isOurs && !isOfNode(notice)) continue;
       history.put(notice);
       outbox.put(notice);
     }
@@ -224,6 +239,8 @@ function isAccepted(
   if (serviceId === null) return false;
   return services.includes(serviceId) || routes.some((route) => serviceOf(route) === serviceId);
 }
+
+const isOfNode = ({ object: { kind } }: Notice) => kind === "worker" || kind === "gateway";
 
 /** An end belongs to its beginning, except for target_up, which can be selected alone. */
 function isWanted({ events, resolved }: Alert, { event, status }: Notice): boolean {

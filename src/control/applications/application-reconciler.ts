@@ -6,6 +6,7 @@ import type { Application, HttpsState } from "../../model/application.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Changes } from "../change.ts";
 import type { Draft } from "../draft.ts";
+import type { FleetDuty } from "../fleet-view.ts";
 import type { Actor } from "../principal.ts";
 import { planHttps } from "./https-plan.ts";
 import { objectOf } from "./parts.ts";
@@ -18,6 +19,7 @@ export interface ReconcilerOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
+  readonly duty: FleetDuty;
 }
 
 const reconciler: Actor = { actor: "applications", method: "local", address: "", sessionId: null };
@@ -34,6 +36,7 @@ export class ApplicationReconciler {
 
   /** Starts an update if any application is due. */
   wake(): void {
+    if (!this.#options.duty.isOurs) return;
     if (this.#isRunning) {
       this.#mustRunAgain = true;
       return;

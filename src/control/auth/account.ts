@@ -14,13 +14,14 @@ import type { Changes } from "../change.ts";
 import { includesRole, type Principal } from "../principal.ts";
 import type { WriteOptions, Written } from "../resource.ts";
 import { checkPassword } from "./password.ts";
+import type { Attempt } from "./throttle.ts";
 import type { SecondFactors, TotpSetup } from "./totp.ts";
 import { findUser, type Users, type UserView } from "./users.ts";
 
 /** Counts wrong passwords, shared with the sign-in. */
 export interface AttemptLimit {
   /** Counts an attempt as a failure until it is withdrawn; throws a 429 when there were too many. */
-  begin(address: string, account: string): { withdraw(): void };
+  begin(address: string, account: string): Attempt;
 }
 
 export interface AccountOptions {
@@ -125,8 +126,10 @@ export class Account {
     if (user.password_hash === null) return;
     if (password === undefined) throw invalid("current_password", "is required");
     const attempt = this.#options.attempts.begin(address, user.email);
-    if (!(await verifyPassword(password, user.password_hash)))
+    if (!(await verifyPassword(password, user.password_hash))) {
+      attempt.failed();
       throw new ApiError(403, "current_password: is wrong");
+    }
     attempt.withdraw();
   }
 

@@ -4,6 +4,7 @@ import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { Log } from "../../log.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
+import type { CutOff } from "../cut-off.ts";
 import type { Actor } from "../principal.ts";
 import {
   AdminToken,
@@ -28,6 +29,7 @@ export interface AuthOptions {
   readonly secondFactors: SecondFactor;
   readonly tokenStore: AdminTokenStore & TokenUseStore;
   readonly throttle: LoginThrottle;
+  readonly cutOff: CutOff;
   readonly audit: AuditSink;
   readonly clock: Clock;
   readonly log: Log;
@@ -41,21 +43,21 @@ export class Auth {
   readonly tokens: ReturnType<typeof createTokens>;
   readonly adminToken: AdminToken;
   readonly #options: AuthOptions;
-  readonly #use: TokenUse;
+  readonly tokenUse: TokenUse;
 
   constructor(options: AuthOptions) {
     const { changes, sessions, tokenStore: store } = options;
     this.#options = options;
     this.cookies = new SessionCookies(options.cookies);
-    this.#use = new TokenUse({ ...options, store });
-    this.adminToken = new AdminToken({ ...options, store, use: this.#use });
-    this.tokens = createTokens(changes, this.#use);
+    this.tokenUse = new TokenUse({ ...options, store });
+    this.adminToken = new AdminToken({ ...options, store, use: this.tokenUse });
+    this.tokens = createTokens(changes, this.tokenUse);
     endOrphans(changes, sessions);
     this.sessionList = new SessionList(options);
     this.signIn = new SignIn({ ...options, queue: new VerificationQueue() });
     // Created after the parts that end sessions, because it notifies others about their end.
     const { adminToken } = this;
-    this.authenticator = new Authenticator({ ...options, adminToken, use: this.#use });
+    this.authenticator = new Authenticator({ ...options, adminToken, use: this.tokenUse });
     changes.refuseUnless((by) => this.authenticator.isStillValid(by));
   }
 
@@ -80,7 +82,7 @@ export class Auth {
 
   /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
   runMaintenance(isLast = false): void {
-    this.#use.flush(isLast);
+    this.tokenUse.flush(isLast);
     this.#options.sessions.prune();
   }
 

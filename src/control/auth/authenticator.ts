@@ -7,6 +7,7 @@ import type { Token } from "../../model/token.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
+import type { CutOff } from "../cut-off.ts";
 import { type Actor, anonymous, includesRole, type Principal } from "../principal.ts";
 import { ADMIN_TOKEN_ID, type AdminToken } from "./admin-token.ts";
 import type { Sessions } from "./sessions.ts";
@@ -30,6 +31,8 @@ export interface AuthenticatorOptions {
   readonly adminToken: AdminToken;
   readonly use: TokenUse;
   readonly clock: Clock;
+  /** Absent: sessions are always trusted. */
+  readonly cutOff?: Pick<CutOff, "sessionProblem">;
 }
 
 /** A principal without the address. */
@@ -96,6 +99,11 @@ export class Authenticator {
     this.#listeners.push(listener);
   }
 
+  /** Call it when sessions may no longer be trusted, or are again. */
+  recheck(): void {
+    this.#revoke();
+  }
+
   #revoke(): void {
     for (const listener of this.#listeners) listener();
   }
@@ -108,6 +116,8 @@ export class Authenticator {
     const { cookies, sessions } = this.#options;
     const shown = cookies.sessionsIn(field);
     if (shown.length === 0) return null;
+    const problem = this.#options.cutOff?.sessionProblem() ?? null;
+    if (problem !== null) throw refused(problem);
     const live = shown.flatMap((cookie) => {
       const session = sessions.find(cookie.value, cookie.isSecure);
       const identity = session === null ? null : this.#identityOfSession(session.id);
@@ -157,7 +167,8 @@ export class Authenticator {
   }
 
   #identityOfSession(id: string): Identity | null {
-    const { sessions, changes } = this.#options;
+    const { sessions, changes, cutOff } = this.#options;
+    if ((cutOff?.sessionProblem() ?? null) !== null) return null;
     const session = sessions.get(id);
     const user = session === null ? undefined : changes.config.users.get(session.user_id);
     if (session === null || user === undefined || !user.enabled) return null;

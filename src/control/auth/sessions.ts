@@ -54,6 +54,7 @@ export class Sessions {
   readonly #followers: HashFollower[] = [];
   /** Ended, but still in the store. */
   readonly #leftovers = new Set<string>();
+  #recorded: Promise<void> = Promise.resolve();
 
   /** Loads the store and drops expired sessions. */
   constructor(options: SessionsOptions) {
@@ -61,7 +62,10 @@ export class Sessions {
     for (const session of options.store.load()) this.#add(session);
     options.changes.onFact((fact) => {
       if (fact.kind === "session_began") this.#add(fact.session);
-      else if (fact.kind === "sessions_ended") this.#forget(this.#known(fact.ids));
+      else if (fact.kind === "sessions_ended") {
+        for (const id of fact.ids) this.#leftovers.delete(id);
+        this.#forget(this.#known(fact.ids));
+      }
     });
     this.prune();
   }
@@ -146,6 +150,11 @@ export class Sessions {
     for (const hash of this.#byHash.keys()) follower(hash, true);
   }
 
+  /** Resolves when the end of ended sessions is stored, or cannot be. */
+  settled(): Promise<void> {
+    return this.#recorded;
+  }
+
   /** Drops expired sessions; call it periodically. */
   prune(): void {
     const over = [...this.#byId.values()].filter((session) => this.#isOver(session));
@@ -174,7 +183,7 @@ export class Sessions {
   #endAll(sessions: readonly StoredSession[]): void {
     for (const { id } of sessions) this.#leftovers.add(id);
     this.#forget(sessions);
-    if (this.#leftovers.size > 0) void this.#record();
+    if (this.#leftovers.size > 0) this.#recorded = this.#record();
   }
 
   #forget(sessions: readonly StoredSession[]): void {
@@ -188,13 +197,12 @@ export class Sessions {
   }
 
   async #record(): Promise<void> {
-    const ids = [...this.#leftovers];
     try {
-      await this.#options.changes.record(() => ({
-        value: null,
-        facts: [{ kind: "sessions_ended", ids }],
-      }));
-      for (const id of ids) this.#leftovers.delete(id);
+      await this.#options.changes.record(() => {
+        // Another node may have recorded them meanwhile.
+        const ids = [...this.#leftovers];
+        return { value: null, facts: ids.length === 0 ? [] : [{ kind: "sessions_ended", ids }] };
+      });
     } catch (error) {
       // They stay in the set for a retry: a restart before that would restore them.
       this.#options.log.error("ended sessions could not be deleted from the database", { error });

@@ -66,6 +66,8 @@ export class SignIn {
     const { changes, throttle } = this.#options;
     if (changes.config.users.size === 0)
       throw refused("no user exists yet, so sign-in is not possible");
+    // Before the password is checked: the response must not reveal whether it is right.
+    changes.requireStore();
     const attempt = this.#begin(throttle, email, client);
     try {
       const user = await this.#userOf(email, password);
@@ -76,7 +78,10 @@ export class SignIn {
       // Counts wrong credentials only, not unchecked ones.
       const isWrong = error instanceof ApiError && error.status === 401 && !isQuestion(error);
       if (!isWrong) attempt.withdraw();
-      else this.#record(client, { email, error: error.message });
+      else {
+        attempt.failed();
+        this.#record(client, { email, error: error.message });
+      }
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 // Rate limit for failed sign-ins, by address and by account; knows no password.
 import type { Clock } from "../../clock.ts";
 import { ApiError } from "../../model/error.ts";
+import type { LoginFailure } from "../../model/fact.ts";
 import { emailKey } from "../../model/user.ts";
 import { readIpv6 } from "../../net/address.ts";
 
@@ -15,6 +16,8 @@ const MAX_KEYS = 20_000;
 export interface Attempt {
   /** It did not fail. */
   withdraw(): void;
+  /** It failed: it also counts on other nodes. */
+  failed(): void;
 }
 
 export class LoginThrottle {
@@ -22,10 +25,26 @@ export class LoginThrottle {
   readonly #maxKeys: number;
   /** Times of failures, oldest first; keys in the order of their last failure. */
   readonly #failures = new Map<string, readonly number[]>();
+  readonly #keyOf: (text: string) => string;
+  readonly #listeners: ((failures: readonly LoginFailure[]) => void)[] = [];
 
-  constructor(clock: Clock, maxKeys = MAX_KEYS) {
+  /** `keyOf` converts an address or account to the key of its failures, which other nodes see. */
+  constructor(clock: Clock, maxKeys = MAX_KEYS, keyOf = (text: string) => text) {
     this.#clock = clock;
     this.#maxKeys = maxKeys;
+    this.#keyOf = keyOf;
+  }
+
+  /** Calls `listener` for each attempt that has failed, with its keys. */
+  onFailed(listener: (failures: readonly LoginFailure[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Counts failures that another node has seen. */
+  observe(failures: readonly LoginFailure[]): void {
+    const now = this.#clock.now();
+    // The clock of the other node may be ahead.
+    for (const { key, at } of failures) this.#add(key, Math.min(at, now));
   }
 
   /** Number of tracked addresses and accounts. */
@@ -40,11 +59,15 @@ export class LoginThrottle {
   begin(address: string, account: string): Attempt {
     this.admit(address, account);
     const at = this.#clock.now();
-    const keys = keysOf(address, account);
+    const keys = this.#keysOf(address, account);
     for (const key of keys) this.#add(key, at);
     return {
       withdraw: () => {
         for (const key of keys.splice(0)) this.#remove(key, at);
+      },
+      failed: () => {
+        const failures = keys.splice(0).map((key) => ({ key, at }));
+        for (const listener of this.#listeners) listener(failures);
       },
     };
   }
@@ -52,7 +75,7 @@ export class LoginThrottle {
   /** Throws a 429 while there were too many failures from the address or for the account. */
   admit(address: string, account: string): void {
     const now = this.#clock.now();
-    const waits = keysOf(address, account).map((key) => {
+    const waits = this.#keysOf(address, account).map((key) => {
       const recent = this.#recent(key, now);
       const [oldest] = recent.slice(-MAX_FAILURES);
       return recent.length < MAX_FAILURES ? 0 : (oldest ?? now) + WINDOW_MS - now;
@@ -64,9 +87,10 @@ export class LoginThrottle {
     });
   }
 
-  /** Counts a failure. */
-  failed(address: string, account: string): void {
-    for (const key of keysOf(address, account)) this.#add(key, this.#clock.now());
+  /** Accounts by the input, existing or not: otherwise the limit would reveal which exist. */
+  #keysOf(address: string, account: string): string[] {
+    const texts = [`address ${networkOf(address)}`, `account ${emailKey(account.trim())}`];
+    return texts.map(this.#keyOf);
   }
 
   #add(key: string, at: number): void {
@@ -93,12 +117,6 @@ export class LoginThrottle {
     return times.filter((at) => at > now - WINDOW_MS && at <= now);
   }
 }
-
-/** Accounts by the input, existing or not: otherwise the limit would reveal which exist. */
-const keysOf = (address: string, account: string): string[] => [
-  `address ${networkOf(address)}`,
-  `account ${emailKey(account.trim())}`,
-];
 
 /** A client with one IPv6 address has 2^64 of them. */
 function networkOf(address: string): string {

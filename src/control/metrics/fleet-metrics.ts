@@ -11,7 +11,7 @@ export function fleetMetrics(figures: FleetFigures): Metric[] {
       help: "Nodes of the fleet by state, as this node sees them.",
       type: "gauge",
       samples: nodeStates.map((state) => ({
-        labels: { state: state.replace(" ", "_") },
+        labels: { state },
         value: states.get(state) ?? 0,
       })),
     },

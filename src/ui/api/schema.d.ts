@@ -4522,13 +4522,15 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
             /** @description Position of the last change in its database */
@@ -4548,13 +4550,15 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
             /** @description Position of the last change in its database */
@@ -4579,7 +4583,7 @@ export interface components {
              * @description State of this node
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /**
              * Format: date-time
              * @description Since when it is in this state
@@ -6507,6 +6511,22 @@ export interface components {
                 redacted_query_names: string[];
             };
             /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale: number;
+            };
+            /**
              * @description Limits
              * @default {}
              */
@@ -6733,6 +6753,22 @@ export interface components {
                  *     ]
                  */
                 redacted_query_names?: string[];
+            };
+            /**
+             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @default {}
+             */
+            fleet?: {
+                /**
+                 * @description Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet
+                 * @default 900000
+                 */
+                max_stale_sessions?: number;
+                /**
+                 * @description Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet
+                 * @default 0
+                 */
+                max_stale?: number;
             };
             /**
              * @description Limits
@@ -7244,7 +7280,7 @@ export interface components {
                  * @description State of this node
                  * @enum {string}
                  */
-                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "cut off" | "away";
+                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
                 /**
                  * Format: date-time
                  * @description Since when it is in this state

@@ -32,7 +32,9 @@ const tones: Readonly<Record<string, Tone>> = {
   expired: "bad",
   refused: "bad",
   away: "bad",
-  "cut off": "bad",
+  cut_off: "bad",
+  outdated: "bad",
+  diverged: "bad",
 };
 
 /** The tone of an API state; unknown states are idle. */

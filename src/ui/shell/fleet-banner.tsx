@@ -38,7 +38,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
   const behind = head - served;
   const changes = behind === 1 ? "1 change" : `${behind} changes`;
   switch (state) {
-    case "cut off":
+    case "cut_off":
       return {
         color: "red",
         title: `Node ${node} is cut off from the database of the fleet`,
@@ -59,6 +59,23 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
             fleet.
           </>
         ),
+      };
+    case "outdated":
+      return {
+        color: "red",
+        title: `Node ${node} runs an older version than the fleet`,
+        text: (
+          <>
+            It fell behind {time}, {changes} behind the fleet. Upgrade it to serve the changes of
+            newer nodes.
+          </>
+        ),
+      };
+    case "diverged":
+      return {
+        color: "red",
+        title: `Node ${node} has changes that the database of the fleet lacks`,
+        text: <>It stopped following {time}, and serves the configuration that it has.</>,
       };
     case "draining":
       return {

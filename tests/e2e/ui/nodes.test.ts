@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
-import { lacksPostgres, Postgres } from "../../support/postgres.ts";
+import { Postgres } from "../../support/postgres.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import {
   checkAccessible,
@@ -15,7 +15,7 @@ import {
 } from "../../support/ui-scene.ts";
 import { executable } from "../../support/variants.ts";
 
-const { afterAll, beforeAll, test } = needs("executable", "chromium", { lacks: lacksPostgres() });
+const { afterAll, beforeAll, test } = needs("executable", "chromium", "postgres");
 
 let postgres: Postgres;
 let scene: UiScene;

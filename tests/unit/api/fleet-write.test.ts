@@ -59,7 +59,7 @@ describe("of nodes that are", () => {
     ["all", ["serving", "lagging", "draining", "joining"], true],
     ["all", ["serving", "away"], false],
     ["all", ["serving", "refused"], false],
-    ["all", ["serving", "cut off"], false],
+    ["all", ["serving", "cut_off"], false],
     ["majority", ["serving", "serving", "away"], true],
     ["majority", ["serving", "away"], false],
     ["majority", ["serving", "serving", "away", "away"], false],

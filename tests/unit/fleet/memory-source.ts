@@ -1,9 +1,17 @@
 // A log in memory, which loses requests and answers where a test wants it to.
 import type { Entry } from "../../../src/fleet/entry.ts";
-import { AppendInDoubt, type EntrySource, SourceUnreachable } from "../../../src/fleet/source.ts";
+import {
+  AppendInDoubt,
+  type EntrySource,
+  type LogPage,
+  SourceUnreachable,
+} from "../../../src/fleet/source.ts";
 
-/** What happens to the next append: `request` and `answer` are lost on their way, `crash` ends the writer after it was stored. */
-export type AppendFault = "none" | "request" | "unreachable" | "answer" | "crash";
+/**
+ * What happens to the next append: `request` and `answer` are lost on their way, a `late` request arrives after the next one,
+ * `crash` ends the writer after it was stored.
+ */
+export type AppendFault = "none" | "request" | "late" | "unreachable" | "answer" | "crash";
 
 /** The writer ends: nothing that follows in it happens. */
 export class Crash extends Error {}
@@ -13,6 +21,10 @@ export class MemorySource implements EntrySource {
   fault: AppendFault = "none";
   /** Whether the oldest entry is missing from what `after` returns. */
   hasGap = false;
+  /** Position of the entry up to which all were removed; 0: none. */
+  pruned = 0;
+  newestWhole: Entry | null = null;
+  readonly #late: Entry[] = [];
 
   async append(entry: Entry): Promise<boolean> {
     const { fault } = this;
@@ -20,20 +32,41 @@ export class MemorySource implements EntrySource {
     await Promise.resolve();
     if (fault === "unreachable") throw new SourceUnreachable();
     if (fault === "request") throw new AppendInDoubt();
-    const isNext = entry.position === this.entries.length + 1;
-    if (isNext) this.entries.push(entry);
+    if (fault === "late") {
+      this.#late.push(entry);
+      throw new AppendInDoubt();
+    }
+    const isAdded = this.#add(entry);
+    for (const late of this.#late.splice(0)) this.#add(late);
     if (fault === "answer") throw new AppendInDoubt();
     if (fault === "crash") throw new Crash();
+    return isAdded;
+  }
+
+  #add(entry: Entry): boolean {
+    const isNext = entry.position === this.entries.length + 1;
+    if (isNext) this.entries.push(entry);
     return isNext;
   }
 
-  async after(position: number): Promise<readonly Entry[]> {
+  async after(position: number): Promise<LogPage> {
     await Promise.resolve();
-    return this.entries.slice(position + (this.hasGap ? 1 : 0));
+    const kept = this.entries.filter((entry) => entry.position > this.pruned);
+    const known = [...kept, this.newestWhole].find((entry) => entry?.position === position);
+    return {
+      head: this.entries.length,
+      knownId: known?.id ?? null,
+      entries: kept.filter((entry) => entry.position > position + (this.hasGap ? 1 : 0)),
+    };
   }
 
-  async at(position: number): Promise<Entry | null> {
+  async idAt(position: number): Promise<string | null> {
     await Promise.resolve();
-    return this.entries[position - 1] ?? null;
+    return this.entries[position - 1]?.id ?? null;
+  }
+
+  async whole(): Promise<Entry | null> {
+    await Promise.resolve();
+    return this.newestWhole;
   }
 }

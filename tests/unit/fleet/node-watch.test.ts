@@ -28,15 +28,17 @@ test("the nodes of the first look have not joined, later ones have", () => {
 });
 
 test.each([
-  { state: "away", event: "away" },
-  { state: "cut off", event: "cut_off" },
-  { state: "refused", event: "refused port taken" },
-  { state: "draining", event: "draining" },
+  { state: "away", error: "", event: "away" },
+  { state: "cut_off", error: "", event: "cut_off" },
+  { state: "refused", error: "port taken", event: "refused port taken" },
+  { state: "outdated", error: "too new", event: "outdated too new" },
+  { state: "diverged", error: "", event: "diverged" },
+  { state: "draining", error: "", event: "draining" },
 ] as const)("a node that is $state is an event once, and its return another", (row) => {
   const { see } = watch();
   see({ n1: "serving" });
-  expect(see({ n1: row.state }, "port taken")).toEqual([`n1 ${row.event}`]);
-  expect(see({ n1: row.state }, "port taken")).toEqual([]);
+  expect(see({ n1: row.state }, row.error)).toEqual([`n1 ${row.event}`]);
+  expect(see({ n1: row.state }, row.error)).toEqual([]);
   expect(see({ n1: "lagging" })).toEqual(["n1 back"]);
   expect(see({ n1: "serving" })).toEqual([]);
 });
@@ -49,7 +51,7 @@ test("a node that goes from one fault to another is an event of the other", () =
 
 test("this node alone is seen while it is cut off, also before the first look", () => {
   const { nodes, events, see } = watch();
-  const own = { id: "n1", name: "n1", state: "cut off", error: "" } as const;
+  const own = { id: "n1", name: "n1", state: "cut_off", error: "" } as const;
   nodes.observeOne(own);
   expect(events).toEqual(["n1 cut_off"]);
   expect(see({ n1: "serving", n2: "serving" })).toEqual(["n1 back"]);
@@ -57,7 +59,7 @@ test("this node alone is seen while it is cut off, also before the first look", 
   expect(nodes.counts()).toEqual({ live: 1, nodes: 2 });
   expect(nodes.states()).toEqual(
     new Map([
-      ["cut off", 1],
+      ["cut_off", 1],
       ["serving", 1],
     ]),
   );

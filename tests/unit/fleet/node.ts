@@ -2,9 +2,11 @@
 import { Changes } from "../../../src/control/change.ts";
 import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
-import { EntryCodec } from "../../../src/fleet/entry.ts";
-import { FleetStore } from "../../../src/fleet/fleet-store.ts";
+import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
+import { FleetStore, type NodeStore } from "../../../src/fleet/fleet-store.ts";
 import { FleetMeter } from "../../../src/fleet/meter.ts";
+import { wholeEntry } from "../../../src/fleet/whole.ts";
+import { ApiError } from "../../../src/model/error.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Draft } from "../../../src/control/draft.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -12,15 +14,20 @@ import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { context } from "../control/fixture.ts";
 import { at, openStore, temporaryDirectory } from "../store/fixture.ts";
-import { Crash, type MemorySource } from "./memory-source.ts";
+import type { EntrySource } from "../../../src/fleet/source.ts";
+import { Crash } from "./memory-source.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
+
+export const codec = new EntryCodec("fleet", "key");
 
 export class TestNode {
   readonly #directory = temporaryDirectory();
   readonly #name: string;
-  readonly #source: MemorySource;
+  readonly #source: EntrySource;
   readonly #clock: { now(): number };
+  /** Whether nothing can be written to its database. */
+  isFull = false;
   /** Ends the node in this step of the next change. */
   crashIn: "none" | "prepare" | "activate" = "none";
   store!: Store;
@@ -29,7 +36,7 @@ export class TestNode {
   readonly served: number[] = [];
 
   /** `aheadMs`: how far its clock is ahead. */
-  constructor(name: string, source: MemorySource, aheadMs: number) {
+  constructor(name: string, source: EntrySource, aheadMs: number) {
     this.#name = name;
     this.#source = source;
     this.#clock = { now: () => Date.parse(at) + aheadMs };
@@ -40,18 +47,22 @@ export class TestNode {
     this.store = openStore(this.#directory.path).store;
     if (this.store.isEmpty())
       this.store.begin(emptyConfiguration(at), { at, actor: "test", summary: "first start" });
-    const codec = new EntryCodec("fleet", "key");
     const options = {
-      store: this.store,
+      store: this.#limited(),
       source: this.#source,
       codec,
       node: this.#name,
-      requireConnected: () => {},
+      doubtMs: 0,
+      log,
+      requireOpen: () => {},
+      onLost: () => {},
+      onObstacle: () => {},
       expected: () => null,
       requirePresent: async () => {},
       meter: new FleetMeter(),
     };
     this.crashIn = "none";
+    this.isFull = false;
     this.changes = new Changes({
       store: new FleetStore(options),
       rollout: {
@@ -73,6 +84,25 @@ export class TestNode {
     });
   }
 
+  /** The store, whose disk can be full. */
+  #limited(): NodeStore {
+    const { store } = this;
+    return {
+      write: (entries) => {
+        if (this.isFull) throw new ApiError(500, "the disk is full");
+        store.write(entries);
+      },
+      mark: () => store.mark(),
+      load: () => store.load(),
+      facts: () => store.facts(),
+    };
+  }
+
+  /** What it has, for nodes that join. */
+  whole(): Entry {
+    return wholeEntry({ store: this.store, codec, node: this.#name }, this.store.mark()!);
+  }
+
   #step(step: "prepare" | "activate"): void {
     if (this.crashIn === step) throw new Crash();
   }
@@ -85,6 +115,11 @@ export class TestNode {
 
   change(mutate: (draft: Draft) => void) {
     return this.changes.run({ by: local, dryRun: false, mutate });
+  }
+
+  /** Whether it serves a change that it could not store. */
+  get isBehindItself(): boolean {
+    return this.store.load().revision < this.changes.revision;
   }
 
   get config(): GatewayConfig {

@@ -34,12 +34,12 @@ describe("the headers of a reply", () => {
   test("name the nodes that do not serve the change", () => {
     const headers = new Headers({
       "sluice-nodes": "1/3",
-      "sluice-nodes-missing": "n2;cut off, n3;away",
+      "sluice-nodes-missing": "n_2;cut_off, n3;away",
     });
     expect(liveNodesOf(headers)).toEqual({
       live: "1",
       all: "3",
-      missing: "n2 (cut off), n3 (away)",
+      missing: "n_2 (cut off), n3 (away)",
     });
   });
 

@@ -1,5 +1,5 @@
 // One node of the fleet: its state, how far it is, and its actions.
-import { ActionIcon, Badge, Group, Menu, Text } from "@mantine/core";
+import { ActionIcon, Anchor, Badge, Group, Menu, Text } from "@mantine/core";
 import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
 import type { Schemas } from "../../api/resources.ts";
@@ -31,9 +31,7 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       </td>
       <td className="list-cell is-name">
         <Group gap={6}>
-          <Text fw={600} size="sm" span style={{ overflowWrap: "anywhere" }}>
-            {name}
-          </Text>
+          <NodeName name={name} url={isOwn ? null : node.url} />
           {isOwn && (
             <Badge size="xs" variant="light" color="blue" tt="none">
               this node
@@ -72,6 +70,22 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
         </td>
       )}
     </tr>
+  );
+}
+
+/** Leads to the management page of the node, where it is known. */
+function NodeName({ name, url }: { readonly name: string; readonly url: string | null }) {
+  const style = { overflowWrap: "anywhere" } as const;
+  if (url === null)
+    return (
+      <Text fw={600} size="sm" span style={style}>
+        {name}
+      </Text>
+    );
+  return (
+    <Anchor href={url} target="_blank" rel="noopener noreferrer" fw={600} size="sm" style={style}>
+      {name}
+    </Anchor>
   );
 }
 

@@ -59,7 +59,7 @@ function NodeList({ fleet }: { readonly fleet: Schemas["FleetStatus"] }) {
   const nodes = list.data.value;
   const head = Math.max(fleet.head, ...nodes.map(({ stored }) => stored));
   // The last known states of other nodes may be wrong.
-  const isBlind = fleet.state === "cut off" || list.isError;
+  const isBlind = fleet.state === "cut_off" || list.isError;
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed" aria-live="polite">

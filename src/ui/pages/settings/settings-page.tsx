@@ -7,6 +7,7 @@ import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { FormPage } from "../../parts/form-page.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { ManagementFields, ProxyFields } from "./access-fields.tsx";
+import { FleetFields } from "./fleet-fields.tsx";
 import { LimitFields } from "./limit-fields.tsx";
 import { rules, type SettingsValues, toBody, toValues } from "./settings-values.ts";
 import { DefaultSiteFields, GeoFields, RequestFields, RetentionFields } from "./traffic-fields.tsx";
@@ -54,6 +55,7 @@ function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
       <RetentionFields form={form} />
       <GeoFields form={form} />
       <LimitFields form={form} />
+      <FleetFields form={form} />
     </FormPage>
   );
 }

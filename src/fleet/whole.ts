@@ -1,0 +1,74 @@
+// All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
+import { local } from "../control/principal.ts";
+import type { Log } from "../log.ts";
+import type { Fact } from "../model/fact.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { wholeOf } from "../store/store.ts";
+import type { Entry, EntryCodec, EntryMark } from "./entry.ts";
+import type { PostgresSource } from "./postgres-source.ts";
+
+/** This node's database. */
+export interface StoredNode {
+  load(): { readonly config: GatewayConfig; readonly revision: number };
+  facts(): readonly Fact[];
+  mark(): EntryMark | null;
+}
+
+/** What this node stores, as the entry `mark`. */
+export function wholeEntry(
+  {
+    store,
+    codec,
+    node,
+  }: { readonly store: StoredNode; readonly codec: EntryCodec; readonly node: string },
+  mark: EntryMark,
+): Entry {
+  const { config, revision } = store.load();
+  const changed = {
+    revision,
+    at: new Date().toISOString(),
+    actor: "fleet",
+    summary: "join the fleet",
+    by: local,
+    change: wholeOf(config),
+    audit: [],
+  };
+  return codec.encode(mark, node, { kind: "whole", changed, facts: store.facts() });
+}
+
+export interface PruneLimits {
+  /** The last entries always stay. Default 1000. */
+  readonly keep: number;
+  /** Entries stay that a node lacks which was seen within this time, in milliseconds. Default 24 hours. */
+  readonly absentMs: number;
+}
+
+export const pruneLimits: PruneLimits = { keep: 1000, absentMs: 86_400_000 };
+
+export interface PruneOptions {
+  readonly source: PostgresSource;
+  readonly codec: EntryCodec;
+  readonly store: StoredNode;
+  /** Name of this node. */
+  readonly node: string;
+  readonly limits: PruneLimits;
+  readonly log: Log;
+}
+
+/**
+ * Removes what no node needs. Work of one node, but several at the same time do no harm.
+ */
+export async function prune(options: PruneOptions): Promise<void> {
+  const { source, store, limits, log } = options;
+  const mark = store.mark();
+  if (mark === null) return;
+  if (mark.position - (await source.wholePosition()) >= limits.keep) {
+    const entry = wholeEntry(options, mark);
+    await source.writeWhole(entry);
+    log.info("the state of the fleet was written for nodes that join", {
+      position: mark.position,
+      bytes: entry.body.byteLength,
+    });
+  }
+  await source.prune(limits);
+}
