@@ -2,6 +2,7 @@
 import { ActionIcon, Anchor, Badge, Group, Menu, Text } from "@mantine/core";
 import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
+import { capitalised } from "../../api/changes.tsx";
 import type { Schemas } from "../../api/resources.ts";
 import { Can } from "../../parts/page-layout.tsx";
 import { StatusBadge, StatusMark, toneOf } from "../../parts/status.tsx";
@@ -65,7 +66,7 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       {error !== "" && !isBlind && (
         <td className="list-cell" style={{ gridColumn: "2 / -1" }}>
           <Text size="sm" c="var(--mantine-color-error)">
-            Cannot serve the next change: {error}
+            {capitalised(error)}
           </Text>
         </td>
       )}
