@@ -28,7 +28,7 @@ import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes } from "./change.ts";
 import type { ChangeStore } from "./change-contract.ts";
 import { configEventsOf } from "./config-event.ts";
-import { EventHub } from "./events.ts";
+import { EventHub, type EventPayloads } from "./events.ts";
 import { CutOff } from "./cut-off.ts";
 import { createFleetParts, type FleetParts } from "./fleet-parts.ts";
 import { type FleetDuty, type FleetView, soleDuty } from "./fleet-view.ts";
@@ -174,7 +174,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes({ ...options, rollout });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
-  const events = createEvents(changes, audit);
+  const events = createEvents(options, { changes, audit });
   const access = createAccess(options, { changes, audit });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
@@ -217,12 +217,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
-    ...createFleetParts(options, { ...access, ...consumption, changes, audit, events }),
-    onWorkerEvent(event) {
-      const full = { ...event, at: new Date(clock.now()).toISOString() };
-      // `why` may be the message of any error: that is for admins.
-      events.publish("worker", full, { ...full, why: null });
-    },
+    ...createFleetParts(options, { ...access, ...consumption, changes, audit }),
+    onWorkerEvent: (event) => publishWithReason(events, "worker", { clock, event }),
     runMaintenance(isLast = false) {
       access.auth.runMaintenance(isLast);
       consumption.credentialUse.flush(isLast);
@@ -318,8 +314,12 @@ function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrott
   return new LoginThrottle(clock, undefined, keyOf);
 }
 
-function createEvents(changes: Changes, audit: AuditLog): EventHub {
+function createEvents(
+  { fleet, clock }: ControlPlaneOptions,
+  { changes, audit }: { readonly changes: Changes; readonly audit: AuditLog },
+): EventHub {
   const events = new EventHub();
+  fleet?.onNodeEvent((event) => publishWithReason(events, "node", { clock, event }));
   audit.onEntry((entry) => events.publish("audit", entry));
   changes.onServed((change) => {
     const { full, reduced } = configEventsOf(change);
@@ -327,6 +327,17 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
     for (const event of listenerEventsOf(change)) events.publish("listener", event);
   });
   return events;
+}
+
+/** `why` may be the message of any error: that is for admins. */
+function publishWithReason<K extends "worker" | "node">(
+  events: EventHub,
+  kind: K,
+  { clock, event }: { readonly clock: Clock; readonly event: Omit<EventPayloads[K], "at"> },
+): void {
+  // The payload is the event with its time.
+  const full = { ...event, at: new Date(clock.now()).toISOString() } as EventPayloads[K];
+  events.publish(kind, full, { ...full, why: null });
 }
 
 /**

@@ -1,5 +1,4 @@
 // What the control plane of a node has for its fleet, and of a gateway without one: nothing.
-import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { AuditLog } from "./audit.ts";
 import type { Auth } from "./auth/auth.ts";
@@ -7,7 +6,6 @@ import type { LoginThrottle } from "./auth/throttle.ts";
 import type { Changes } from "./change.ts";
 import type { CredentialUse } from "./credential-use.ts";
 import type { CutOff } from "./cut-off.ts";
-import type { EventHub } from "./events.ts";
 import { FleetActivity } from "./fleet-activity.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { Nodes } from "./nodes.ts";
@@ -23,7 +21,6 @@ export interface FleetParts {
 interface Access {
   readonly changes: Changes;
   readonly audit: AuditLog;
-  readonly events: EventHub;
   readonly auth: Auth;
   readonly cutOff: CutOff;
   readonly throttle: LoginThrottle;
@@ -37,16 +34,10 @@ export function createFleetParts(
     log,
   }: {
     readonly fleet?: FleetView | null;
-    readonly clock: Clock;
     readonly log: Log;
   },
   access: Access,
 ): FleetParts {
-  fleet?.onNodeEvent((event) => {
-    const full = { ...event, at: new Date(clock.now()).toISOString() };
-    // `why` may be the message of any error: that is for admins.
-    access.events.publish("node", full, { ...full, why: null });
-  });
   return {
     fleet,
     fleetActivity: fleet === null ? null : createActivity(fleet, log, access),
