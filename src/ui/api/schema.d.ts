@@ -4500,7 +4500,7 @@ export interface components {
              * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4522,7 +4522,7 @@ export interface components {
              * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "serving" | "lagging" | "refused" | "cut off" | "away";
+            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
