@@ -238,7 +238,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     onLost: () => fleet.lose(),
     onObstacle: (obstacle) => fleet.obstruct(obstacle),
   });
-  const duty = new Duty({ source, id: store.instanceId, awayMs: times.away });
+  const duty = new Duty({ fleet, id: store.instanceId, awayMs: times.away });
   const end = () => {
     duty.end();
     return fleet.end();

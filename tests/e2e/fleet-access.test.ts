@@ -264,6 +264,44 @@ test("a node that is cut off for long trusts no session, is not ready, and goes 
   await eventually(async () => (await call(node, "GET /readyz", {})).status === 200);
 }, 60_000);
 
+test("one node notifies of a target that is down for all", async () => {
+  const received: string[] = [];
+  const hook = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+      const { event, status, gateway } = (await request.json()) as any;
+      received.push(`${event} ${status} ${gateway}`);
+      return new Response();
+    },
+  });
+  cleanups.push(() => hook.stop(true));
+  const { nodes } = await startFleet(3);
+  const [first] = nodes as [Gateway];
+  const { headers } = await signIn(first);
+  const config = { url: `http://127.0.0.1:${hook.port}/` };
+  const alert = { name: "a", type: "webhook", events: ["target_down"], config };
+  expect((await call(first, "POST /api/v1/alerts", headers, alert)).status).toBe(200);
+  const service = {
+    name: "s",
+    health: { active: { enabled: true, type: "tcp", interval: 1, unhealthy_threshold: 1 } },
+    targets: [{ host: "127.0.0.1", port: 1 }],
+  };
+  expect((await call(first, "POST /api/v1/services", headers, service)).status).toBe(200);
+  const isDownOn = async (node: Gateway) =>
+    (await call(node, "GET /api/v1/targets?service_id=s", headers)).body[0].health.state ===
+    "unhealthy";
+  for (const node of nodes) await eventually(() => isDownOn(node));
+  await eventually(() => received.length > 0);
+  // Each node answers for its queue: none of them has another message.
+  const waiting = async (node: Gateway) =>
+    (await call(node, "GET /api/v1/alerts/a/messages", headers)).body.length;
+  const counts = await Promise.all(nodes.map(waiting));
+  expect(counts).toEqual([1, 0, 0]);
+  expect(received).toEqual(["target_down firing n1"]);
+}, 60_000);
+
 describe("certificates", () => {
   async function startAuthority() {
     const authority = await ScriptedAuthority.start(() => Date.now());

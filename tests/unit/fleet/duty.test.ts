@@ -2,19 +2,21 @@
 import { expect, test } from "bun:test";
 import { Contact } from "../../../src/fleet/contact.ts";
 import { Duty } from "../../../src/fleet/duty.ts";
-import type { FleetNode } from "../../../src/fleet/postgres-source.ts";
+import type { NodeView } from "../../../src/control/fleet-view.ts";
 
 const AWAY_MS = 5000;
 
 function scene() {
-  const state = { nodes: [] as Partial<FleetNode>[], isAway: false, now: 0 };
-  const source = {
+  const state = { nodes: [] as Partial<NodeView>[], isAway: false, now: 0 };
+  const fleet = {
     nodes: async () => {
       if (state.isAway) throw new Error("away");
-      return state.nodes.map((node) => ({ error: "", seenMsAgo: 100, ...node }) as FleetNode);
+      return state.nodes.map(
+        (node) => ({ state: "serving", seen_ms_ago: 100, ...node }) as NodeView,
+      );
     },
   };
-  const dutyOf = (id: string) => new Duty({ source, id, awayMs: AWAY_MS, now: () => state.now });
+  const dutyOf = (id: string) => new Duty({ fleet, id, awayMs: AWAY_MS, now: () => state.now });
   return { state, dutyOf };
 }
 
@@ -27,11 +29,11 @@ test("the present node with the lowest id has the work, no other one", async () 
   };
   state.nodes = [{ id: "c" }, { id: "a" }, { id: "b" }];
   expect(await owners()).toEqual([true, false, false]);
-  state.nodes = [{ id: "c" }, { id: "a", seenMsAgo: AWAY_MS + 1 }, { id: "b" }];
+  state.nodes = [{ id: "c" }, { id: "a", state: "away" }, { id: "b" }];
   expect(await owners()).toEqual([false, true, false]);
   state.nodes = [{ id: "c" }, { id: "a" }, { id: "b" }];
   expect(await owners()).toEqual([true, false, false]);
-  state.nodes = [{ id: "c" }, { id: "a", error: "cannot serve" }];
+  state.nodes = [{ id: "c" }, { id: "a", state: "refused" }];
   expect(await owners()).toEqual([false, false, true]);
   state.nodes = [];
   state.now += AWAY_MS;
@@ -43,7 +45,7 @@ test("a node that is cut off loses the work before another one takes it", async 
   const duty = dutyOf("a");
   const turns: boolean[] = [];
   duty.onChange(() => turns.push(duty.isOurs));
-  state.nodes = [{ id: "a", seenMsAgo: 1000 }, { id: "b" }];
+  state.nodes = [{ id: "a", seen_ms_ago: 1000 }, { id: "b" }];
   await duty.look();
   state.isAway = true;
   state.now = AWAY_MS / 2 - 1001;
