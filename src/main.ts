@@ -7,6 +7,7 @@ import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
+import { fleetCommand } from "./cli/fleet.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
@@ -66,6 +67,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
+  // Bun.SQL writes there while the database of a fleet is away.
+  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });
@@ -148,7 +151,6 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     store: fleet.store,
     rolloutStatus: () => control.rolloutStatus(),
   });
-  fleet?.duty.begin();
   const running = new RunningGateway({
     options,
     log,
@@ -159,7 +161,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     server,
     serveApi,
     follow: () => followFile(options, control, log),
-    fleet,
+    fleet: fleet?.membership ?? null,
   });
   await running.begin();
   announce(
@@ -211,19 +213,22 @@ async function foundFleet({ membership, store }: OpenedState): Promise<void> {
 }
 
 function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
-  if (membership === null) return null;
+  if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
-  const { nodeName: name } = options;
+  const { nodeName: name, advertise: url } = options.fleet;
   const times = defaultTimes;
+  const duty = new Duty({ id: store.instanceId, awayMs: times.away });
   const fleet = new Fleet({
     source,
     codec,
     mark: () => store.mark(),
     id: store.instanceId,
     name,
+    url,
     version,
     log,
     times,
+    duty,
     contact: store.with((context) => new MetaRows(context)),
     prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
   });
@@ -238,12 +243,7 @@ function createFleet({ membership, store }: OpenedState, options: ServeOptions, 
     onLost: () => fleet.lose(),
     onObstacle: (obstacle) => fleet.obstruct(obstacle),
   });
-  const duty = new Duty({ fleet, id: store.instanceId, awayMs: times.away });
-  const end = () => {
-    duty.end();
-    return fleet.end();
-  };
-  return { membership: fleet, store: fleetStore, duty, end };
+  return { membership: fleet, store: fleetStore, duty };
 }
 
 interface PlaneParts {
@@ -332,6 +332,7 @@ process.exit(
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    fleetCommand,
     backupCommand,
     exportCommand,
     createImport(catalogue),

@@ -30,6 +30,7 @@ CREATE TABLE "sluice"."meta" (
 CREATE TABLE "sluice"."node" (
 	"id" text PRIMARY KEY NOT NULL,
 	"name" text NOT NULL,
+	"url" text NOT NULL,
 	"version" text NOT NULL,
 	"format_max" integer NOT NULL,
 	"stored" bigint NOT NULL,

@@ -19,10 +19,13 @@ const node = t.Object(
   {
     id: t.String({ format: "uuid" }),
     name: t.String({ description: "From `--node-name`" }),
+    url: t.Union([t.String(), t.Null()], {
+      description: "Address of its management API, from `--advertise`; null: not given",
+    }),
     version: t.String({ description: "Version of Sluice" }),
     state: words(
       nodeStates,
-      "`lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s",
+      "`joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s",
     ),
     stored: position("Position of the last change in its database"),
     served: position("Position of the last change that all its workers serve"),

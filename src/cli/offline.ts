@@ -20,6 +20,10 @@ export const createOpenOffline =
     const log = createLog({ level: "warn", format: "text", sink });
     const store = Store.open({ dataDir, log });
     try {
+      if (store.fleetId() !== null)
+        throw new StoreError(
+          "this data directory is part of a fleet, which must get the change as well: start the gateway, and run the command again",
+        );
       const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
       const context = (): ChangeContext => ({
         tls: { cert: "", key: "" },

@@ -88,23 +88,23 @@ export async function openState(
 }
 
 async function joinFleet(
-  { store: url, nodeName }: ServeOptions,
+  { fleet }: ServeOptions,
   { store, box, log }: Pick<OpenedState, "store" | "box"> & { readonly log: Log },
 ): Promise<Membership | null> {
-  if (url === null) {
+  if (fleet === null) {
     if (store.fleetId() === null) return null;
     throw new StartError(
-      "this data directory is part of a fleet: start with --store, or with another data directory",
+      "this data directory is part of a fleet: start with --store, or run `sluice fleet leave` first",
     );
   }
   try {
     return await join({
-      source: new PostgresSource({ url, ...queryTimes }),
+      source: new PostgresSource({ ...fleet.database, ...queryTimes }),
       store,
       keyId: box.keyId,
       signingKey: box.derive("fleet entries"),
       id: store.instanceId,
-      node: nodeName,
+      node: fleet.nodeName,
       presentMs: defaultTimes.away,
       log,
     });

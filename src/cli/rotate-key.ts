@@ -46,6 +46,10 @@ function rotate(dataDir: string, { env, print }: CommandContext): void {
   });
   const store = Store.open({ dataDir, log });
   try {
+    if (store.fleetId() !== null)
+      throw new StoreError(
+        "the nodes of a fleet share one key, which cannot be replaced while there is more than one node: run `sluice fleet leave` on all but the first, then on that one, rotate its key, and found the fleet anew",
+      );
     const box = openSecretBox({ dataDir, env, keyIds: store.sealedKeyIds() });
     const next = rotateKey({ dataDir, env, store, box });
     store.audit.append([auditOf(box.keyId, next.keyId)]);

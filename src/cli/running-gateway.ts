@@ -24,7 +24,7 @@ export interface GatewayParts {
   /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
   /** The fleet of this node; null: none. */
-  readonly fleet: Pick<Fleet, "end"> | null;
+  readonly fleet: Fleet | null;
   /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
@@ -114,7 +114,7 @@ export class RunningGateway {
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
-    await this.#parts.fleet?.end();
+    await this.#parts.fleet?.end({ isReplaced: false });
     store.close();
     counts.stop();
   }
@@ -137,6 +137,7 @@ export class RunningGateway {
         error,
       });
     }
+    await this.#parts.fleet?.end({ isReplaced: true });
     store.leave();
   }
 
@@ -174,6 +175,7 @@ export class RunningGateway {
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    await this.#parts.fleet?.suspend();
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.
@@ -191,6 +193,7 @@ export class RunningGateway {
       return problem;
     }
     control.changes.resume();
+    this.#parts.fleet?.resume();
     counts.resume();
     this.#beginWork();
     this.#file = await follow().catch((error: unknown) => {

@@ -1,12 +1,13 @@
 // The command `serve`: decodes its flags; main assembles the gateway.
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
-import { availableParallelism, hostname } from "node:os";
+import { availableParallelism } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.ts";
 import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
+import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -35,10 +36,8 @@ export interface ServeOptions {
   readonly words: readonly string[];
   /** The configuration file; null: the management API changes the configuration. */
   readonly config: string | null;
-  /** The database of the fleet that this node is part of; null: none. */
-  readonly store: string | null;
-  /** Name of this node in its fleet. */
-  readonly nodeName: string;
+  /** Null: this gateway is part of no fleet. */
+  readonly fleet: FleetOptions | null;
 }
 
 export const defaultHttp: Address = { hostname: "0.0.0.0", port: 8080 };
@@ -64,18 +63,7 @@ const flags: readonly Flag[] = [
     value: "FILE",
     description: "Configuration file to serve and to follow; the management API is then read-only",
   },
-  {
-    name: "store",
-    value: "URL",
-    description:
-      "PostgreSQL database (postgres://user:password@host/database) of a fleet: all nodes that name it have one configuration",
-  },
-  {
-    name: "node-name",
-    value: "NAME",
-    description: "Name of this node in its fleet",
-    fallback: "the host name",
-  },
+  ...nodeFlags,
   {
     name: "admin",
     value: "ADDRESS:PORT",
@@ -189,7 +177,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logDir: decodePath(given.get("log-dir")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
-    ...decodeFleet(given),
+    fleet: decodeFleet(given),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
     takeOver: given.has("take-over"),
     words: words.filter((word) => word !== "--take-over"),
@@ -206,28 +194,6 @@ function decodeAdminTls(cert: string | undefined, key: string | undefined): Admi
   if (cert === undefined) throw new UsageError("--admin-tls-key needs --admin-tls-cert as well");
   if (key === undefined) throw new UsageError("--admin-tls-cert needs --admin-tls-key as well");
   return { cert: resolve(cert), key: resolve(key) };
-}
-
-const NODE_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-
-function decodeFleet(given: Flags): Pick<ServeOptions, "store" | "nodeName"> {
-  const store = given.get("store") ?? null;
-  const nodeName = given.get("node-name") ?? hostname();
-  if (store === null) return { store, nodeName };
-  if (given.get("config") !== undefined)
-    throw new UsageError(
-      "--store: not with --config, because the file is the source of all nodes then",
-    );
-  const url = URL.parse(store);
-  if (url === null || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "")
-    throw new UsageError(
-      "--store: must be the URL of a PostgreSQL database, such as postgres://user:password@host:5432/sluice",
-    );
-  if (!NODE_NAME.test(nodeName))
-    throw new UsageError(
-      `--node-name: must be 1 to 63 letters, digits, ".", "-" and "_", not "${nodeName}"`,
-    );
-  return { store, nodeName };
 }
 
 function decodeWorkers(text: string | undefined): number {

@@ -20,6 +20,8 @@ export type NodeState = (typeof nodeStates)[number];
 export interface NodeView {
   readonly id: string;
   readonly name: string;
+  /** Of its management API; null: unknown. */
+  readonly url: string | null;
   readonly version: string;
   readonly state: NodeState;
   /** Position of the last change in its database. */

@@ -2,7 +2,6 @@
 import type { FleetDuty, FleetView } from "../control/fleet-view.ts";
 
 export interface DutyOptions {
-  readonly fleet: Pick<FleetView, "nodes">;
   /** Id of this node. */
   readonly id: string;
   /** Milliseconds after which the others count a node without heartbeats as away. */
@@ -39,11 +38,11 @@ export class Duty implements FleetDuty {
   }
 
   /** Call it after the first heartbeat: before, this node is not among the nodes. */
-  begin(): void {
+  begin(fleet: Pick<FleetView, "nodes">): void {
     const { everyMs = 1000 } = this.#options;
-    this.#timer ??= setInterval(() => void this.look(), everyMs);
+    this.#timer ??= setInterval(() => void this.look(fleet), everyMs);
     this.#timer.unref();
-    void this.look();
+    void this.look(fleet);
   }
 
   end(): void {
@@ -53,8 +52,8 @@ export class Duty implements FleetDuty {
   }
 
   /** Never rejects: without the nodes the duty ends by itself. */
-  async look(): Promise<void> {
-    const { fleet, id, awayMs } = this.#options;
+  async look(fleet: Pick<FleetView, "nodes">): Promise<void> {
+    const { id, awayMs } = this.#options;
     const asked = this.#now();
     const nodes = await fleet.nodes().catch(() => []);
     const present = nodes.filter(({ state }) => state === "serving" || state === "lagging");

@@ -17,6 +17,8 @@ import {
   type EntryMark,
   Unfollowable,
 } from "./entry.ts";
+import { failPoint } from "./fail-point.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
 
 /** This node's own store. */
@@ -112,6 +114,7 @@ export class FleetStore implements ChangeStore {
       this.#unstored = { ...write, staged: null, mark };
       this.#options.onObstacle(cannotStore(error));
     }
+    failPoint("after_store");
   }
 
   async record(facts: readonly Fact[]): Promise<void> {
@@ -162,6 +165,7 @@ export class FleetStore implements ChangeStore {
             },
       facts: applied.flatMap(({ facts }) => facts),
       store: (base) => {
+        failPoint("follow_after_prepare");
         const undos = undosOf(
           changes.map(({ change }) => change),
           base,
@@ -176,6 +180,7 @@ export class FleetStore implements ChangeStore {
           ),
         );
         this.#wasStored = true;
+        failPoint("follow_after_store");
       },
     };
   }
@@ -230,16 +235,16 @@ export class FleetStore implements ChangeStore {
   async #append(content: EntryContent): Promise<EntryMark> {
     const { store, source, codec, node, onLost } = this.#options;
     const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
+    const entry = codec.encode(mark, node, content);
+    failPoint("before_append");
     try {
-      if (await source.append(codec.encode(mark, node, content))) return mark;
+      const isAppended = await source.append(entry);
+      failPoint("after_append");
+      if (isAppended) return mark;
     } catch (error) {
       if (!(error instanceof AppendInDoubt)) {
         onLost();
-        throw new ApiError(
-          503,
-          "the database of the fleet cannot be reached; nothing was changed",
-          { cause: error, headers: { "retry-after": RETRY_SECONDS } },
-        );
+        throw unavailable(error);
       }
       if (await this.#settle(mark)) return mark;
     }
@@ -281,6 +286,15 @@ export class FleetStore implements ChangeStore {
 }
 
 const RETRY_SECONDS = "5";
+
+function unavailable(cause: unknown): ApiError {
+  const meaning = meaningOf(cause);
+  const problem = meaning === null ? "cannot be reached" : `cannot be used: ${meaning}`;
+  return new ApiError(503, `the database of the fleet ${problem}; nothing was changed`, {
+    cause,
+    headers: { "retry-after": RETRY_SECONDS },
+  });
+}
 
 const cannotStore = (error: unknown) =>
   new Unfollowable(

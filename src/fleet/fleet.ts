@@ -5,9 +5,12 @@ import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { Contact, type ContactStore } from "./contact.ts";
+import type { Duty } from "./duty.ts";
 import { ENTRY_FORMAT, type EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
+import { activationFailPoint } from "./fail-point.ts";
 import type { FleetStore } from "./fleet-store.ts";
 import type { FleetNode, Heartbeat, LogEnd, PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** Times in milliseconds. */
@@ -46,10 +49,13 @@ export interface FleetOptions {
   /** Id of this node. */
   readonly id: string;
   readonly name: string;
+  /** Of its management API; null: unknown. */
+  readonly url: string | null;
   readonly version: string;
   readonly log: Log;
   readonly times: FleetTimes;
   readonly contact: ContactStore;
+  readonly duty: Duty;
   /** Removes entries from the log that no node needs. */
   readonly prune: () => Promise<void>;
 }
@@ -86,6 +92,8 @@ export class Fleet implements FleetView {
   #served = 0;
   #end: LogEnd = { position: 0, id: null };
   #missedBeats = 0;
+  /** Why the last heartbeat failed, where more is known than that the database does not answer. */
+  #meaning: string | null = null;
   #isListening = false;
   /** Whether the database wakes this node; null: not tried yet. */
   #isWoken: boolean | null = null;
@@ -94,7 +102,9 @@ export class Fleet implements FleetView {
   #beating: Promise<void> | null = null;
   #wantsBeat = false;
   #timer: Timer | null = null;
-  #isEnded = false;
+  #isSuspended = false;
+  #following: Promise<void> | null = null;
+  #wantsFollow = false;
   #prunedAt = performance.now();
 
   constructor(options: FleetOptions) {
@@ -115,16 +125,19 @@ export class Fleet implements FleetView {
     this.#parts = parts;
     this.#served = this.#stored;
     parts.changes.onServed(() => {
+      activationFailPoint();
       this.#update();
       void this.#beat();
     });
     await this.#beat();
     if (this.#isBehind) await this.#follow();
-    if (!this.#isEnded) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
+    this.#options.duty.begin(this);
+    if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
   /** Throws a 503 while this node cannot make changes: at once, not after the time of a query. */
   requireOpen(): void {
+    if (this.#isSuspended) throw new ApiError(503, "this node is being replaced", RETRY);
     this.requireConnected();
     if (this.#obstacle === null) return;
     const { message } = this.#obstacle.reason;
@@ -133,9 +146,10 @@ export class Fleet implements FleetView {
 
   requireConnected(): void {
     if (!this.#isCutOff) return;
+    const reason = this.#meaning === null ? "" : `, which cannot be used (${this.#meaning})`;
     throw new ApiError(
       503,
-      "this node is cut off from the database of its fleet: it serves what it has; nothing was changed",
+      `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
       RETRY,
     );
   }
@@ -193,8 +207,14 @@ export class Fleet implements FleetView {
   }
 
   #viewOf(node: FleetNode): NodeView {
-    const { id, name, version, seenMsAgo } = node;
-    const known = { id, name, version, seen_ms_ago: Math.round(seenMsAgo) };
+    const { id, name, url, version, seenMsAgo } = node;
+    const known = {
+      id,
+      name,
+      url: url === "" ? null : url,
+      version,
+      seen_ms_ago: Math.round(seenMsAgo),
+    };
     if (id === this.#options.id) {
       const error = this.#obstacle?.reason.message ?? "";
       return { ...known, stored: this.#stored, served: this.#served, state: this.state, error };
@@ -202,7 +222,7 @@ export class Fleet implements FleetView {
     const { stored, served, error } = node;
     if (!this.#options.codec.isSignedNode(signedFields(node), node.mac)) {
       const forged = "its row in the database is not signed with the secret key of this fleet";
-      return { ...known, stored: 0, served: 0, state: "refused", error: forged };
+      return { ...known, url: null, stored: 0, served: 0, state: "refused", error: forged };
     }
     return { ...known, stored, served, state: this.#stateOf(node), error };
   }
@@ -213,13 +233,27 @@ export class Fleet implements FleetView {
     return served < this.#end.position ? "lagging" : "serving";
   }
 
-  /** Leaves the fleet: the others do not wait for this node any more. */
-  async end(): Promise<void> {
-    this.#isEnded = true;
+  /** Stops to follow and to report, before another process goes on with the data directory. */
+  async suspend(): Promise<void> {
+    this.#isSuspended = true;
+    this.#options.duty.end();
     if (this.#timer !== null) clearTimeout(this.#timer);
-    const { source, id } = this.#options;
     await this.#beating;
-    await source.forget(id).catch(() => undefined);
+    await this.#following;
+  }
+
+  /** Ends `suspend`. */
+  resume(): void {
+    this.#isSuspended = false;
+    this.#options.duty.begin(this);
+    this.#tick();
+  }
+
+  /** The others do not wait for this node any more; `isReplaced`: another process goes on in its place. */
+  async end({ isReplaced }: { readonly isReplaced: boolean }): Promise<void> {
+    await this.suspend();
+    const { source, id } = this.#options;
+    if (!isReplaced) await source.forget(id).catch(() => undefined);
     await source.close();
   }
 
@@ -251,7 +285,7 @@ export class Fleet implements FleetView {
     const { beat, poll } = this.#options.times;
     void this.#beat().finally(() => {
       const pause = this.#isWoken === false ? poll : beat;
-      if (!this.#isEnded) this.#timer = setTimeout(() => this.#tick(), pause);
+      if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
     });
   }
 
@@ -265,7 +299,7 @@ export class Fleet implements FleetView {
   }
 
   async #beats(): Promise<void> {
-    while (this.#wantsBeat && !this.#isEnded) {
+    while (this.#wantsBeat && !this.#isSuspended) {
       this.#wantsBeat = false;
       await this.#oneBeat();
     }
@@ -296,10 +330,11 @@ export class Fleet implements FleetView {
   }
 
   #heartbeat(): Heartbeat {
-    const { id, name, version, codec } = this.#options;
+    const { id, name, url, version, codec } = this.#options;
     const row = {
       id,
       name,
+      url: url ?? "",
       version,
       formatMax: ENTRY_FORMAT,
       stored: this.#stored,
@@ -334,6 +369,7 @@ export class Fleet implements FleetView {
   #miss(error: unknown): void {
     const { log, source } = this.#options;
     this.#missedBeats++;
+    this.#meaning = meaningOf(error);
     if (this.#missedBeats === MISSED_BEATS)
       log.warn("the database of the fleet does not answer: this node serves what it has", {
         error,
@@ -356,38 +392,45 @@ export class Fleet implements FleetView {
 
   /** One node does it. */
   #pruneWhenDue(): void {
-    const { times, prune, log } = this.#options;
+    const { times, prune, duty, log } = this.#options;
     if (performance.now() - this.#prunedAt < times.prune) return;
     this.#prunedAt = performance.now();
-    void this.isFirst()
-      .then((isFirst) => (isFirst ? prune() : undefined))
-      .catch((error: unknown) => log.warn("the log of the fleet could not be pruned", { error }));
+    if (duty.isOurs)
+      prune().catch((error: unknown) =>
+        log.warn("the log of the fleet could not be pruned", { error }),
+      );
   }
 
-  /** Whether this node is the first by name of those that are there: it does what one node of a fleet does. */
-  async isFirst(): Promise<boolean> {
-    const nodes = await this.nodes();
-    return nodes.find(({ state }) => state !== "away")?.id === this.id;
+  /** One at a time; an entry that comes during one is found right after it. */
+  #follow(): Promise<void> {
+    this.#wantsFollow = true;
+    this.#following ??= this.#follows().finally(() => {
+      this.#following = null;
+    });
+    return this.#following;
   }
 
-  async #follow(): Promise<void> {
+  async #follows(): Promise<void> {
+    while (this.#wantsFollow && !this.#isSuspended) {
+      this.#wantsFollow = false;
+      await this.#followOnce();
+    }
+  }
+
+  async #followOnce(): Promise<void> {
     if (this.#parts === null) return;
     const { changes, store } = this.#parts;
-    for (;;) {
-      try {
-        await changes.follow();
-        this.obstruct(null);
-        this.#update();
-        void this.#beat();
-        return;
-      } catch (error) {
-        if (store.mayBeOneOfMany) continue;
-        // The database went away: the heartbeat says so.
-        if (!(error instanceof SourceUnreachable)) this.obstruct(reasonOf(error));
-        void this.#beat();
-        return;
-      }
+    try {
+      await changes.follow();
+      this.obstruct(null);
+      this.#update();
+    } catch (error) {
+      this.#wantsFollow ||= store.mayBeOneOfMany;
+      // Without the database the heartbeat says so.
+      if (!this.#wantsFollow && !(error instanceof SourceUnreachable))
+        this.obstruct(reasonOf(error));
     }
+    void this.#beat();
   }
 }
 
@@ -411,6 +454,6 @@ function reasonOf(error: unknown): Unfollowable {
 
 /** What the signature of a node's row covers. */
 const signedFields = (row: Omit<Heartbeat, "mac">): readonly (string | number)[] => {
-  const { id, name, version, formatMax, stored, served, state, error } = row;
-  return [id, name, version, formatMax, stored, served, state, error];
+  const { id, name, url, version, formatMax, stored, served, state, error } = row;
+  return [id, name, url, version, formatMax, stored, served, state, error];
 };

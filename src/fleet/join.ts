@@ -7,6 +7,7 @@ import type { Commit } from "../store/commit.ts";
 import type { RevisionEntry } from "../store/tables.ts";
 import { type Entry, EntryCodec, type EntryMark } from "./entry.ts";
 import { FleetError, type FleetIdentity, type PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** This node's database. */
@@ -67,12 +68,15 @@ export async function join(options: JoinOptions): Promise<Membership> {
     await source.admit({ id, name, presentMs });
   } catch (error) {
     if (!(error instanceof SourceUnreachable)) throw error;
+    const meaning = meaningOf(error);
     if (known === null || store.isEmpty())
       throw new FleetError(
-        "--store: the database cannot be reached, and this node has no configuration of its fleet yet; check address, user and password",
+        `--store: the database cannot be ${meaning === null ? "reached" : "used"}, and this node has no configuration of its fleet yet; ${meaning ?? "check its address, and that it runs"}`,
         { cause: error },
       );
-    log.warn("the database of the fleet does not answer: this node starts with what it has");
+    log.warn("the database of the fleet does not answer: this node starts with what it has", {
+      ...(meaning === null ? {} : { reason: meaning }),
+    });
     // Entries of another fleet, or with another key, are not signed with the key of this one.
     return { source, codec: new EntryCodec(known, signingKey), found: null };
   }

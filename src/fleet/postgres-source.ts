@@ -66,10 +66,14 @@ export interface FleetIdentity {
   readonly keyId: string;
 }
 
-export interface PostgresOptions extends QueryTimes {
-  /** `postgres://user:password@host:port/database`. */
-  readonly url: string;
+export interface PostgresAddress {
+  /** `postgres://user:password@host:port/database`; the others are tried in order while one does not answer or is a standby. */
+  readonly urls: readonly string[];
+  /** CA certificate (PEM) of the servers; null: those of the system. */
+  readonly rootCertificate: string | null;
 }
+
+export interface PostgresOptions extends PostgresAddress, QueryTimes {}
 
 /** Milliseconds after which the answer to a query counts as lost. */
 export interface QueryTimes {
@@ -88,15 +92,31 @@ export class FleetError extends Error {}
 
 export class PostgresSource implements EntrySource {
   readonly #options: PostgresOptions;
+  /** Index of the host in use. */
+  #host = 0;
   #sql: SQL;
 
   constructor(options: PostgresOptions) {
     this.#options = options;
-    this.#sql = connect(options);
+    this.#sql = connect(options, 0);
   }
 
-  /** Creates the tables where they are missing. Throws a FleetError when the database cannot hold a fleet. */
+  /** Creates the tables where they are missing. Throws a FleetError when no host has a database that can hold a fleet. */
   async open(): Promise<void> {
+    let failure: unknown;
+    for (const _ of this.#options.urls) {
+      try {
+        return await this.#openHost();
+      } catch (error) {
+        // What an administrator must mend says more than a host that is gone.
+        failure = failure instanceof FleetError ? failure : error;
+        this.reconnect();
+      }
+    }
+    throw failure;
+  }
+
+  async #openHost(): Promise<void> {
     const [server] = await this.#ask<{ version: number; standby: boolean }[]>(
       (sql) =>
         sql`select current_setting('server_version_num')::int as version, pg_is_in_recovery() as standby`,
@@ -293,7 +313,13 @@ export class PostgresSource implements EntrySource {
    * Makes room for a node that starts. Throws a FleetError when a node of another id has its name, or there are too many.
    */
   async admit({ id, name, presentMs }: Admission): Promise<void> {
-    const others = (await this.nodes()).filter((other) => other.id !== id);
+    const nodes = await this.nodes();
+    const same = nodes.find((node) => node.id === id && node.name !== name);
+    if (same !== undefined && same.seenMsAgo < presentMs)
+      throw new FleetError(
+        `--data-dir: node "${same.name}" of the fleet runs with a copy of this data directory; start with an empty one`,
+      );
+    const others = nodes.filter((other) => other.id !== id);
     const namesake = others.find((other) => other.name === name);
     if (namesake !== undefined && namesake.seenMsAgo < presentMs)
       throw new FleetError(
@@ -309,13 +335,13 @@ export class PostgresSource implements EntrySource {
 
   /** Writes this node's row, and returns the end of the log. */
   async beat(row: Heartbeat): Promise<LogEnd> {
-    const { id, name, version, formatMax, stored, served, state, error, mac } = row;
+    const { id, name, url, version, formatMax, stored, served, state, error, mac } = row;
     const [end] = await this.#ask<LogEnd[]>(
       (sql) => sql`
         with beat as (
-          insert into sluice.node (id, name, version, format_max, stored, served, seen, state, error, mac)
-          values (${id}, ${name}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${state}, ${error}, ${mac})
-          on conflict (id) do update set name = excluded.name, version = excluded.version,
+          insert into sluice.node (id, name, url, version, format_max, stored, served, seen, state, error, mac)
+          values (${id}, ${name}, ${url}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${state}, ${error}, ${mac})
+          on conflict (id) do update set name = excluded.name, url = excluded.url, version = excluded.version,
             format_max = excluded.format_max, stored = excluded.stored, served = excluded.served, seen = now(),
             state = excluded.state, error = excluded.error, mac = excluded.mac
         )
@@ -331,7 +357,7 @@ export class PostgresSource implements EntrySource {
   async nodes(): Promise<readonly FleetNode[]> {
     return await this.#ask<FleetNode[]>(
       (sql) => sql`
-        select id, name, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
+        select id, name, url, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
           greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo"
         from sluice.node order by name`,
     );
@@ -356,10 +382,11 @@ export class PostgresSource implements EntrySource {
     return await within(heard.promise, queryMs, SourceUnreachable).catch(() => false);
   }
 
-  /** Opens new connections: those that stopped without a word would never answer. */
+  /** Opens new connections, to the next host: those that stopped without a word would never answer. */
   reconnect(): void {
     void this.#sql.close({ timeout: 0 }).catch(() => undefined);
-    this.#sql = connect(this.#options);
+    this.#host = (this.#host + 1) % this.#options.urls.length;
+    this.#sql = connect(this.#options, this.#host);
   }
 
   async close(): Promise<void> {
@@ -382,8 +409,9 @@ export class PostgresSource implements EntrySource {
   }
 }
 
-function connect({ url }: PostgresOptions): SQL {
-  return new SQL(url, {
+function connect({ urls, rootCertificate: ca }: PostgresOptions, host: number): SQL {
+  return new SQL(urls[host] ?? "", {
+    ...(ca === null ? {} : { tls: { ca, rejectUnauthorized: true } }),
     max: 3,
     // Poolers in transaction mode lose prepared statements.
     prepare: false,

@@ -71,6 +71,8 @@ export const chunk = sluice.table(
 export const node = sluice.table("node", {
   id: text("id").primaryKey(),
   name: text("name").notNull().unique(),
+  /** Of its management API; empty: unknown. */
+  url: text("url").notNull(),
   version: text("version").notNull(),
   /** The newest format of entries that it reads. */
   formatMax: integer("format_max").notNull(),

@@ -27,7 +27,7 @@ export function wholeEntry(
   const changed = {
     revision,
     at: new Date().toISOString(),
-    actor: node,
+    actor: "fleet",
     summary: "join the fleet",
     by: local,
     change: wholeOf(config),

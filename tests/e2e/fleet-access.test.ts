@@ -1,17 +1,17 @@
 // Users, sessions, the audit log and certificates of compiled nodes over a real PostgreSQL: what is known on one is known on all.
 import { expect } from "bun:test";
-import { randomBytes } from "node:crypto";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
 import { curl } from "../support/curl.ts";
-import { type Gateway, startGateway } from "../support/gateway.ts";
+import { TestFleet } from "../support/fleet.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { lacksPostgres, Postgres } from "../support/postgres.ts";
+import { quietPort } from "../support/quiet-port.ts";
+import type { Postgres } from "../support/postgres.ts";
 import { ScriptedAuthority } from "../support/scripted-authority.ts";
-import { executable } from "../support/variants.ts";
 
-const { afterEach, describe, test } = needs("executable", "curl", { lacks: lacksPostgres() });
+const { afterEach, describe, test } = needs("executable", "curl", "postgres");
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -22,32 +22,13 @@ const PASSWORD = "correct horse battery";
 const ROOT = "root@a.example";
 const userOf = (email: string) => ({ email, name: email, role: "admin", password: PASSWORD });
 
-interface Fleet {
-  readonly postgres: Postgres;
-  readonly nodes: readonly Gateway[];
-}
-
-/** Without listeners: the nodes are on one machine. Its first user is ROOT. */
-async function startFleet(count: number, { hasListeners = false } = {}): Promise<Fleet> {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  const nodes: Gateway[] = [];
-  const secret = randomBytes(32).toString("base64");
-  for (let index = 1; index <= count; index++) {
-    const node = await startGateway({
-      binary: executable,
-      workers: 1,
-      env: { SLUICE_SECRET_KEY: secret },
-      args: ["--store", postgres.url, "--node-name", `n${index}`],
-    });
-    cleanups.push(() => node.stop());
-    nodes.push(node);
-    if (index > 1) continue;
-    if (!hasListeners)
-      for (const name of ["http", "https"]) await node.ok("DELETE", `/api/v1/listeners/${name}`);
-    await node.ok("POST", "/api/v1/users", userOf(ROOT));
-  }
-  return { postgres, nodes };
+/** Its first user is ROOT. */
+async function startFleet(count: number): Promise<TestFleet> {
+  const fleet = await TestFleet.start(count);
+  cleanups.push(() => fleet.stop());
+  const { status } = await call(fleet.nodes[0]!, "POST /api/v1/users", {}, userOf(ROOT));
+  expect(status).toBe(200);
+  return fleet;
 }
 
 interface SignedIn {
@@ -221,7 +202,7 @@ test("a code of a second factor works once, on whichever node it arrives first",
 }, 120_000);
 
 test("a node that is cut off for long trusts no session, is not ready, and goes on proxying", async () => {
-  const { postgres, nodes } = await startFleet(1, { hasListeners: true });
+  const { postgres, nodes } = await startFleet(1);
   const [node] = nodes as [Gateway];
   const { headers } = await signIn(node);
   const token = (await call(node, "POST /api/v1/tokens", headers, { name: "robot", role: "admin" }))
@@ -230,7 +211,10 @@ test("a node that is cut off for long trusts no session, is not ready, and goes 
   const limit = async (fleet: object) =>
     (await call(node, "PATCH /api/v1/settings", headers, { fleet })).status;
   expect(await limit({ max_stale_sessions: 1500 })).toBe(200);
-  const proxied = async () => (await fetch(`http://127.0.0.1:${node.httpPort}/`)).status;
+  const port = quietPort();
+  const listener = { name: "web", address: "127.0.0.1", port };
+  expect((await call(node, "POST /api/v1/listeners", headers, listener)).status).toBe(200);
+  const proxied = async () => (await fetch(`http://127.0.0.1:${port}/`)).status;
   expect([await statusOn(node, headers), await proxied()]).toEqual([200, 404]);
   await postgres.kill();
   expect(await statusOn(node, headers)).toBe(200);

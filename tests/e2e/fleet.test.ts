@@ -1,74 +1,28 @@
 // Two compiled nodes with one configuration over a real PostgreSQL: live before the reply, and what faults of either look like.
 import { expect } from "bun:test";
-import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { base32 } from "oslo/encoding";
 import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
+import { create, namesOn, newKey, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-
-import { lacksPostgres, Postgres } from "../support/postgres.ts";
 import { executable } from "../support/variants.ts";
 
-const { afterEach, describe, test } = needs("executable", { lacks: lacksPostgres() });
+const { afterEach, describe, test } = needs("executable", "postgres");
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const key = () => randomBytes(32).toString("base64");
-
-async function database(): Promise<Postgres> {
-  const postgres = await Postgres.create();
-  cleanups.push(() => postgres.stop());
-  return postgres;
+async function startFleet(count: number): Promise<TestFleet> {
+  const fleet = await TestFleet.start(count);
+  cleanups.push(() => fleet.stop());
+  return fleet;
 }
-
-interface NodeOptions {
-  readonly postgres: Postgres;
-  readonly secret: string;
-  readonly name: string;
-}
-
-async function startNode({ postgres, secret, name }: NodeOptions): Promise<Gateway> {
-  const gateway = await startGateway({
-    binary: executable,
-    workers: 1,
-    env: { SLUICE_SECRET_KEY: secret },
-    args: ["--store", postgres.url, "--node-name", name],
-  });
-  cleanups.push(() => gateway.stop());
-  return gateway;
-}
-
-/** Nodes n1, n2, … The configuration has no listener: all nodes are on one machine, and could not share its ports. */
-async function startFleet(count: number) {
-  const [postgres, secret] = [await database(), key()];
-  const first = await startNode({ postgres, secret, name: "n1" });
-  for (const name of ["http", "https"]) await first.ok("DELETE", `/api/v1/listeners/${name}`);
-  const nodes = [first];
-  for (let index = 2; index <= count; index++)
-    nodes.push(await startNode({ postgres, secret, name: `n${index}` }));
-  return { postgres, secret, nodes };
-}
-
-async function create(node: Gateway, name: string) {
-  const response = await node.api("POST", "/api/v1/services", { name });
-  const { headers, status } = response;
-  return {
-    status,
-    nodes: headers.get("sluice-nodes"),
-    missing: headers.get("sluice-nodes-missing"),
-    text: await response.text(),
-  };
-}
-
-const namesOn = async (node: Gateway): Promise<string[]> =>
-  (await node.ok("GET", "/api/v1/services")).map(({ name }: { name: string }) => name);
 
 test("a change is live on all nodes before the reply, whichever node it is sent to", async () => {
   const { nodes } = await startFleet(3);
@@ -93,10 +47,6 @@ test("a node that is killed is counted as missing, and catches up when it starts
   await second.kill9();
   const slow = await create(first, "while it is dead");
   expect([slow.status, slow.nodes, slow.missing]).toEqual([200, "1/2", "n2;lagging"]);
-  const statesOn = async (node: Gateway) =>
-    (await node.ok("GET", "/api/v1/nodes")).map(
-      ({ name, state }: { name: string; state: string }) => `${name} ${state}`,
-    );
   await eventually(async () => (await statesOn(first)).includes("n2 away"));
   expect((await create(first, "without waiting")).missing).toBe("n2;away");
   await second.start();
@@ -175,7 +125,7 @@ describe("a node does not start", () => {
   test("with another secret key, or with a configuration of its own", async () => {
     const { postgres, secret } = await startFleet(1);
     const args = ["--store", postgres.url, "--node-name", "n2"];
-    expect(await refusal({ args, secret: key() })).toContain(
+    expect(await refusal({ args, secret: newKey() })).toContain(
       "give all nodes the same SLUICE_SECRET_KEY",
     );
     const dataDir = mkdtempSync(join(tmpdir(), "sluice-fleet-"));
@@ -192,7 +142,7 @@ describe("a node does not start", () => {
   }, 60_000);
 
   test("without the database at its first start, or with a wrong address", async () => {
-    const secret = key();
+    const secret = newKey();
     const args = ["--store", "postgres://sluice@127.0.0.1:1/postgres"];
     expect(await refusal({ args, secret })).toContain("the database cannot be reached");
     expect(await refusal({ args: ["--store", "mysql://x"], secret })).toContain("--store: must be");

@@ -1,6 +1,6 @@
 // Requirements of tests beside Bun and the sources; a test without one of its requirements is skipped with the reason in its name.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, type Test, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { ownAddress } from "./own-address.ts";
 import { executable } from "./variants.ts";
 
@@ -9,11 +9,14 @@ const PACKAGES = {
   caddy: "caddy",
   chromium: "chromium",
   curl: "curl",
+  faketime: "faketime",
   gtlsclient: "ngtcp2-client",
   named: "bind9",
   nginx: "nginx",
   openssl: "openssl",
   pebble: "pebble",
+  pgbouncer: "pgbouncer",
+  postgres: "postgresql",
   prlimit: "util-linux",
   promtool: "prometheus",
   "redis-server": "redis-server",
@@ -27,8 +30,16 @@ export type Program = keyof typeof PACKAGES;
 /** Debian packages that have all of them. */
 export const packages: readonly string[] = [...new Set(Object.values(PACKAGES))];
 
+const POSTGRES = "/usr/lib/postgresql";
+
+/** Where Debian keeps the programs of PostgreSQL. */
+function newestPostgres(): string {
+  const versions = existsSync(POSTGRES) ? readdirSync(POSTGRES).map(Number) : [];
+  return `${POSTGRES}/${Math.max(0, ...versions)}/bin`;
+}
+
 /** Debian keeps servers where the PATH of a user often does not look. */
-const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
+const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:${newestPostgres()}`;
 
 /** Null when it is not installed. */
 export const pathOf = (program: string): string | null => Bun.which(program, { PATH });
@@ -49,6 +60,13 @@ const conditions = {
     runs("unshare", "--map-root-user", "--net", "ip", "link", "set", "lo", "up")
       ? null
       : "the right to make a network namespace",
+  /** That reach each other and the tests. */
+  "network namespaces": () =>
+    process.getuid?.() === 0 &&
+    runs("unshare", "--net", "ip", "link", "add", "one", "type", "bridge") &&
+    runs("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt")
+      ? null
+      : "the right to make network namespaces and bridges",
   "another address": () =>
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
   ipv6: () => (listensOn("::1") ? null : "IPv6 on the loopback interface"),

@@ -1,69 +1,114 @@
 // A PostgreSQL server of its own on a free port of 127.0.0.1.
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "./data-plane.ts";
+import { Authority } from "./authority.ts";
+import { asPostgres, giveToPostgres } from "./postgres-user.ts";
 import { eventually } from "./poll.ts";
+import { quietPort } from "./quiet-port.ts";
 
-const ROOT = "/usr/lib/postgresql";
-
-/** Directory of the newest installed version's programs; null: none, and the reason to skip a test. */
-const bin = (): string | null => {
-  const [newest] = existsSync(ROOT) ? readdirSync(ROOT).sort((a, b) => Number(b) - Number(a)) : [];
-  return newest === undefined ? null : join(ROOT, newest, "bin");
-};
-
-export const lacksPostgres = () => (bin() === null ? "PostgreSQL (Debian: postgresql)" : null);
-
-/** As root the server runs as the user of the Debian package: it refuses root. */
-const prefix = () =>
-  process.getuid?.() === 0
-    ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
-    : [];
+export interface PostgresOptions {
+  /** Clients need it, by scram-sha-256; absent: the server trusts everybody. */
+  readonly password?: string;
+  /** The server has a certificate of an authority of its own, and refuses connections without TLS. */
+  readonly tls?: boolean;
+  /** Holds the data without the write-ahead log, to be filled; absent: a directory of its own. */
+  readonly disk?: string;
+}
 
 export class Postgres {
-  readonly port = freePort();
-  readonly #directory: string;
+  readonly port = quietPort();
+  readonly #options: PostgresOptions;
+  readonly #directory = mkdtempSync(join(tmpdir(), "sluice-postgres-"));
+  readonly #settings: Record<string, string> = { listen_addresses: "127.0.0.1" };
   #server: Bun.Subprocess | null = null;
 
-  private constructor(directory: string) {
-    this.#directory = directory;
+  private constructor(options: PostgresOptions) {
+    this.#options = options;
+    // Nodes read the authority's certificate in it.
+    chmodSync(this.#directory, 0o755);
+    this.#settings["unix_socket_directories"] = this.#directory;
+    giveToPostgres(this.#directory);
   }
 
-  static async create(): Promise<Postgres> {
-    const directory = mkdtempSync(join(tmpdir(), "sluice-postgres-"));
-    if (process.getuid?.() === 0) {
-      const ids = Bun.spawnSync(["id", "-u", "postgres"]).stdout.toString().trim();
-      chownSync(directory, Number(ids), Number(ids));
-    }
-    const postgres = new Postgres(directory);
-    const words = ["-D", postgres.#data, "-U", "sluice", "-A", "trust", "-E", "UTF8", "--no-sync"];
-    const made = Bun.spawnSync([...prefix(), join(bin() ?? "", "initdb"), ...words]);
-    if (made.exitCode !== 0) throw new Error(made.stderr.toString());
+  static async create(options: PostgresOptions = {}): Promise<Postgres> {
+    const postgres = new Postgres(options);
+    if (options.disk !== undefined) giveToPostgres(options.disk);
+    const words = ["-D", postgres.#data, "-U", "sluice", "-E", "UTF8", "--no-sync"];
+    const logs = options.disk === undefined ? [] : ["-X", join(postgres.#directory, "wal")];
+    runAsPostgres("initdb", ...words, ...logs, ...postgres.#authentication());
+    if (options.tls === true) await postgres.#requireTls();
     await postgres.start();
     return postgres;
   }
 
   get #data(): string {
-    return join(this.#directory, "data");
+    return join(this.#options.disk ?? this.#directory, "data");
+  }
+
+  #authentication(): string[] {
+    const { password } = this.#options;
+    if (password === undefined) return ["-A", "trust"];
+    const file = join(this.#directory, "password");
+    writeFileSync(file, password);
+    giveToPostgres(file);
+    return ["-A", "scram-sha-256", "--pwfile", file];
+  }
+
+  async #requireTls(): Promise<void> {
+    const authority = await Authority.create("database authority");
+    const { cert, key } = await authority.sign({ addresses: ["127.0.0.1"], names: ["localhost"] });
+    for (const [name, text] of Object.entries({ "server.pem": cert, "server.key": key })) {
+      const path = join(this.#directory, name);
+      writeFileSync(path, text, { mode: 0o600 });
+      giveToPostgres(path);
+    }
+    writeFileSync(this.authority, authority.cert);
+    this.#settings["ssl"] = "on";
+    this.#settings["ssl_cert_file"] = join(this.#directory, "server.pem");
+    this.#settings["ssl_key_file"] = join(this.#directory, "server.key");
+    const method = this.#options.password === undefined ? "trust" : "scram-sha-256";
+    const lines = ["local all all trust", `hostssl all all 127.0.0.1/32 ${method}`, ""];
+    writeFileSync(join(this.#data, "pg_hba.conf"), lines.join("\n"));
+  }
+
+  /** The certificate of the authority that has signed the server's. */
+  get authority(): string {
+    return join(this.#directory, "ca.pem");
   }
 
   get url(): string {
-    return `postgres://sluice@127.0.0.1:${this.port}/postgres`;
+    return this.urlAt(this.port);
+  }
+
+  /** By way of another port of 127.0.0.1. */
+  urlAt(port: number, host = "127.0.0.1"): string {
+    const { password } = this.#options;
+    const user = password === undefined ? "sluice" : `sluice:${encodeURIComponent(password)}`;
+    return `postgres://${user}@${host}:${port}/postgres`;
+  }
+
+  /** For the tests themselves: trusted, whatever clients need. */
+  connect(): Bun.SQL {
+    const path = join(this.#directory, `.s.PGSQL.${this.port}`);
+    const { password = "" } = this.#options;
+    return new Bun.SQL({
+      ...{ adapter: "postgres", path, username: "sluice", password, database: "postgres" },
+      ...{ max: 1, connectionTimeout: 1 },
+    });
   }
 
   async start(): Promise<void> {
-    const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: this.#directory };
-    const words = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    const words = Object.entries(this.#settings).flatMap(([name, value]) => [
+      "-c",
+      `${name}=${value}`,
+    ]);
     this.#server = Bun.spawn(
-      [
-        ...prefix(),
-        ...[join(bin() ?? "", "postgres"), "-D", this.#data, "-p", String(this.port), ...words],
-      ],
+      asPostgres("postgres", "-D", this.#data, "-p", String(this.port), ...words),
       { stdout: "ignore", stderr: "ignore" },
     );
     await eventually(async () => {
-      const sql = new Bun.SQL(this.url, { max: 1, connectionTimeout: 1 });
+      const sql = this.connect();
       return await sql`select 1`
         .then(
           () => true,
@@ -77,10 +122,63 @@ export class Postgres {
   async kill(): Promise<void> {
     this.#server?.kill("SIGQUIT");
     await this.#server?.exited;
+    this.#server = null;
+  }
+
+  /** A copy of the database as it is now, for `restore`. */
+  backup(): string {
+    const copy = mkdtempSync(join(this.#directory, "backup-"));
+    rmSync(copy, { recursive: true });
+    this.#copyTo(copy);
+    return copy;
+  }
+
+  /** Goes back to the state of a backup, as after the loss of the disk. */
+  async restore(backup: string): Promise<void> {
+    await this.kill();
+    rmSync(this.#data, { recursive: true, force: true });
+    cpSync(backup, this.#data, { recursive: true, preserveTimestamps: true });
+    Bun.spawnSync(["chown", "--recursive", `--reference=${backup}`, this.#data]);
+    chmodSync(this.#data, 0o700);
+    await this.start();
+  }
+
+  /** A server that follows this one until it is promoted. */
+  async standby(): Promise<Postgres> {
+    const standby = new Postgres({});
+    this.#copyTo(standby.#data, "--write-recovery-conf");
+    await standby.start();
+    return standby;
+  }
+
+  #copyTo(directory: string, ...words: string[]): void {
+    const from = ["-h", this.#directory, "-p", String(this.port), "-U", "sluice", "--no-sync"];
+    const how = ["--checkpoint=fast", "-X", "stream", ...words];
+    runAsPostgres("pg_basebackup", "-D", directory, ...from, ...how);
+  }
+
+  /** From now on a commit waits until a standby has it, or does not. */
+  async commitOnStandby(isRequired: boolean): Promise<void> {
+    const sql = this.connect();
+    await sql.unsafe(`alter system set synchronous_standby_names = '${isRequired ? "*" : ""}'`);
+    await sql`select pg_reload_conf()`;
+    await sql.close();
+  }
+
+  /** Ends recovery: a standby becomes a primary. */
+  async promote(): Promise<void> {
+    const sql = this.connect();
+    await sql`select pg_promote(true, 30)`;
+    await sql.close();
   }
 
   async stop(): Promise<void> {
     await this.kill();
     rmSync(this.#directory, { recursive: true, force: true });
   }
+}
+
+function runAsPostgres(program: string, ...words: string[]): void {
+  const made = Bun.spawnSync(asPostgres(program, ...words), { cwd: "/" });
+  if (made.exitCode !== 0) throw new Error(`${program}: ${made.stderr}`);
 }

@@ -2,6 +2,10 @@
 import { connect, type Socket } from "node:net";
 
 export interface LoadOptions {
+  /** Default 127.0.0.1. */
+  readonly hostname?: string;
+  /** Between the requests of a client. Default: none. */
+  readonly pauseMs?: number;
   readonly port: number;
   readonly path: string;
   /** What every response must end with. */
@@ -70,6 +74,7 @@ export class SteadyLoad {
       else if (isReused && problem.isUntouched) this.#count.askedAgain++;
       else this.#failures.push(`${isReused ? "kept" : "first"} connection: ${problem.text}`);
       if (connection.isClosing) this.#count.sentElsewhere++;
+      if (this.#options.pauseMs !== undefined) await Bun.sleep(this.#options.pauseMs);
       if (problem === null && !connection.isClosing) continue;
       connection.close();
       connection = null;
@@ -96,7 +101,11 @@ class Connection {
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    this.#socket = connect({ host: "127.0.0.1", port: options.port, noDelay: true });
+    this.#socket = connect({
+      host: options.hostname ?? "127.0.0.1",
+      port: options.port,
+      noDelay: true,
+    });
     this.#socket.on("data", (chunk) => {
       this.#text += chunk.toString("latin1");
       this.#look();

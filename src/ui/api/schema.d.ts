@@ -4494,10 +4494,12 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
             state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
@@ -4516,10 +4518,12 @@ export interface components {
             id: string;
             /** @description From `--node-name` */
             name: string;
+            /** @description Address of its management API, from `--advertise`; null: not given */
+            url: string | null;
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `lagging`: about to serve the last change; `refused`: cannot serve it; `cut off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
             state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";

@@ -16,15 +16,15 @@ function scene() {
       );
     },
   };
-  const dutyOf = (id: string) => new Duty({ fleet, id, awayMs: AWAY_MS, now: () => state.now });
-  return { state, dutyOf };
+  const dutyOf = (id: string) => new Duty({ id, awayMs: AWAY_MS, now: () => state.now });
+  return { state, fleet, dutyOf };
 }
 
 test("the present node with the lowest id has the work, no other one", async () => {
-  const { state, dutyOf } = scene();
+  const { state, fleet, dutyOf } = scene();
   const duties = ["a", "b", "c"].map(dutyOf);
   const owners = async () => {
-    await Promise.all(duties.map((duty) => duty.look()));
+    await Promise.all(duties.map((duty) => duty.look(fleet)));
     return duties.map(({ isOurs }) => isOurs);
   };
   state.nodes = [{ id: "c" }, { id: "a" }, { id: "b" }];
@@ -41,22 +41,22 @@ test("the present node with the lowest id has the work, no other one", async () 
 });
 
 test("a node that is cut off loses the work before another one takes it", async () => {
-  const { state, dutyOf } = scene();
+  const { state, fleet, dutyOf } = scene();
   const duty = dutyOf("a");
   const turns: boolean[] = [];
   duty.onChange(() => turns.push(duty.isOurs));
   state.nodes = [{ id: "a", seen_ms_ago: 1000 }, { id: "b" }];
-  await duty.look();
+  await duty.look(fleet);
   state.isAway = true;
   state.now = AWAY_MS / 2 - 1001;
-  await duty.look();
+  await duty.look(fleet);
   expect(duty.isOurs).toBe(true);
   state.now = AWAY_MS / 2 - 1000;
   expect(duty.isOurs).toBe(false);
-  await duty.look();
+  await duty.look(fleet);
   // Its last heartbeat is 3.5 s old now, and the other one waits until it is 5 s old.
   state.isAway = false;
-  await duty.look();
+  await duty.look(fleet);
   expect(turns).toEqual([true, false, true]);
 });
 

@@ -13,7 +13,8 @@ import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { context } from "../control/fixture.ts";
 import { at, openStore, temporaryDirectory } from "../store/fixture.ts";
-import { Crash, type MemorySource } from "./memory-source.ts";
+import type { EntrySource } from "../../../src/fleet/source.ts";
+import { Crash } from "./memory-source.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
 
@@ -22,7 +23,7 @@ export const codec = new EntryCodec("fleet", "key");
 export class TestNode {
   readonly #directory = temporaryDirectory();
   readonly #name: string;
-  readonly #source: MemorySource;
+  readonly #source: EntrySource;
   readonly #clock: { now(): number };
   /** Whether nothing can be written to its database. */
   isFull = false;
@@ -34,7 +35,7 @@ export class TestNode {
   readonly served: number[] = [];
 
   /** `aheadMs`: how far its clock is ahead. */
-  constructor(name: string, source: MemorySource, aheadMs: number) {
+  constructor(name: string, source: EntrySource, aheadMs: number) {
     this.#name = name;
     this.#source = source;
     this.#clock = { now: () => Date.parse(at) + aheadMs };

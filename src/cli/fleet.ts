@@ -1,0 +1,216 @@
+// The command `fleet`: prepares the database of a fleet, shows its nodes, and decides what is right after a loss; starts no gateway.
+import { resolve } from "node:path";
+import { openSecretBox } from "../control/sealing.ts";
+import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
+import { EntryCodec } from "../fleet/entry.ts";
+import { defaultTimes } from "../fleet/fleet.ts";
+import {
+  type FleetNode,
+  FleetError,
+  PostgresSource,
+  queryTimes,
+} from "../fleet/postgres-source.ts";
+import { meaningOf } from "../fleet/postgres-words.ts";
+import { SourceUnreachable } from "../fleet/source.ts";
+import { createLog } from "../log.ts";
+import { ApiError } from "../model/error.ts";
+import { StoreError } from "../store/error.ts";
+import { Store } from "../store/store.ts";
+import type { Command, CommandContext } from "./command.ts";
+import { decodeDatabase, storeFlags } from "./fleet-flags.ts";
+import { type Flag, type Flags, parseFlags } from "./flags.ts";
+import { takeOperand } from "./operands.ts";
+import { dataDirFlag } from "./serve.ts";
+import { UsageError } from "./usage-error.ts";
+
+const flags: readonly Flag[] = [
+  dataDirFlag,
+  ...storeFlags,
+  {
+    name: "from",
+    value: "this-node|store",
+    description: "For adopt: whose configuration is right",
+  },
+];
+
+interface Call extends CommandContext {
+  readonly given: Flags;
+  readonly dataDir: string;
+}
+
+const actions: Readonly<Record<string, (call: Call) => Promise<void>>> = {
+  init,
+  status,
+  leave,
+  adopt,
+};
+
+export const fleetCommand: Command = {
+  name: "fleet",
+  summary: "Prepare, inspect and repair a fleet of gateways with one configuration",
+  usage: "init|status|leave|adopt",
+  details:
+    "init    creates the tables in the database of --store and says how to start the nodes\n" +
+    "status  lists the nodes of the fleet\n" +
+    "leave   makes the data directory that of a gateway without a fleet; the gateway must be stopped\n" +
+    "adopt   after the restore of an older backup of the database, or a failover that lost changes: --from this-node makes\n" +
+    "        the configuration of this data directory that of the fleet, --from store throws it away; the gateway must be stopped",
+  flags,
+  async run(argv, context) {
+    const { operand, rest } = takeOperand(flags, argv, "init, status, leave or adopt");
+    const action = actions[operand];
+    if (action === undefined)
+      throw new UsageError(`"${operand}" must be init, status, leave or adopt`);
+    const given = parseFlags(flags, rest, context.env);
+    const dataDir = resolve(given.get("data-dir") ?? "./data");
+    try {
+      await action({ ...context, given, dataDir });
+      return 0;
+    } catch (error) {
+      const isExplained =
+        error instanceof FleetError || error instanceof StoreError || error instanceof ApiError;
+      if (!isExplained && !(error instanceof SourceUnreachable)) throw error;
+      const message = isExplained
+        ? error.message
+        : `--store: the database cannot be used: ${meaningOf(error) ?? "check its address, and that it runs"}`;
+      process.stderr.write(`sluice: ${message}\n`);
+      return 1;
+    }
+  },
+};
+
+async function init({ given, dataDir, env, print }: Call): Promise<void> {
+  await withSource(given, async (source) => {
+    await source.open();
+    const { box, isKnown } = keyOf(dataDir, env);
+    const { fleetId, keyId } = await source.identify({
+      fleetId: Bun.randomUUIDv7(),
+      keyId: box.keyId,
+    });
+    print(`The database holds the fleet ${fleetId}.\n`);
+    if (keyId !== box.keyId)
+      throw new FleetError(
+        `its secret key (${keyId}) is not the one of ${dataDir} (${box.keyId}): copy the secret.key of a node of the fleet`,
+      );
+    const key = isKnown ? "SLUICE_SECRET_KEY" : `${dataDir}/secret.key`;
+    print(
+      `Start the first node with this data directory and --store. Give the other nodes ${key}, and start them with an\n` +
+        "empty data directory, the same --store and a --node-name of their own.\n",
+    );
+  });
+}
+
+async function status({ given, print }: Call): Promise<void> {
+  await withSource(given, async (source) => {
+    await source.open();
+    const { head } = await source.after(Number.MAX_SAFE_INTEGER);
+    const nodes = await source.nodes();
+    print(`The log has ${head} entries; ${nodes.length} nodes are registered.\n`);
+    const rows = nodes.map((node) => [
+      node.name,
+      stateOf(node),
+      node.version,
+      `${node.served} of ${head}`,
+      `${(node.seenMsAgo / 1000).toFixed(1)} s ago`,
+      node.error,
+    ]);
+    if (rows.length > 0)
+      print(table([["NAME", "STATE", "VERSION", "SERVES", "SEEN", ""], ...rows]));
+  });
+}
+
+/** As the node says, which the database could be made to say as well: only nodes verify signatures. */
+const stateOf = ({ seenMsAgo, state }: FleetNode) =>
+  seenMsAgo > defaultTimes.away ? "away" : state;
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}
+
+async function leave({ given, dataDir, print }: Call): Promise<void> {
+  const store = openStore(dataDir);
+  try {
+    if (decodeDatabase(given) !== null)
+      await withSource(given, (source) => source.forget(store.instanceId));
+    store.leaveFleet();
+  } finally {
+    store.close();
+  }
+  print(`${dataDir} is part of no fleet any more: start it without --store.\n`);
+}
+
+async function adopt({ given, dataDir, env, print }: Call): Promise<void> {
+  const from = given.get("from");
+  if (from !== "this-node" && from !== "store")
+    throw new UsageError("adopt needs --from this-node or --from store");
+  const store = openStore(dataDir);
+  try {
+    await withSource(given, async (source) => {
+      await source.open();
+      const { box } = keyOf(dataDir, env, store);
+      const fleet = await source.identify({ fleetId: store.fleetId() ?? "", keyId: box.keyId });
+      if (fleet.fleetId !== store.fleetId() || fleet.keyId !== box.keyId)
+        throw new FleetError(`${dataDir} does not belong to the fleet of this database`);
+      const codec = new EntryCodec(fleet.fleetId, box.derive("fleet entries"));
+      const options = { source, store, codec, node: store.instanceId };
+      const { position } = await (from === "store" ? adoptFromStore : adoptThisNode)(options);
+      print(
+        from === "store"
+          ? `${dataDir} has the configuration of the fleet now. Start the gateway: it follows from entry ${position} on.\n`
+          : `The fleet has the configuration of ${dataDir} now, as entry ${position}. Start the gateway; nodes that stay diverged\nneed \`sluice fleet adopt --from store\`.\n`,
+      );
+    });
+  } finally {
+    store.close();
+  }
+}
+
+async function withSource(
+  given: Flags,
+  use: (source: PostgresSource) => Promise<void>,
+): Promise<void> {
+  const address = decodeDatabase(given);
+  if (address === null) throw new UsageError("--store is missing");
+  const source = new PostgresSource({ ...address, ...queryTimes });
+  try {
+    await use(source);
+  } finally {
+    await source.close();
+  }
+}
+
+function openStore(dataDir: string): Store {
+  if (!Store.isThere(dataDir)) throw new StoreError(`there is no database in ${dataDir}`);
+  const store = Store.open({ dataDir, log });
+  if (store.fleetId() !== null) return store;
+  store.close();
+  throw new StoreError(`${dataDir} is part of no fleet`);
+}
+
+/** The secret key of the data directory; created where it is missing. */
+function keyOf(dataDir: string, env: CommandContext["env"], open?: Store) {
+  const store = open ?? Store.open({ dataDir, log });
+  try {
+    const box = openSecretBox({ dataDir, env, keyIds: store.sealedKeyIds() });
+    return { box, isKnown: env["SLUICE_SECRET_KEY"] !== undefined };
+  } finally {
+    if (open === undefined) store.close();
+  }
+}
+
+const log = createLog({
+  level: "warn",
+  format: "text",
+  sink: (line) => void process.stderr.write(line),
+});

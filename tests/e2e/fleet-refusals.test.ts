@@ -1,0 +1,250 @@
+// What a fleet refuses: entries and nodes that were forged in its database, and what an operator may give it by mistake.
+import { expect } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, namesOn, newKey, settled, TestFleet } from "../support/fleet.ts";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+import { PgBouncer } from "../support/pgbouncer.ts";
+import { eventually } from "../support/poll.ts";
+import { Postgres } from "../support/postgres.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, describe, test } = needs("executable", "postgres");
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function track<T extends { stop(): unknown }>(started: T): T {
+  cleanups.push(() => started.stop());
+  return started;
+}
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "sluice-fleet-"));
+  cleanups.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Two nodes; the second one is stopped before the last change, which it reads when it goes on. */
+async function behind() {
+  const fleet = track(await TestFleet.start(2));
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  expect((await create(first, "before")).nodes).toBe("2/2");
+  second.signal("SIGSTOP");
+  expect((await create(first, "forged")).nodes).toBe("1/2");
+  return { fleet, first, second };
+}
+
+/** The node says why it does not go on, and does not. */
+async function refusesTheLast(first: Gateway, second: Gateway): Promise<void> {
+  second.signal("SIGCONT");
+  const { error } = await eventually(async () => {
+    const node = await first.ok("GET", "/api/v1/nodes/n2");
+    return node.state === "refused" ? node : null;
+  });
+  expect(error).toContain("is not signed with the secret key of this fleet");
+  expect(await namesOn(second)).toEqual(["before"]);
+}
+
+describe("whoever can write to the database is no admin of the gateways", () => {
+  test("an entry whose body was changed is not applied", async () => {
+    const { fleet, first, second } = await behind();
+    // A valid body of another entry.
+    await fleet.query(
+      (sql) => sql`
+        update sluice.entry set body = (select body from sluice.entry where position = 2)
+        where position = (select position from sluice.head)`,
+    );
+    await refusesTheLast(first, second);
+  }, 60_000);
+
+  test("an entry without a signature of the fleet is not applied", async () => {
+    const { fleet, first, second } = await behind();
+    await fleet.query(
+      (sql) => sql`
+        update sluice.entry set mac = sha256(body)
+        where position = (select position from sluice.head)`,
+    );
+    await refusesTheLast(first, second);
+  }, 60_000);
+
+  test("an entry at another position is not applied", async () => {
+    const { fleet, first, second } = await behind();
+    await fleet.query(
+      (sql) => sql`
+        with older as (select * from sluice.entry where position = 2)
+        update sluice.entry set node = older.node, format = older.format, body = older.body, mac = older.mac
+        from older where entry.position = (select position from sluice.head)`,
+    );
+    await refusesTheLast(first, second);
+  }, 60_000);
+
+  test("a format that was changed is not applied", async () => {
+    const { fleet, first, second } = await behind();
+    await fleet.query(
+      (sql) => sql`
+        update sluice.entry set format = 0 where position = (select position from sluice.head)`,
+    );
+    await refusesTheLast(first, second);
+  }, 60_000);
+
+  test("a node is not live because its row says so", async () => {
+    const { fleet, first } = await behind();
+    await fleet.query(
+      (sql) => sql`update sluice.node set stored = 1000, served = 1000 where name = 'n2'`,
+    );
+    const reply = await create(first, "live on n1 only");
+    expect([reply.status, reply.nodes]).toEqual([200, "1/2"]);
+    // A node that does not exist holds up no change.
+    await fleet.query(
+      (sql) => sql`
+        insert into sluice.node select * from json_populate_record(
+          (select node from sluice.node where name = 'n2'), '{"id":"ghost","name":"ghost"}')`,
+    );
+    expect((await create(first, "without the ghost")).nodes).not.toContain("/3");
+  }, 60_000);
+});
+
+/** What the log of a node says that does not start. */
+async function refusal(
+  secret: string,
+  url: string,
+  more: { readonly name?: string; readonly args?: string[]; readonly dataDir?: string } = {},
+): Promise<string> {
+  const started = startGateway({
+    binary: executable,
+    workers: 1,
+    env: { SLUICE_SECRET_KEY: secret },
+    args: ["--store", url, "--node-name", more.name ?? "late", ...(more.args ?? [])],
+    ...(more.dataDir === undefined ? {} : { dataDir: more.dataDir }),
+  });
+  return await started.then(
+    async (gateway) => {
+      await gateway.stop();
+      return "it started";
+    },
+    (error: Error) => error.message,
+  );
+}
+
+describe("a node does not start, and says what to do", () => {
+  test("in the directory of another fleet, or at a standby", async () => {
+    const fleet = track(await TestFleet.start(1));
+    const dataDir = directory();
+    const second = await fleet.add({ dataDir });
+    await second.stop();
+    const other = track(await TestFleet.start(1));
+    const said = await refusal(fleet.secret, other.postgres.url, { dataDir });
+    expect(said).toMatch(/another fleet|not the one of its fleet/);
+    const standby = track(await fleet.postgres.standby());
+    expect(await refusal(fleet.secret, standby.url)).toContain("name the primary");
+  }, 60_000);
+
+  test("with a wrong user, password, database or port", async () => {
+    const postgres = track(await Postgres.create({ password: "of the database" }));
+    const wrong = (part: (url: URL) => void) => {
+      const url = new URL(postgres.url);
+      part(url);
+      return refusal(newKey(), url.href);
+    };
+    expect(await wrong((url) => (url.password = "another"))).toMatch(/password/);
+    expect(await wrong((url) => (url.username = "nobody"))).toMatch(/user/);
+    expect(await wrong((url) => (url.pathname = "/missing"))).toMatch(/no such database/);
+    expect(await wrong((url) => (url.port = "1"))).toMatch(/cannot be reached/);
+    expect(await wrong((url) => (url.hostname = "no-such-host.invalid"))).toMatch(
+      /cannot be reached/,
+    );
+  }, 60_000);
+
+  test("without the right to create its tables", async () => {
+    const fleet = track(await TestFleet.start(1));
+    await fleet.query((sql) => sql`create role reader login`);
+    const url = fleet.postgres.url.replace("sluice@", "reader@");
+    expect(await refusal(fleet.secret, url)).toContain("make it the owner");
+  }, 60_000);
+
+  test("with a configuration file", async () => {
+    const postgres = track(await Postgres.create());
+    const config = join(directory(), "sluice.yaml");
+    writeFileSync(config, "services: []\n");
+    const said = await refusal(newKey(), postgres.url, { args: ["--config", config] });
+    expect(said).toMatch(/--store.*--config|--config.*--store/);
+  }, 60_000);
+
+  test("with the name of a node that is there", async () => {
+    const fleet = track(await TestFleet.start(1));
+    expect(await refusal(fleet.secret, fleet.postgres.url, { name: "n1" })).toMatch(
+      /"n1".*--node-name/,
+    );
+  }, 60_000);
+});
+
+describe("a fleet works", () => {
+  test("behind PgBouncer in transaction mode", async () => {
+    const postgres = track(await Postgres.create());
+    const pooler = track(await PgBouncer.create(postgres));
+    const fleet = track(await TestFleet.start(2, { postgres, node: () => ({ url: pooler.url }) }));
+    const names: string[] = [];
+    for (let round = 0; round < 10; round++) {
+      names.push(`s${round}`);
+      const { status, nodes } = await create(fleet.nodes[round % 2]!, `s${round}`);
+      expect([status, nodes]).toEqual([200, "2/2"]);
+    }
+    expect(await settled(fleet.nodes)).toEqual(names);
+  }, 60_000);
+
+  test("over TLS with a password, and refuses another authority", async () => {
+    const postgres = track(await Postgres.create({ password: "of the database", tls: true }));
+    const url = `${postgres.url}?sslmode=verify-full`;
+    const trusted = { env: { NODE_EXTRA_CA_CERTS: postgres.authority } };
+    const fleet = track(await TestFleet.start(2, { postgres, node: () => ({ url, ...trusted }) }));
+    expect((await create(fleet.nodes[0]!, "over TLS")).nodes).toBe("2/2");
+    const [row] = await fleet.query(
+      (sql) => sql`
+        select bool_and(ssl) as encrypted from pg_stat_ssl join pg_stat_activity using (pid)
+        where application_name like 'sluice%'`,
+    );
+    expect(row.encrypted).toBe(true);
+    expect(await refusal(fleet.secret, url)).toContain("NODE_EXTRA_CA_CERTS");
+    expect(await refusal(fleet.secret, postgres.url)).toContain("sslmode");
+  }, 60_000);
+});
+
+needs("executable", "postgres", "mount").test(
+  "a full database refuses changes and says so, and takes them when there is room",
+  async () => {
+    const disk = directory();
+    await run("mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", disk);
+    cleanups.push(() => run("umount", "--lazy", disk));
+    const postgres = await Postgres.create({ disk });
+    const fleet = track(await TestFleet.start(2, { postgres }));
+    expect((await create(fleet.nodes[0]!, "before")).nodes).toBe("2/2");
+    const ballast = join(disk, "ballast");
+    await run("dd", "if=/dev/zero", `of=${ballast}`, "bs=4096").catch(() => undefined);
+    const refused = await eventually(async () => {
+      // Until the pages that the tables have already are full.
+      const response = await fleet.nodes[0]!.api("POST", "/api/v1/services", {
+        name: `large ${Bun.randomUUIDv7()}`,
+        description: Bun.randomUUIDv7().repeat(100),
+      });
+      return response.status === 200 ? null : await response.text();
+    });
+    expect(refused).toContain("disk is full");
+    expect(refused).toContain("nothing was changed");
+    const names = await namesOn(fleet.nodes[1]!);
+    rmSync(ballast);
+    await eventually(async () => (await create(fleet.nodes[1]!, "after")).status === 200);
+    expect(await settled(fleet.nodes)).toEqual([...names, "after"]);
+  },
+  90_000,
+);
+
+async function run(...command: string[]): Promise<void> {
+  const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
+  const said = await new Response(child.stderr).text();
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${said}`);
+}

@@ -1,0 +1,201 @@
+// A fleet of compiled nodes over a PostgreSQL server of its own, and what tests ask of its nodes.
+import { randomBytes } from "node:crypto";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { NodeNetwork } from "./node-network.ts";
+import { eventually } from "./poll.ts";
+import { Postgres } from "./postgres.ts";
+import { executable } from "./variants.ts";
+import { Wire } from "./wire.ts";
+
+export interface NodeOptions {
+  /** Default n1, n2, … */
+  readonly name?: string;
+  /** Read at each start. */
+  readonly env?: Record<string, string>;
+  /** The address of the database; default: its own. */
+  readonly url?: string;
+  readonly args?: readonly string[];
+  readonly dataDir?: string;
+  readonly binary?: string;
+}
+
+export interface FleetOptions {
+  /** An existing one, which `stop` stops as well. */
+  readonly postgres?: Postgres;
+  /** Of each node. Default 1. */
+  readonly workers?: number;
+  /** Each node reaches the database by a wire of its own. */
+  readonly wired?: boolean;
+  /** Each node has a network of its own, where it listens on port 8080; implies `wired`. */
+  readonly networks?: boolean;
+  /** For each node. */
+  readonly node?: (name: string) => NodeOptions;
+}
+
+/** A reply of the management API to a change. */
+export interface Reply {
+  readonly status: number;
+  /** `3/3`. */
+  readonly nodes: string | null;
+  /** `n2;lagging`. */
+  readonly missing: string | null;
+  readonly text: string;
+  readonly ms: number;
+}
+
+export const newKey = (): string => randomBytes(32).toString("base64");
+
+export class TestFleet {
+  readonly postgres: Postgres;
+  readonly secret = newKey();
+  readonly nodes: Gateway[] = [];
+  /** Of the node of the same index. */
+  readonly wires: Wire[] = [];
+  /** Addresses of the nodes; empty without networks of their own. */
+  readonly addresses: string[] = [];
+  readonly #options: FleetOptions;
+  #network: NodeNetwork | null = null;
+
+  private constructor(postgres: Postgres, options: FleetOptions) {
+    this.postgres = postgres;
+    this.#options = options;
+  }
+
+  /** Nodes n1, n2, … Without networks of their own they have no listener: they could not share its port. */
+  static async start(count: number, options: FleetOptions = {}): Promise<TestFleet> {
+    const fleet = new TestFleet(options.postgres ?? (await Postgres.create()), options);
+    try {
+      if (options.networks === true) fleet.#network = NodeNetwork.create();
+      const first = await fleet.add();
+      if (fleet.#network === null)
+        for (const name of ["http", "https"]) await first.ok("DELETE", `/api/v1/listeners/${name}`);
+      // One after the other: two first nodes cannot found a fleet at the same time.
+      for (let index = 1; index < count; index++) await fleet.add();
+    } catch (error) {
+      await fleet.stop();
+      throw error;
+    }
+    return fleet;
+  }
+
+  /** The address of the tests, as nodes reach it. */
+  get hostname(): string {
+    return this.#network?.hostname ?? "127.0.0.1";
+  }
+
+  async add(given: NodeOptions = {}): Promise<Gateway> {
+    const name = given.name ?? `n${this.nodes.length + 1}`;
+    const { env = {}, args = [], ...options } = { ...this.#options.node?.(name), ...given };
+    const place = this.#network?.add();
+    const url = options.url ?? (await this.#urlOfNext());
+    env["SLUICE_SECRET_KEY"] = this.secret;
+    const gateway = await startGateway({
+      binary: options.binary ?? executable,
+      workers: this.#options.workers ?? 1,
+      env,
+      args: ["--store", url, "--node-name", name, ...this.#listeners(place?.address), ...args],
+      ...(options.dataDir === undefined ? {} : { dataDir: options.dataDir }),
+      ...(place === undefined ? {} : { wrap: place.wrap }),
+    });
+    this.nodes.push(gateway);
+    if (place !== undefined) this.addresses.push(place.address);
+    return gateway;
+  }
+
+  #listeners(address: string | undefined): string[] {
+    if (address === undefined) return [];
+    const remote = ["--admin-allow", this.#network?.cidr ?? "", "--allow-unauthenticated-remote"];
+    const listeners = ["--http", "0.0.0.0:8080", "--https", "0.0.0.0:8443"];
+    return ["--admin", `${address}:9080`, ...remote, ...listeners];
+  }
+
+  async #urlOfNext(): Promise<string> {
+    if (this.#options.wired !== true && this.#network === null) return this.postgres.url;
+    const wire = await Wire.open({ target: this.postgres.port, hostname: this.hostname });
+    this.wires.push(wire);
+    return this.postgres.urlAt(wire.port, this.hostname);
+  }
+
+  /** A connection to the database, past all gateways. */
+  async query<T>(ask: (sql: Bun.SQL) => PromiseLike<T>): Promise<T> {
+    const sql = this.postgres.connect();
+    try {
+      return await ask(sql);
+    } finally {
+      await sql.close({ timeout: 0 });
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const node of this.nodes) {
+      // One that is stopped would not see its end.
+      node.signal("SIGCONT");
+      await node.kill9();
+      await node.stop();
+    }
+    for (const wire of this.wires) await wire.close();
+    await this.postgres.stop();
+    this.#network?.remove();
+  }
+}
+
+export async function send(
+  node: Gateway,
+  method: string,
+  [path, body]: readonly [path: string, body?: unknown],
+): Promise<Reply> {
+  const begun = performance.now();
+  const response = await node.api(method, path, body);
+  const text = await response.text();
+  const ms = performance.now() - begun;
+  const { headers, status } = response;
+  const [nodes, missing] = ["sluice-nodes", "sluice-nodes-missing"].map((name) =>
+    headers.get(name),
+  );
+  return { status, nodes: nodes ?? null, missing: missing ?? null, text, ms };
+}
+
+export const create = (node: Gateway, name: string): Promise<Reply> =>
+  send(node, "POST", ["/api/v1/services", { name }]);
+
+export const namesOn = async (node: Gateway): Promise<string[]> =>
+  (await node.ok("GET", "/api/v1/services")).map(({ name }: { name: string }) => name);
+
+/** What a node says of all nodes: `n2 away`. */
+export const statesOn = async (node: Gateway): Promise<string[]> =>
+  (await node.ok("GET", "/api/v1/nodes")).map(
+    ({ name, state }: { name: string; state: string }) => `${name} ${state}`,
+  );
+
+export const isServing = (state: string): boolean => state.endsWith(" serving");
+
+/** All that nodes must have in common: configuration and history. */
+async function stateOf(node: Gateway): Promise<string> {
+  const exported = await node.ok("GET", "/api/v1/export");
+  // The time at which it was made, and what it was made by.
+  for (const field of ["exported_at", "program"]) delete exported[field];
+  const revisions = await node.ok("GET", "/api/v1/revisions");
+  return JSON.stringify({ exported, revisions });
+}
+
+/** Waits until all nodes serve all changes, and returns the names of their services; throws when their states differ. */
+export async function settled(nodes: readonly Gateway[], deadlineMs = 20_000): Promise<string[]> {
+  const [first] = nodes;
+  if (first === undefined) return [];
+  await eventually(
+    async () => {
+      const states = await Promise.all(nodes.map(stateOf));
+      const differing = states.findIndex((state) => state !== states[0]);
+      if (differing === -1) return true;
+      throw new Error(differenceOf(states[0] ?? "", states[differing] ?? ""));
+    },
+    { deadlineMs, intervalMs: 50 },
+  );
+  return await namesOn(first);
+}
+
+function differenceOf(one: string, other: string): string {
+  const at = [...one].findIndex((character, index) => character !== other[index]);
+  const around = (text: string) => text.slice(Math.max(0, at - 100), at + 200);
+  return `the states of two nodes differ:\n${around(one)}\n${around(other)}`;
+}
