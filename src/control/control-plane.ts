@@ -221,12 +221,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
     fleet: options.fleet ?? null,
-    fleetActivity: createActivity(options, {
-      ...access,
-      changes,
-      audit,
-      credentialUse: consumption.credentialUse,
-    }),
+    fleetActivity: createActivity(options, { ...access, ...consumption, changes, audit }),
     onWorkerEvent(event) {
       const full = { ...event, at: new Date(clock.now()).toISOString() };
       // `why` may be the message of any error: that is for admins.

@@ -32,7 +32,13 @@ interface SessionPeer {
 function twoNodes() {
   const source = new MemorySource();
   const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
-  return { source, nodes, [Symbol.dispose]: () => nodes.forEach((node) => node.close()) };
+  return {
+    source,
+    nodes,
+    [Symbol.dispose]() {
+      for (const node of nodes) node.close();
+    },
+  };
 }
 
 test("a code that two nodes get in the same turn is right on one of them", async () => {

@@ -20,7 +20,13 @@ const PROOFS: Proofs = {
 function twoNodes() {
   const source = new MemorySource();
   const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
-  return { source, nodes, [Symbol.dispose]: () => nodes.forEach((node) => node.close()) };
+  return {
+    source,
+    nodes,
+    [Symbol.dispose]() {
+      for (const node of nodes) node.close();
+    },
+  };
 }
 
 const statesOf = ({ store }: TestNode) =>
