@@ -2,6 +2,7 @@
 import type { FleetDuty, FleetView } from "../control/fleet-view.ts";
 
 export interface DutyOptions {
+  readonly nodes: FleetView["nodes"];
   /** Id of this node. */
   readonly id: string;
   /** Milliseconds after which the others count a node without heartbeats as away. */
@@ -38,11 +39,11 @@ export class Duty implements FleetDuty {
   }
 
   /** Call it after the first heartbeat: before, this node is not among the nodes. */
-  begin(fleet: Pick<FleetView, "nodes">): void {
+  begin(): void {
     const { everyMs = 1000 } = this.#options;
-    this.#timer ??= setInterval(() => void this.look(fleet), everyMs);
+    this.#timer ??= setInterval(() => void this.look(), everyMs);
     this.#timer.unref();
-    void this.look(fleet);
+    void this.look();
   }
 
   end(): void {
@@ -52,10 +53,10 @@ export class Duty implements FleetDuty {
   }
 
   /** Never rejects: without the nodes the duty ends by itself. */
-  async look(fleet: Pick<FleetView, "nodes">): Promise<void> {
+  async look(): Promise<void> {
     const { id, awayMs } = this.#options;
     const asked = this.#now();
-    const nodes = await fleet.nodes().catch(() => []);
+    const nodes = await this.#options.nodes().catch(() => []);
     const present = nodes.filter(({ state }) => state === "serving" || state === "lagging");
     const [first] = present.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     // Others count this node as away from its last heartbeat on: half of that time is for the way.

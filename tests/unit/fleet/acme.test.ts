@@ -76,7 +76,7 @@ function boards({ nodes }: ReturnType<typeof twoNodes>, missing: { state: NodeSt
   });
   const view = {
     id: "n1",
-    reach: async () => {
+    reachStored: async () => {
       await second.changes.follow();
       const named = missing.map(({ state }) => ({ name: "n3", state }));
       return { live: 2, nodes: 2 + named.length, missing: named };

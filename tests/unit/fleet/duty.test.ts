@@ -8,23 +8,19 @@ const AWAY_MS = 5000;
 
 function scene() {
   const state = { nodes: [] as Partial<NodeView>[], isAway: false, now: 0 };
-  const fleet = {
-    nodes: async () => {
-      if (state.isAway) throw new Error("away");
-      return state.nodes.map(
-        (node) => ({ state: "serving", seen_ms_ago: 100, ...node }) as NodeView,
-      );
-    },
+  const nodes = async () => {
+    if (state.isAway) throw new Error("away");
+    return state.nodes.map((node) => ({ state: "serving", seen_ms_ago: 100, ...node }) as NodeView);
   };
-  const dutyOf = (id: string) => new Duty({ id, awayMs: AWAY_MS, now: () => state.now });
-  return { state, fleet, dutyOf };
+  const dutyOf = (id: string) => new Duty({ nodes, id, awayMs: AWAY_MS, now: () => state.now });
+  return { state, dutyOf };
 }
 
 test("the present node with the lowest id has the work, no other one", async () => {
-  const { state, fleet, dutyOf } = scene();
+  const { state, dutyOf } = scene();
   const duties = ["a", "b", "c"].map(dutyOf);
   const owners = async () => {
-    await Promise.all(duties.map((duty) => duty.look(fleet)));
+    await Promise.all(duties.map((duty) => duty.look()));
     return duties.map(({ isOurs }) => isOurs);
   };
   state.nodes = [{ id: "c" }, { id: "a" }, { id: "b" }];
@@ -41,22 +37,22 @@ test("the present node with the lowest id has the work, no other one", async () 
 });
 
 test("a node that is cut off loses the work before another one takes it", async () => {
-  const { state, fleet, dutyOf } = scene();
+  const { state, dutyOf } = scene();
   const duty = dutyOf("a");
   const turns: boolean[] = [];
   duty.onChange(() => turns.push(duty.isOurs));
   state.nodes = [{ id: "a", seen_ms_ago: 1000 }, { id: "b" }];
-  await duty.look(fleet);
+  await duty.look();
   state.isAway = true;
   state.now = AWAY_MS / 2 - 1001;
-  await duty.look(fleet);
+  await duty.look();
   expect(duty.isOurs).toBe(true);
   state.now = AWAY_MS / 2 - 1000;
   expect(duty.isOurs).toBe(false);
-  await duty.look(fleet);
+  await duty.look();
   // Its last heartbeat is 3.5 s old now, and the other one waits until it is 5 s old.
   state.isAway = false;
-  await duty.look(fleet);
+  await duty.look();
   expect(turns).toEqual([true, false, true]);
 });
 
