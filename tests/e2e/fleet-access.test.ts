@@ -7,6 +7,7 @@ import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
+import { Pebble } from "../support/pebble.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { ScriptedAuthority } from "../support/scripted-authority.ts";
@@ -329,6 +330,39 @@ describe("certificates", () => {
     expect(text).toContain("acme_state");
     expect(text).not.toContain("PRIVATE KEY");
   }, 60_000);
+
+  needs("executable", "postgres", "pebble", "network namespaces").test(
+    "are validated on a node that did not order them, by http-01 and tls-alpn-01",
+    async () => {
+      const fleet = await TestFleet.start(2, { networks: true });
+      cleanups.push(() => fleet.stop());
+      const [first] = fleet.nodes as [Gateway];
+      const pebble = new Pebble({ hostname: fleet.hostname, httpPort: 8080, tlsPort: 8443 });
+      cleanups.push(() => pebble.stop());
+      await pebble.start();
+      await first.ok("POST", "/api/v1/acme/accounts", {
+        name: "pebble",
+        directory_url: pebble.directoryUrl,
+        ca_certificates: pebble.trusted,
+        terms_agreed: true,
+      });
+      // The first node orders.
+      for (const challenge of ["http-01", "tls-alpn-01"]) {
+        const domain = `${challenge}.example`;
+        await pebble.setAddress(domain, [fleet.addresses[1] ?? ""]);
+        const certificate = { name: challenge, source: "acme", domains: [domain], challenge };
+        await first.ok("POST", "/api/v1/certificates", certificate);
+      }
+      for (const node of fleet.nodes)
+        for (const name of ["http-01", "tls-alpn-01"])
+          await eventually(async () => {
+            const { status, last_error } = await node.ok("GET", `/api/v1/certificates/${name}`);
+            if (status !== "valid") throw new Error(`${name} is ${status}: ${last_error}`);
+            return true;
+          });
+    },
+    60_000,
+  );
 
   test("are issued by the next node when the first has ended", async () => {
     const { nodes } = await startFleet(2);
