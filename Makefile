@@ -87,6 +87,12 @@ test-e2e: build
 	@scripts/debian-packages.sh pebble bind9 nginx caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer redis-server redis-tools slapd prometheus slowhttptest faketime
 	@scripts/test-e2e.sh $(ARGS)
 
+#? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
+.PHONY: test-fleet
+test-fleet: build
+	@scripts/debian-packages.sh postgresql pgbouncer faketime
+	SLUICE_FLEET_KILLS=$${SLUICE_FLEET_KILLS:-100} $(BUN) test $(ARGS) ./tests/e2e/fleet
+
 #? build: Compile dist/sluice, one executable with everything inside
 .PHONY: build
 build: dist/sluice
@@ -141,6 +147,12 @@ bench: build
 bench-scale: build
 	@scripts/debian-packages.sh wrk nginx
 	$(BUN) tests/bench/scale.ts $(ARGS)
+
+#? bench-fleet: Measure fleets of three and ten nodes over PostgreSQL, and what faults of the database cost
+.PHONY: bench-fleet
+bench-fleet: build
+	@scripts/debian-packages.sh postgresql
+	$(BUN) tests/bench/fleet.ts $(ARGS)
 
 #? docs: Write docs/configuration.md, docs/plugins/ and badges anew from schemas and package.json
 .PHONY: docs

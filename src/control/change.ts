@@ -340,9 +340,9 @@ export class Changes {
     { store, facts }: ForeignChange,
     changed: NonNullable<ForeignChange["changed"]>,
   ): Promise<void> {
-    const { change, revision } = changed;
+    const { change, revision, at } = changed;
     const draft = Draft.of(change, this.#current.config, this.#stamp);
-    this.#stamp.observe(change);
+    this.#stamp.observe(change, at);
     const pace = new Pace(SLICE);
     const next = await this.#compile(draft, { revision, pace });
     await this.#prepare(next.snapshot, draft);

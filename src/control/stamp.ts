@@ -9,8 +9,8 @@ export interface Stamp {
   (): string;
   /** The latest time, in milliseconds. */
   latest(): number;
-  /** Notes the times of a change of another node, whose clock may be ahead. */
-  observe(change: ConfigChange): void;
+  /** Notes the times of a change of another node, whose clock may be ahead; `at`: that of its revision. */
+  observe(change: ConfigChange, at: string): void;
 }
 
 export function createStamp(clock: Clock, config: GatewayConfig): Stamp {
@@ -19,7 +19,8 @@ export function createStamp(clock: Clock, config: GatewayConfig): Stamp {
     last = Math.max(clock.now(), last + 1);
     return new Date(last).toISOString();
   };
-  const observe = (change: ConfigChange) => {
+  const observe = (change: ConfigChange, at: string) => {
+    last = Math.max(last, Date.parse(at) || 0);
     for (const name of collectionNames)
       last = Math.max(last, latestOf(change[name].upserts as readonly Identity[]));
   };
