@@ -38,7 +38,7 @@ export function createNode(
   const id = store.instanceId;
   const isDrained = () => store.isDrained();
   const shared = { source, codec, id, name, clock, times, isDrained };
-  const duty = new Duty({ source, id, awayMs: times.away });
+  const duty = new Duty({ nodes: () => view.nodes(), id, awayMs: times.away });
   const follower = new Follower({
     ...shared,
     mark: () => store.mark(),

@@ -197,13 +197,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
-    preflight: new Preflight({
-      lookup: dnsAccess.lookup,
-      dns: dnsAccess.parts,
-      identitiesOf,
-      config: () => changes.config,
-      show: options.acme === undefined ? null : (proof) => acme.engine.showProof(proof),
-    }),
+    preflight: createPreflight(options, { changes, dnsAccess, acme }),
     acmeAccounts: createAcmeAccounts(changes, options.box),
     dnsAccess,
     dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),
@@ -241,6 +235,19 @@ function createAdminNetworks(
     if (isChanged) for (const warning of networks.warnings()) log.warn(warning);
   });
   return networks;
+}
+
+function createPreflight(
+  { acme: parts }: ControlPlaneOptions,
+  { changes, dnsAccess, acme }: Pick<ControlPlane, "changes" | "dnsAccess" | "acme">,
+): Preflight {
+  return new Preflight({
+    lookup: dnsAccess.lookup,
+    dns: dnsAccess.parts,
+    identitiesOf,
+    config: () => changes.config,
+    show: parts === undefined ? null : (proof) => acme.engine.showProof(proof),
+  });
 }
 
 /** Certificates, and applications, which request some. */

@@ -30,7 +30,6 @@ interface Access {
 export function createFleetParts(
   {
     fleet = null,
-    clock,
     log,
   }: {
     readonly fleet?: FleetView | null;

@@ -29,8 +29,8 @@ export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
   readonly #unwritten = new Set<string>();
-  /** Used here since the last batch for other nodes; null: there are none. */
-  #unsent: Set<string> | null = null;
+  /** Uses that other nodes do not know; null: there are none. */
+  #unshared: Set<string> | null = null;
   /** Timer of the next batch. */
   #timer: Timer | null = null;
 
@@ -43,23 +43,23 @@ export class LastUse {
   touch(id: string): void {
     this.#last.set(id, this.#options.clock.now());
     this.#unwritten.add(id);
-    this.#unsent?.add(id);
+    this.#unshared?.add(id);
   }
 
   /** Collects uses for other nodes from now on. */
   share(): void {
-    this.#unsent = new Set();
+    this.#unshared = new Set();
   }
 
   /** Up to `limit` uses that other nodes do not know, those that wait longest first. */
-  unsent(limit: number): readonly UseRow[] {
-    return [...(this.#unsent ?? [])].slice(0, limit).map((id) => this.#rowOf(id));
+  unshared(limit: number): readonly UseRow[] {
+    return [...(this.#unshared ?? [])].slice(0, limit).map((id) => this.#rowOf(id));
   }
 
   /** Other nodes know these times. */
-  markSent(rows: readonly UseRow[]): void {
+  markShared(rows: readonly UseRow[]): void {
     for (const { id, last_used_at } of rows)
-      if (this.lastUsedAt(id) === last_used_at) this.#unsent?.delete(id);
+      if (this.lastUsedAt(id) === last_used_at) this.#unshared?.delete(id);
   }
 
   /** Takes over stored times of another node that are newer. */
@@ -81,7 +81,7 @@ export class LastUse {
     const known = ids.filter((id) => this.#last.delete(id));
     for (const id of known) {
       this.#unwritten.delete(id);
-      this.#unsent?.delete(id);
+      this.#unshared?.delete(id);
     }
     if (known.length > 0) this.#attempt(() => this.#options.store.remove(known));
   }
