@@ -8,6 +8,7 @@ import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
 import { fleetCommand } from "./cli/fleet.ts";
+import { createNode, foundFleet } from "./cli/fleet-node.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { warnAboutAccess } from "./cli/management-access.ts";
@@ -31,10 +32,6 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
-import { Duty } from "./fleet/duty.ts";
-import { defaultTimes, Fleet } from "./fleet/fleet.ts";
-import { FleetStore } from "./fleet/fleet-store.ts";
-import { prune, pruneLimits } from "./fleet/whole.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -47,9 +44,6 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
-import { MetaRows } from "./store/meta-rows.ts";
-import { RevisionTable } from "./store/revisions.ts";
-import { wholeOf } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -117,7 +111,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = persistCounters(memory.counters, { dataDir, log });
-  const fleet = createFleet(state, options, log);
+  const fleet = createNode(state, options, { clock, log });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);
@@ -142,15 +136,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  await foundFleet(state);
+  await foundFleet(state, firstEntry);
   await former?.finish();
   mayChange.resolve();
   const { changes } = control;
-  await fleet?.membership.begin({
-    changes,
-    store: fleet.store,
-    rolloutStatus: () => control.rolloutStatus(),
-  });
+  const rolloutStatus = () => control.rolloutStatus();
+  await fleet?.follower.begin({ changes, store: fleet.store, rolloutStatus });
   const running = new RunningGateway({
     options,
     log,
@@ -161,7 +152,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     server,
     serveApi,
     follow: () => followFile(options, control, log),
-    fleet: fleet?.membership ?? null,
+    follower: fleet?.follower ?? null,
   });
   await running.begin();
   announce(
@@ -194,64 +185,12 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
   };
 }
 
-/** The first node brings its configuration into the fleet. */
-async function foundFleet({ membership, store }: OpenedState): Promise<void> {
-  if (membership === null || membership.found === null) return;
-  const { config, revision } = store.load();
-  const entry =
-    store
-      .with((tables) => new RevisionTable(tables))
-      .heads()
-      .at(-1) ?? firstEntry();
-  await membership.found({
-    revision,
-    config,
-    change: wholeOf(config),
-    entry,
-    facts: store.facts(),
-  });
-}
-
-function createFleet({ membership, store }: OpenedState, options: ServeOptions, log: Log) {
-  if (membership === null || options.fleet === null) return null;
-  const { source, codec } = membership;
-  const { nodeName: name, advertise: url } = options.fleet;
-  const times = defaultTimes;
-  const duty = new Duty({ source, id: store.instanceId, awayMs: times.away });
-  const fleet = new Fleet({
-    source,
-    codec,
-    mark: () => store.mark(),
-    id: store.instanceId,
-    name,
-    url,
-    version,
-    log,
-    times,
-    duty,
-    contact: store.with((context) => new MetaRows(context)),
-    prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
-  });
-  const fleetStore = new FleetStore({
-    store,
-    source,
-    codec,
-    node: name,
-    doubtMs: times.doubt,
-    log,
-    requireOpen: () => fleet.requireOpen(),
-    onLost: () => fleet.lose(),
-    onObstacle: (obstacle) => fleet.obstruct(obstacle),
-  });
-  return { membership: fleet, store: fleetStore, duty };
-}
-
 interface PlaneParts {
   readonly state: OpenedState;
   readonly options: ServeOptions;
   readonly memory: ReturnType<typeof createMemory>;
   readonly log: Log;
-  readonly fleet: ReturnType<typeof createFleet>;
+  readonly fleet: ReturnType<typeof createNode>;
 }
 
 function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
@@ -286,7 +225,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.membership, duty: fleet.duty }),
+    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.view, duty: fleet.duty }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),

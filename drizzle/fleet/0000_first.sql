@@ -38,6 +38,8 @@ CREATE TABLE "sluice"."node" (
 	"seen" timestamp with time zone DEFAULT now() NOT NULL,
 	"state" text NOT NULL,
 	"error" text DEFAULT '' NOT NULL,
+	"draining" boolean DEFAULT false NOT NULL,
+	"clock_offset_ms" bigint DEFAULT 0 NOT NULL,
 	"mac" "bytea" NOT NULL,
 	CONSTRAINT "node_name_unique" UNIQUE("name")
 );

@@ -25,14 +25,33 @@ const node = t.Object(
     version: t.String({ description: "Version of Sluice" }),
     state: words(
       nodeStates,
-      "`joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s",
+      "`joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s",
     ),
+    draining: t.Boolean({ description: "Whether its `/readyz` returns 503 on request" }),
     stored: position("Position of the last change in its database"),
     served: position("Position of the last change that all its workers serve"),
     error: t.String({ description: "Why it cannot serve the next change; empty: it can" }),
     seen_ms_ago: t.Integer({ minimum: 0, description: "Time since its last heartbeat" }),
+    clock_offset_ms: t.Integer({ description: "How far its clock is ahead of the database's" }),
   },
   { title: "Node" },
+);
+
+export const fleetStatus = t.Object(
+  {
+    node: t.String({ description: "Name of this node" }),
+    state: words(nodeStates, "State of this node"),
+    since: time("Since when it is in this state"),
+    head: position("Position of the last entry of the log"),
+    stored: position("Position of the last change in the database of this node"),
+    served: position("Position of the last change that all its workers serve"),
+    live: orNull(
+      t.Integer(),
+      "Nodes that are present: not away, and able to serve changes; null while this node is cut off",
+    ),
+    nodes: t.Integer({ description: "Nodes of the fleet, as far as this one knows" }),
+  },
+  { title: "FleetStatus", description: "This node in its fleet; null: there is no fleet" },
 );
 
 export const accessSchemas: Readonly<Record<string, TSchema>> = {
@@ -96,6 +115,7 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
   ),
   Nodes: t.Array(node, { title: "Nodes" }),
   Node: node,
+  FleetStatus: fleetStatus,
   AdminTokenStatus: t.Object(
     {
       exists: t.Boolean({ description: "Whether an admin token exists" }),

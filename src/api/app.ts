@@ -1,8 +1,10 @@
 // Registers every endpoint with the framework, which only routes; knows no guard rule.
 import { Elysia } from "elysia";
 import type { ControlPlane } from "../control/control-plane.ts";
+import type { FleetView, FleetWrite } from "../control/fleet-view.ts";
 import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Call, Endpoint } from "./endpoint.ts";
+import { nodesHeaders, requirementOf, requireNodes, takeWait } from "./fleet-write.ts";
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
 import { ApiError } from "../model/error.ts";
@@ -39,6 +41,7 @@ import { transferEndpoints } from "./routes/transfer.ts";
 import { nodeEndpoints } from "./routes/nodes.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
+import { accessTable } from "./access.ts";
 import { createUi, UI_ASSET_PATH, UI_PAGE_PATHS } from "./ui.ts";
 
 /** Routes a request that the guard has admitted. */
@@ -67,13 +70,15 @@ export function createApp(source: AppSource): App {
   const elysia = new Elysia({ aot: true, normalize: false });
   const endpoints = endpointsOf(source.control, source);
   // Without "none" the framework would read the body itself and respond to malformed JSON in its own form.
-  for (const endpoint of endpoints)
+  for (const plain of endpoints) {
+    const endpoint = withFleet(plain, source.control.fleet);
     elysia.route(
       endpoint.method,
       endpoint.path,
       ({ request }: { request: Request }) => run(endpoint, request, exchanges.get(request)),
       { parse: "none" },
     );
+  }
   const reference = referenceOf(endpoints, {
     version: source.version,
     sessionCookie: source.control.auth.cookies.nameOf(false),
@@ -170,6 +175,28 @@ async function run(
     exchange.failure = { error };
     return new Response(null, { status: 500 });
   }
+}
+
+/** The endpoint with what every change offers in a fleet: `wait`, `Sluice-Require-Nodes`, and the headers of the reply. */
+function withFleet(endpoint: Endpoint, fleet: FleetView | null): Endpoint {
+  const { method, path } = endpoint;
+  const role = accessTable.find((row) => row.path === path)?.methods[method];
+  // Without authentication nothing is told of the nodes.
+  if (method === "GET" || role === "open") return endpoint;
+  const answer = async (call: Call) => {
+    const waitMs = takeWait(call.query);
+    const requires = requirementOf(call.headers);
+    if (requires !== null) await requireNodes(requires, fleet);
+    if (fleet === null) return await endpoint.answer(call);
+    const write: FleetWrite = { requires, waitMs, committed: null };
+    fleet.expect(call.principal, write);
+    const reply = await endpoint.answer(call);
+    const response = reply instanceof Response ? reply : toResponse(reply);
+    const headers = await nodesHeaders(fleet, write);
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  };
+  return { ...endpoint, answer };
 }
 
 async function bodyFor({ takesBody, readBody }: Endpoint, request: Request): Promise<unknown> {

@@ -1,7 +1,7 @@
 // Response schemas of the management API, composed from the model's; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { applicationSchemas } from "./application-schemas.ts";
-import { accessSchemas } from "./access-schemas.ts";
+import { accessSchemas, fleetStatus } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { alertSchemas } from "./alert-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
@@ -360,6 +360,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "Workers that serve the current configuration" }),
       warnings: t.Array(t.String(), { description: "Valid, but probably mistakes" }),
+      fleet: t.Union([fleetStatus, t.Null()]),
     },
     { title: "Status" },
   ),

@@ -2,6 +2,7 @@
 import { accessTable } from "./access.ts";
 import { errorResponses } from "./description.ts";
 import type { Description, Endpoint } from "./endpoint.ts";
+import { fleetHeaders, fleetParameters } from "./fleet-write.ts";
 
 /** `components.securitySchemes`; `sessionCookie`: its name over HTTP. */
 export const securitySchemes = (sessionCookie: string) =>
@@ -35,6 +36,13 @@ export const securitySchemes = (sessionCookie: string) =>
 /** Any one of them is enough. */
 export const anyScheme = [{ bearer: [] }, { adminToken: [] }, { session: [] }];
 
+/** Every reply to a change may name the nodes that serve it. */
+function withFleetHeaders(responses: Description["responses"]) {
+  const success = responses["200"] as { readonly headers?: object } | undefined;
+  if (success === undefined) return responses;
+  return { ...responses, "200": { ...success, headers: { ...success.headers, ...fleetHeaders } } };
+}
+
 /** The operation as its endpoint describes it, with the requirements of the guard. */
 export function describeAccess({ method, path, takesBody, description }: Endpoint): Description & {
   readonly security: readonly object[];
@@ -51,5 +59,8 @@ export function describeAccess({ method, path, takesBody, description }: Endpoin
     };
   const security = row?.stream === true ? [...anyScheme, { accessToken: [] }] : anyScheme;
   const responses = { ...errorResponses([401, ...slow]), ...description.responses };
-  return { ...description, security, responses, "x-required-role": role };
+  const described = { ...description, security, responses, "x-required-role": role };
+  if (method === "GET") return described;
+  const parameters = [...(description.parameters ?? []), ...fleetParameters];
+  return { ...described, parameters, responses: withFleetHeaders(responses) };
 }

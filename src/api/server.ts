@@ -1,6 +1,5 @@
 // The management API from request to response: guard, endpoint, one form of error, headers; and its listener.
 import { SeveralUsers } from "../control/auth/authenticator.ts";
-import type { FleetView } from "../control/fleet-view.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
@@ -68,7 +67,6 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       const request = credentials.receive(received);
       const pathname = URL.parse(request.url)?.pathname ?? "";
       let response: Response;
-      const before = changes.revision;
       try {
         response = await answer(request, pathname, peerAddress);
       } catch (error) {
@@ -83,7 +81,6 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
         ...(namesRevision(request, response)
           ? { "x-config-revision": String(changes.revision) }
           : {}),
-        ...(changes.revision > before ? await nodesHeaders(deps.control.fleet) : {}),
         ...Object.fromEntries(response.headers),
         ...(response.ok ? docsHeaders[pathname] : {}),
       });
@@ -135,19 +132,6 @@ function failureOf(
       error,
     });
   return response;
-}
-
-/** On how many nodes of the fleet a change is live. */
-async function nodesHeaders(fleet: FleetView | null): Promise<Record<string, string>> {
-  if (fleet === null) return {};
-  // The change is made; without the database only the others are unknown.
-  const reach = await fleet.reach().catch(() => null);
-  if (reach === null) return { "sluice-nodes": "1/?" };
-  const missing = reach.missing.map(({ name, state }) => `${name};${state}`).join(", ");
-  return {
-    "sluice-nodes": `${reach.live}/${reach.nodes}`,
-    ...(missing === "" ? {} : { "sluice-nodes-missing": missing }),
-  };
 }
 
 /** Every response to a change names the revision in service, except to clients without access. */

@@ -1,7 +1,7 @@
 // The flags that name a fleet's database and a node; opens no connection.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import type { PostgresAddress } from "../fleet/postgres-source.ts";
+import type { PostgresAddress } from "../fleet/postgres-connection.ts";
 import { privateNetworks } from "../control/admin-network.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import { type Flag, type Flags, parseAddress } from "./flags.ts";

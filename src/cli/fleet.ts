@@ -3,13 +3,10 @@ import { resolve } from "node:path";
 import { openSecretBox } from "../control/sealing.ts";
 import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
 import { EntryCodec } from "../fleet/entry.ts";
-import { defaultTimes } from "../fleet/fleet.ts";
-import {
-  type FleetNode,
-  FleetError,
-  PostgresSource,
-  queryTimes,
-} from "../fleet/postgres-source.ts";
+import { defaultTimes } from "../fleet/follower.ts";
+import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
+import type { FleetNode } from "../fleet/postgres-registry.ts";
+import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
 import { SourceUnreachable } from "../fleet/source.ts";
 import { createLog } from "../log.ts";

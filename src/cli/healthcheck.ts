@@ -33,7 +33,7 @@ export const healthcheckCommand: Command = {
   summary: "Check whether the gateway on this machine is ready",
   details:
     "For containers and scripts without an HTTP client. It reads the environment variables of serve, so it needs no flags\n" +
-    "beside a gateway that uses them. Exit code 0: every worker serves; 1: not ready, with the reason on standard error.",
+    "beside a gateway that uses them. Exit code 0: every worker serves, also on a node that drains; 1: not ready, with the reason on standard error.",
   flags,
   async run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
@@ -80,7 +80,7 @@ function decodeWait(text = "0"): number {
   );
 }
 
-/** Null when the gateway is ready. */
+/** Null when the gateway serves. */
 async function findProblem(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, {
@@ -89,8 +89,10 @@ async function findProblem(url: string): Promise<string | null> {
       tls: { rejectUnauthorized: false },
       signal: AbortSignal.timeout(ATTEMPT_MS),
     });
-    await response.body?.cancel();
-    return response.status === 200 ? null : `returned ${response.status}`;
+    const text = await response.text();
+    // A node of a fleet that drains is healthy: a restart would change nothing.
+    const isDraining = response.status === 503 && text.includes('"error":"draining:');
+    return response.status === 200 || isDraining ? null : `returned ${response.status}`;
   } catch (error) {
     return `does not respond: ${error instanceof Error ? error.message : String(error)}`;
   }

@@ -2,7 +2,7 @@
 import type { ManagementServer } from "../api/server.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { Recovery } from "../control/recovery.ts";
-import type { Fleet } from "../fleet/fleet.ts";
+import type { Follower } from "../fleet/follower.ts";
 import type { Log } from "../log.ts";
 import type { PersistedCounters } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
@@ -23,8 +23,8 @@ export interface GatewayParts {
   readonly server: ManagementServer;
   /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
-  /** The fleet of this node; null: none. */
-  readonly fleet: Fleet | null;
+  /** Null: this gateway is part of no fleet. */
+  readonly follower: Follower | null;
   /** Applies the configuration file and its later changes; null: there is none. */
   readonly follow: () => Promise<{ stop(): void } | null>;
 }
@@ -114,7 +114,7 @@ export class RunningGateway {
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
-    await this.#parts.fleet?.end({ isReplaced: false });
+    await this.#parts.follower?.end({ isReplaced: false });
     store.close();
     counts.stop();
   }
@@ -137,7 +137,7 @@ export class RunningGateway {
         error,
       });
     }
-    await this.#parts.fleet?.end({ isReplaced: true });
+    await this.#parts.follower?.end({ isReplaced: true });
     store.leave();
   }
 
@@ -175,7 +175,7 @@ export class RunningGateway {
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
-    await this.#parts.fleet?.suspend();
+    await this.#parts.follower?.suspend();
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.
@@ -193,7 +193,7 @@ export class RunningGateway {
       return problem;
     }
     control.changes.resume();
-    this.#parts.fleet?.resume();
+    this.#parts.follower?.resume();
     counts.resume();
     this.#beginWork();
     this.#file = await follow().catch((error: unknown) => {

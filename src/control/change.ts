@@ -461,7 +461,9 @@ export class Changes {
         await this.#discard(revision);
         throw error;
       }
-      this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
+      // A condition of the request that does not hold says nothing about the store.
+      if (!(error instanceof ApiError) || error.status >= 500)
+        this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;
       throw new ApiError(

@@ -47,6 +47,7 @@ import { Preflight } from "./acme/preflight.ts";
 import type { UseStore } from "./last-use.ts";
 import { listenerEventsOf } from "./listener-event.ts";
 import { createListeners } from "./listeners.ts";
+import { Nodes } from "./nodes.ts";
 import { Plugins } from "./plugins.ts";
 import { describeProblem } from "./reference.ts";
 import { type AskWorker, RouteExplainer } from "./route-explainer.ts";
@@ -161,6 +162,7 @@ export interface ControlPlane {
   /** Tells the other nodes what happens here beside changes; null: there are none. */
   readonly fleetActivity: FleetActivity | null;
   readonly cutOff: CutOff;
+  readonly nodes: Nodes;
   /** Publishes a worker event. */
   onWorkerEvent(event: WorkerLifecycleEvent): void;
   /** Writes buffered state and removes expired state; called about once a minute, and at the end with `isLast`. */
@@ -178,6 +180,12 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const events = createEvents(changes, audit);
+  const fleet = options.fleet ?? null;
+  fleet?.onNodeEvent((event) => {
+    const full = { ...event, at: new Date(clock.now()).toISOString() };
+    // `why` may be the message of any error: that is for admins.
+    events.publish("node", full, { ...full, why: null });
+  });
   const access = createAccess(options, { changes, audit });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
@@ -220,13 +228,14 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
-    fleet: options.fleet ?? null,
     fleetActivity: createActivity(options, {
       ...access,
       changes,
       audit,
       credentialUse: consumption.credentialUse,
     }),
+    fleet,
+    nodes: new Nodes({ fleet, changes, audit }),
     onWorkerEvent(event) {
       const full = { ...event, at: new Date(clock.now()).toISOString() };
       // `why` may be the message of any error: that is for admins.

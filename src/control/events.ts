@@ -2,6 +2,7 @@
 import type { AuditEntry } from "./audit-entry.ts";
 import type { AcmeEvent, CertificateEvent } from "./acme/acme-events.ts";
 import type { ConfigEvent } from "./config-event.ts";
+import type { NodeTransition } from "./fleet-view.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
 import type { OverloadEvent } from "./pressure.ts";
@@ -19,6 +20,7 @@ export const eventKinds = {
   listener: "viewer",
   worker: "viewer",
   overload: "viewer",
+  node: "viewer",
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type EventKind = keyof typeof eventKinds;
@@ -35,7 +37,14 @@ export interface EventPayloads {
   readonly listener: ListenerEvent;
   readonly worker: WorkerEvent;
   readonly overload: OverloadEvent;
+  readonly node: NodeEvent;
 }
+
+/** The state of a node of the fleet has changed. */
+export type NodeEvent = NodeTransition & {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+};
 
 /** A worker started, became ready or died. */
 export type WorkerEvent = WorkerLifecycleEvent & {

@@ -47,6 +47,7 @@ export interface ObservationOptions {
   readonly rollout: Rollout;
   readonly clock: Clock;
   readonly log: Log;
+  readonly fleet?: MetricsOptions["fleet"];
   /** Storage of the statistics' history. Default: none. */
   readonly rollupStore?: RollupStore;
   /** The first configuration. */
@@ -110,6 +111,7 @@ export class ObservationBase {
       pluginRows: this.#pluginRows,
       counters: observed?.counters,
       catalogue: this.#options.plugins,
+      fleet: this.#options.fleet,
       version: observed?.version ?? "",
     });
     const live = new LiveRequests({

@@ -1,6 +1,6 @@
 // Which node does the work that only one of the fleet may do: the present node with the lowest id; knows no work.
 import type { FleetDuty } from "../control/fleet-view.ts";
-import type { FleetNode } from "./postgres-source.ts";
+import type { FleetNode } from "./postgres-registry.ts";
 
 export interface DutyOptions {
   readonly source: { nodes(): Promise<readonly FleetNode[]> };

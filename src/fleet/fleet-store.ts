@@ -1,5 +1,7 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
 import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control/change.ts";
+import type { FleetWrite } from "../control/fleet-view.ts";
+import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
 import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
 import type { Log } from "../log.ts";
@@ -18,6 +20,7 @@ import {
   Unfollowable,
 } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
+import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
 
@@ -46,6 +49,11 @@ export interface FleetStoreOptions {
   readonly onLost: () => void;
   /** A change is in the log, but not in this node's database. */
   readonly onObstacle: (obstacle: Unfollowable) => void;
+  /** What the request of this principal expects; null: nothing. */
+  readonly expected: (by: Actor) => FleetWrite | null;
+  /** Rejects while too few nodes are present. */
+  readonly requirePresent: (requirement: NodeRequirement) => Promise<void>;
+  readonly meter: FleetMeter;
 }
 
 type Write = Parameters<ChangeStore["commit"]>[0];
@@ -103,10 +111,14 @@ export class FleetStore implements ChangeStore {
   async commit(write: Write): Promise<void> {
     const { revision, entry, by, change, audit, facts } = write;
     requireFixedPorts(change);
+    const expected = this.#options.expected(by);
+    if (expected !== null && expected.requires !== null)
+      await this.#options.requirePresent(expected.requires);
     const mark = await this.#append({
       changed: { revision, ...entry, by: actorOf(by), change, audit },
       facts,
     });
+    if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
     try {
       this.#options.store.write([{ ...write, mark }]);
     } catch (error) {
@@ -233,21 +245,27 @@ export class FleetStore implements ChangeStore {
 
   /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
   async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node, onLost } = this.#options;
+    const { store, source, codec, node, onLost, meter } = this.#options;
     const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
     const entry = codec.encode(mark, node, content);
+    const began = performance.now();
     failPoint("before_append");
     try {
       const isAppended = await source.append(entry);
       failPoint("after_append");
-      if (isAppended) return mark;
+      if (isAppended) {
+        meter.append.observe(performance.now() - began);
+        return mark;
+      }
     } catch (error) {
       if (!(error instanceof AppendInDoubt)) {
         onLost();
         throw unavailable(error);
       }
+      meter.countDoubt();
       if (await this.#settle(mark)) return mark;
     }
+    meter.countConflict();
     throw new ChangeConflict();
   }
 

@@ -6,7 +6,8 @@ import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Commit } from "../store/commit.ts";
 import type { RevisionEntry } from "../store/tables.ts";
 import { type Entry, EntryCodec, type EntryMark } from "./entry.ts";
-import { FleetError, type FleetIdentity, type PostgresSource } from "./postgres-source.ts";
+import { FleetError, type FleetIdentity } from "./postgres-connection.ts";
+import type { PostgresSource } from "./postgres-source.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 

@@ -1,6 +1,6 @@
 // The one error that reaches a client of the management API; knows nothing of how it is sent.
 
-/** Statuses of the management API. 422 is never used; 503 only while no change is possible: an upgrade is in progress, or the data directory is gone. */
+/** Statuses of the management API. 422 is never used; 503 only while no change is possible: an upgrade is in progress, or the data directory is gone; and for a node that is not ready. */
 export type ApiStatus =
   400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 413 | 415 | 429 | 500 | 503 | 504;
 

@@ -98,4 +98,6 @@ export type Fact =
     }
   /** All challenge responses of the orders of a node, sealed; every node serves them. */
   | { readonly kind: "acme_challenges"; readonly node_id: string; readonly sealed: string }
-  | { readonly kind: "node_activity"; readonly activity: NodeActivity };
+  | { readonly kind: "node_activity"; readonly activity: NodeActivity }
+  /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
+  | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

@@ -45,7 +45,7 @@ export class FactTables {
     ];
   }
 
-  write(fact: Fact): void {
+  write(fact: Exclude<Fact, { kind: "node_drained" }>): void {
     switch (fact.kind) {
       case "session_began":
         return this.#sessions.insert(fact.session);

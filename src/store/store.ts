@@ -261,6 +261,11 @@ export class Store {
     this.#tables.setMeta("fleet_entry", JSON.stringify(mark));
   }
 
+  /** Whether this node of a fleet asks load balancers to send no requests. */
+  isDrained(): boolean {
+    return this.#tables.getMeta("drained") === "1";
+  }
+
   /** All facts that a node needs that joins a fleet. */
   facts(): readonly Fact[] {
     return this.#facts.all();
@@ -285,7 +290,10 @@ export class Store {
   }
 
   #writeFacts(facts: readonly Fact[], mark?: EntryMark): void {
-    for (const fact of facts) this.#facts.write(fact);
+    for (const fact of facts)
+      if (fact.kind !== "node_drained") this.#facts.write(fact);
+      else if (fact.node_id === this.instanceId)
+        this.#tables.setMeta("drained", fact.drained ? "1" : "");
     if (mark !== undefined) this.setMark(mark);
   }
 

@@ -66,7 +66,7 @@ export interface RevisionEntry {
 }
 
 /** A key of the table `meta`. */
-export type MetaKey = "instance_id" | "document_format" | "fleet_entry" | "fleet_id";
+export type MetaKey = "instance_id" | "document_format" | "fleet_entry" | "fleet_id" | "drained";
 
 /** Change this text when a column is derived from its document in another way. */
 const COLUMNS = "e-mail addresses with A to Z in lower case";

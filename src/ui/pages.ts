@@ -18,6 +18,7 @@ import {
   IconRoute,
   IconServer,
   IconSettings,
+  IconTopologyRing,
   IconUser,
   IconUserCircle,
   IconUsers,
@@ -40,8 +41,8 @@ export interface PageEntry {
   readonly icon: ComponentType<{ size?: number; stroke?: number }>;
   /** Least role that may open it. */
   readonly role: Role;
-  /** False: linked elsewhere, such as in the user menu. Default: listed in the navigation. */
-  readonly isListed?: false;
+  /** False: linked elsewhere, such as in the user menu. Default: listed in the navigation, or only there in a fleet. */
+  readonly isListed?: false | "in a fleet";
   readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
 }
 
@@ -149,6 +150,15 @@ export const pages: readonly PageEntry[] = [
     icon: IconPlugConnected,
     role: "viewer",
     load: () => import("./pages/listeners/listeners-page.tsx"),
+  },
+  {
+    path: "nodes",
+    title: "Nodes",
+    group: "Settings",
+    icon: IconTopologyRing,
+    role: "viewer",
+    isListed: "in a fleet",
+    load: () => import("./pages/nodes/nodes-page.tsx"),
   },
   {
     path: "users",

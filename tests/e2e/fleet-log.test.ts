@@ -3,7 +3,8 @@ import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { beginningOf, oldestOf } from "../../src/fleet/join.ts";
-import { type FleetError, PostgresSource, queryTimes } from "../../src/fleet/postgres-source.ts";
+import { type FleetError, queryTimes } from "../../src/fleet/postgres-connection.ts";
+import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
 import { needs } from "../support/needs.ts";
@@ -51,7 +52,15 @@ const namesOf = ({ config }: TestNode) => [...config.services.values()].map(({ n
 
 const row = (node: TestNode, name: string) => {
   const position = node.store.mark()?.position ?? 0;
-  const state = { url: "", version: "0", formatMax: 1, state: "serving", error: "" };
+  const state = {
+    url: "",
+    version: "0",
+    formatMax: 1,
+    state: "serving",
+    error: "",
+    draining: false,
+    clockOffsetMs: 0,
+  };
   return { id: name, name, ...state, stored: position, served: position, mac: new Uint8Array() };
 };
 

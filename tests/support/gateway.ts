@@ -200,7 +200,9 @@ export class Gateway {
         );
         if (serving === undefined) return false;
         this.admin = String(serving["management"]);
-        return (await fetch(`${this.admin}/readyz`, { tls })).status === 200;
+        const ready = await fetch(`${this.admin}/readyz`, { tls });
+        // A node of a fleet that drains serves.
+        return ready.status === 200 || (await ready.text()).includes("draining:");
       },
       { deadlineMs },
     ).catch((error) => {

@@ -86,7 +86,7 @@ function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
 async function endedEverywhere({ sessions, fleet }: ControlPlane): Promise<void> {
   await sessions.settled();
   if (fleet === null || fleet.cutOffSince() !== null) return;
-  await fleet.reach().catch(() => undefined);
+  await fleet.reachStored().catch(() => undefined);
 }
 
 function meEndpoint({ control }: SignInSource): Endpoint {

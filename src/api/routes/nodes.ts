@@ -1,14 +1,14 @@
 // Endpoints of the nodes of a fleet; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
-import type { FleetView } from "../../control/fleet-view.ts";
-import { ApiError } from "../../model/error.ts";
+import type { Nodes } from "../../control/nodes.ts";
 import { pathParameter, plainResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
 
 const tags = ["Fleet"];
+const parameters = [pathParameter("ID or name of the node")];
 
-export function nodeEndpoints({ fleet }: ControlPlane): Endpoint[] {
+export function nodeEndpoints({ nodes }: ControlPlane): Endpoint[] {
   return [
     {
       method: "GET",
@@ -22,7 +22,7 @@ export function nodeEndpoints({ fleet }: ControlPlane): Endpoint[] {
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
-        return { body: fleet === null ? [] : await nodesOf(fleet) };
+        return { body: await nodes.list() };
       },
     },
     {
@@ -32,27 +32,73 @@ export function nodeEndpoints({ fleet }: ControlPlane): Endpoint[] {
       description: {
         summary: "Get a node of the fleet",
         tags,
-        parameters: [pathParameter("ID or name of the node")],
+        parameters,
         responses: plainResponses("Node", "The node", [403, 404, 500, 503]),
       },
       answer: async (call) => {
-        requireKnownQuery(call, []);
-        return { body: await nodeOf(fleet, call) };
+        const id = idOf(call);
+        return { body: await nodes.get(id) };
       },
+    },
+    {
+      method: "DELETE",
+      path: "/api/v1/nodes/:id",
+      takesBody: false,
+      description: {
+        summary: "Forget a node of the fleet",
+        description:
+          "For a node that has ended without leaving the fleet: the others do not count it any more. It is a node again when it comes back. A node with a heartbeat is a 409.",
+        tags,
+        parameters,
+        responses: plainResponses("Node", "The forgotten node", [400, 403, 404, 409, 500, 503]),
+      },
+      answer: async (call) => {
+        const id = idOf(call);
+        return { body: await nodes.forget(id, call.principal) };
+      },
+    },
+    ...drainEndpoints(nodes),
+  ];
+}
+
+function drainEndpoints(nodes: Nodes): Endpoint[] {
+  const responses = plainResponses("Node", "The node", [400, 403, 404, 409, 500, 503]);
+  const path = "/api/v1/nodes/:id/drain";
+  const drain = (drained: boolean) => async (call: Call) => {
+    const id = idOf(call);
+    return { body: await nodes.drain(id, drained, call.principal) };
+  };
+  return [
+    {
+      method: "POST",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Drain a node of the fleet",
+        description:
+          "Its `/readyz` returns 503 from now on, also after a restart, so that a load balancer takes it out. It serves the requests that still come, and follows all changes. A node that is away drains as soon as it is back.",
+        tags,
+        parameters,
+        responses,
+      },
+      answer: drain(true),
+    },
+    {
+      method: "DELETE",
+      path,
+      takesBody: false,
+      description: {
+        summary: "End the draining of a node of the fleet",
+        tags,
+        parameters,
+        responses,
+      },
+      answer: drain(false),
     },
   ];
 }
 
-async function nodesOf(fleet: FleetView) {
-  fleet.requireConnected();
-  return await fleet.nodes();
-}
-
-/** By id or name. */
-async function nodeOf(fleet: FleetView | null, { params }: Call) {
-  const key = params["id"] ?? "";
-  const nodes = fleet === null ? [] : await nodesOf(fleet);
-  const node = nodes.find(({ id, name }) => id === key || name === key);
-  if (node === undefined) throw new ApiError(404, `node "${key}" does not exist`);
-  return node;
+function idOf(call: Call): string {
+  requireKnownQuery(call, []);
+  return call.params["id"] ?? "";
 }

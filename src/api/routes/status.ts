@@ -35,6 +35,8 @@ export function statusEndpoints(source: StatusSource): Endpoint[] {
       takesBody: false,
       description: {
         summary: "Check whether every worker serves the current configuration",
+        description:
+          "503 on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.",
         tags,
         responses: plainResponses(
           "Ready",
@@ -68,6 +70,8 @@ function readiness({ control }: StatusSource) {
       500,
       `${ready} of ${workers} workers serve revision ${revision}, which is current`,
     );
+  const reason = control.fleet?.notReady() ?? null;
+  if (reason !== null) throw new ApiError(503, reason);
   return { status: "ready", revision, workers };
 }
 
@@ -94,5 +98,6 @@ function status({ control, clock, version, startedAt }: StatusSource) {
       ...control.pressure.warnings(),
       ...hostWarnings(control.changes.config),
     ],
+    fleet: control.fleet?.status() ?? null,
   };
 }

@@ -88,7 +88,7 @@ const SHARE_MS = 10_000;
 
 /** Rejects when a node that is not away does not serve the responses. */
 export function shareOver(
-  fleet: Pick<FleetView, "id" | "reach">,
+  fleet: Pick<FleetView, "id" | "reachStored">,
   { changes, box }: { readonly changes: Pick<Changes, "record">; readonly box: SecretBox },
 ): ShareChallenges {
   return async (own) => {
@@ -100,7 +100,7 @@ export function shareOver(
     });
     await changes.record(() => ({ value: null, facts: [fact()] }));
     if (own.http.length + own.tls.length === 0) return;
-    const { missing } = await fleet.reach(SHARE_MS);
+    const { missing } = await fleet.reachStored(SHARE_MS);
     const late = missing.filter(({ state }) => state !== "away").map(({ name }) => name);
     if (late.length > 0)
       throw new Error(`nodes that do not serve the challenge response: ${late.join(", ")}`);

@@ -16,8 +16,10 @@ import {
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { RolloutStatus } from "../../snapshot/rollout.ts";
 import type { Changes } from "../change.ts";
+import type { FleetView } from "../fleet-view.ts";
 import type { TargetStates } from "../health/target-states.ts";
 import { addressOf } from "../requests/request-view.ts";
+import { fleetMetrics } from "./fleet-metrics.ts";
 import { pluginSamples } from "./plugin-samples.ts";
 import { readProcessFigures } from "./process-figures.ts";
 import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./text-format.ts";
@@ -51,6 +53,8 @@ export interface MetricsOptions {
   /** Source of ACME metrics; absent: none. */
   readonly acme?: Pick<AcmeEngine, "tally" | "stateOf"> | undefined;
   readonly clock: Clock;
+  /** Source of the metrics of a fleet; absent: none. */
+  readonly fleet?: Pick<FleetView, "figures"> | undefined;
   readonly version?: string;
 }
 
@@ -85,7 +89,7 @@ export class Metrics {
 
   /** The text of a scrape. */
   write(format: MetricsFormat): string {
-    const { rows, changes } = this.#options;
+    const { rows, changes, fleet } = this.#options;
     const { config } = changes;
     return writeMetrics(
       [
@@ -98,6 +102,7 @@ export class Metrics {
         ...this.#acmeMetrics(config),
         ...this.#configMetrics(),
         ...this.#workerMetrics(),
+        ...(fleet === undefined ? [] : fleetMetrics(fleet.figures())),
         ...processMetrics(this.#options.version ?? ""),
       ],
       format,

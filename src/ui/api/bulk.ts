@@ -29,9 +29,10 @@ export function useBulk(
   const tell = useNotifyDone();
   return async (objects, action) => {
     let done = 0;
-    let last: Pick<ApiResponse<unknown>, "revision" | "warning"> = {
+    let last: Pick<ApiResponse<unknown>, "revision" | "warning" | "nodes"> = {
       revision: null,
       warning: null,
+      nodes: null,
     };
     const send = (id: string) => {
       const path = `/${resource}/${encodeURIComponent(id)}`;

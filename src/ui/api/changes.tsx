@@ -1,7 +1,7 @@
 // Mutations: sent once, with a notification, and a refetch of everything they touch.
 import { notifications } from "@mantine/notifications";
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/react-query";
-import type { ApiResponse, SendOptions } from "./connection.ts";
+import type { ApiResponse, LiveNodes, SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import { ApiError, toMessage } from "./error.ts";
 import { queryKeys } from "./queries.ts";
@@ -90,23 +90,31 @@ export function useRefresh(): (touched: readonly string[]) => Promise<void> {
 export const dependents = (key: string): readonly ResourceKey[] =>
   Object.hasOwn(resources, key) ? resources[key as ResourceKey].touches : [];
 
-/** `Service web saved` and below it `Live on 2 workers, revision 41`. */
+/** `Service web saved` and below it `Live on 2 workers, revision 41`; in a fleet `Live on 3 of 3 nodes, revision 41`. */
 export function useNotifyDone(): (
   text: string,
-  answer: Pick<ApiResponse<unknown>, "revision" | "warning">,
+  answer: Pick<ApiResponse<unknown>, "revision" | "warning" | "nodes">,
 ) => void {
   const client = useQueryClient();
-  return (text, { revision, warning }) => {
+  return (text, { revision, warning, nodes }) => {
     const workers = client.getQueryData<Schemas["Status"]>(queryKeys.status)?.workers;
-    const where =
-      workers === undefined ? "all workers" : `${workers} ${workers === 1 ? "worker" : "workers"}`;
-    const live = revision === null ? "" : `Live on ${where}, revision ${revision}`;
+    const live =
+      revision === null ? "" : `Live on ${placeOf(nodes, workers)}, revision ${revision}`;
+    const missing = nodes === null || nodes.missing === "" ? "" : `Not live on ${nodes.missing}`;
     notifications.show({
-      color: warning === null ? "teal" : "yellow",
+      color: warning === null && missing === "" ? "teal" : "yellow",
       title: text,
-      message: [live, warning ?? ""].filter((part) => part !== "").join(". "),
+      message: [live, missing, warning ?? ""].filter((part) => part !== "").join(". "),
+      ...(missing === "" ? {} : { autoClose: 10_000 }),
     });
   };
+}
+
+function placeOf(nodes: LiveNodes | null, workers: number | undefined): string {
+  if (nodes !== null && nodes.all === "?") return "this node; the others are unknown";
+  if (nodes !== null) return `${nodes.live} of ${nodes.all} nodes`;
+  if (workers === undefined) return "all workers";
+  return `${workers} ${workers === 1 ? "worker" : "workers"}`;
 }
 
 /** An error that no form shows. */

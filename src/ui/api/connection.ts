@@ -16,6 +16,16 @@ export interface SendOptions {
   readonly waitsForSignIn?: boolean;
 }
 
+/** From the headers `Sluice-Nodes` and `Sluice-Nodes-Missing`. */
+export interface LiveNodes {
+  /** `2`; `1` of an unknown number while the database does not answer. */
+  readonly live: string;
+  /** `3`; `?`: unknown. */
+  readonly all: string;
+  /** `n2 (away), n3 (lagging)`; empty: none. */
+  readonly missing: string;
+}
+
 /** A successful response. */
 export interface ApiResponse<T> {
   readonly value: T;
@@ -23,6 +33,8 @@ export interface ApiResponse<T> {
   readonly etag: string | null;
   /** Revision that all workers serve now; null for reads. */
   readonly revision: number | null;
+  /** Nodes of the fleet that serve the change; null: no fleet, or nothing was changed. */
+  readonly nodes: LiveNodes | null;
   /** Warning about a valid but suspicious change. */
   readonly warning: string | null;
   /** Objects that a cascade deleted. */
@@ -78,11 +90,19 @@ export class Connection {
   }
 }
 
+export function liveNodesOf(headers: Headers): LiveNodes | null {
+  const [live, all] = headers.get("sluice-nodes")?.split("/") ?? [];
+  if (live === undefined || all === undefined) return null;
+  const missing = headers.get("sluice-nodes-missing") ?? "";
+  return { live, all, missing: missing.replaceAll(/;([^,]+)/g, " ($1)") };
+}
+
 function factsOf(headers: Headers): Omit<ApiResponse<unknown>, "value"> {
   const revision = headers.get("x-config-revision");
   return {
     etag: headers.get("etag"),
     revision: revision === null ? null : Number(revision),
+    nodes: liveNodesOf(headers),
     warning: headers.get("x-warning"),
     alsoDeleted: headers.get("x-deleted"),
     next: headers.get("x-next"),

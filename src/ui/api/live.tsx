@@ -24,6 +24,7 @@ const eventKinds = [
   "listener",
   "worker",
   "overload",
+  "node",
 ] as const;
 export type EventKind = (typeof eventKinds)[number] | "reset" | "dropped";
 export type EventListener = (kind: EventKind, data: unknown) => void;
@@ -114,6 +115,8 @@ function touchedBy(kind: EventKind, data: unknown): readonly string[] {
     case "worker":
     case "overload":
       return queryKeys.status;
+    case "node":
+      return [...queryKeys.status, "nodes"];
     case "config":
       return [...queryKeys.status, "revisions", "audit", ...touchedByChange(data)];
     default:

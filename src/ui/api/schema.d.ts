@@ -1648,7 +1648,32 @@ export interface paths {
         get: operations["getApiV1NodesById"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Forget a node of the fleet
+         * @description For a node that has ended without leaving the fleet: the others do not count it any more. It is a node again when it comes back. A node with a heartbeat is a 409.
+         */
+        delete: operations["deleteApiV1NodesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a node of the fleet
+         * @description Its `/readyz` returns 503 from now on, also after a restart, so that a load balancer takes it out. It serves the requests that still come, and follows all changes. A node that is away drains as soon as it is back.
+         */
+        post: operations["postApiV1NodesByIdDrain"];
+        /** End the draining of a node of the fleet */
+        delete: operations["deleteApiV1NodesByIdDrain"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1678,7 +1703,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check whether every worker serves the current configuration */
+        /**
+         * Check whether every worker serves the current configuration
+         * @description 503 on a node of a fleet that drains, or that has not served the last change since its start: a load balancer is to send it no requests.
+         */
         get: operations["getReadyz"];
         put?: never;
         post?: never;
@@ -4499,10 +4527,12 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            /** @description Whether its `/readyz` returns 503 on request */
+            draining: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4511,6 +4541,8 @@ export interface components {
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
+            /** @description How far its clock is ahead of the database's */
+            clock_offset_ms: number;
         }[];
         /** Node */
         Node: {
@@ -4523,10 +4555,12 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has started, and does not serve all changes yet; `lagging`: about to serve the last change; `refused`: cannot serve it; `outdated`: it is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
              * @enum {string}
              */
-            state: "joining" | "serving" | "lagging" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            /** @description Whether its `/readyz` returns 503 on request */
+            draining: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4535,6 +4569,36 @@ export interface components {
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
+            /** @description How far its clock is ahead of the database's */
+            clock_offset_ms: number;
+        };
+        /**
+         * FleetStatus
+         * @description This node in its fleet; null: there is no fleet
+         */
+        FleetStatus: {
+            /** @description Name of this node */
+            node: string;
+            /**
+             * @description State of this node
+             * @enum {string}
+             */
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            /**
+             * Format: date-time
+             * @description Since when it is in this state
+             */
+            since: string;
+            /** @description Position of the last entry of the log */
+            head: number;
+            /** @description Position of the last change in the database of this node */
+            stored: number;
+            /** @description Position of the last change that all its workers serve */
+            served: number;
+            /** @description Nodes that are present: not away, and able to serve changes; null while this node is cut off */
+            live: number | null;
+            /** @description Nodes of the fleet, as far as this one knows */
+            nodes: number;
         };
         /** AdminTokenStatus */
         AdminTokenStatus: {
@@ -7209,6 +7273,30 @@ export interface components {
             workers_ready: number;
             /** @description Valid, but probably mistakes */
             warnings: string[];
+            fleet: {
+                /** @description Name of this node */
+                node: string;
+                /**
+                 * @description State of this node
+                 * @enum {string}
+                 */
+                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+                /**
+                 * Format: date-time
+                 * @description Since when it is in this state
+                 */
+                since: string;
+                /** @description Position of the last entry of the log */
+                head: number;
+                /** @description Position of the last change in the database of this node */
+                stored: number;
+                /** @description Position of the last change that all its workers serve */
+                served: number;
+                /** @description Nodes that are present: not away, and able to serve changes; null while this node is cut off */
+                live: number | null;
+                /** @description Nodes of the fleet, as far as this one knows */
+                nodes: number;
+            } | null;
         };
     };
     responses: never;
@@ -7221,8 +7309,14 @@ export type $defs = Record<string, never>;
 export interface operations {
     "postApiV1ApplicationsCheck-upstream": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7235,6 +7329,10 @@ export interface operations {
             /** @description Result of the check */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7297,8 +7395,13 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: adopt existing objects and accept manual changes; with dry_run the response shows the changes */
                 adopt?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7319,6 +7422,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7381,12 +7488,16 @@ export interface operations {
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7411,6 +7522,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7435,10 +7550,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7455,6 +7574,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7483,10 +7606,14 @@ export interface operations {
                 force?: string;
                 /** @description 1: the same as force */
                 reset_drift?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the application */
@@ -7512,6 +7639,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7572,8 +7703,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7594,6 +7730,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7650,12 +7790,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7680,6 +7824,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7704,10 +7852,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7724,6 +7876,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7746,10 +7902,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the service */
@@ -7775,6 +7935,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7838,8 +8002,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the service */
                 id: string;
@@ -7863,6 +8032,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7925,8 +8098,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7947,6 +8125,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8003,12 +8185,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -8033,6 +8219,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8057,10 +8247,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -8077,6 +8271,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8099,10 +8297,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the target */
@@ -8128,6 +8330,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8179,8 +8385,14 @@ export interface operations {
     };
     putApiV1TargetsByIdHealth: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the target */
                 id: string;
@@ -8196,6 +8408,10 @@ export interface operations {
             /** @description Every worker applies it */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8260,8 +8476,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8282,6 +8503,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8338,12 +8563,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8368,6 +8597,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8392,10 +8625,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8412,6 +8649,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8434,10 +8675,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the route */
@@ -8463,6 +8708,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8482,8 +8731,14 @@ export interface operations {
     };
     postApiV1RoutesExplain: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8496,6 +8751,10 @@ export interface operations {
             /** @description What the gateway would do with the request */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8556,8 +8815,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8578,6 +8842,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8634,12 +8902,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8664,6 +8936,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8688,10 +8964,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8708,6 +8988,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8730,10 +9014,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the listener */
@@ -8759,6 +9047,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8819,8 +9111,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8841,6 +9138,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8897,12 +9198,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -8927,6 +9232,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8951,10 +9260,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -8971,6 +9284,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8993,10 +9310,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the certificate */
@@ -9022,6 +9343,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9041,8 +9366,14 @@ export interface operations {
     };
     postApiV1CertificatesByIdRenew: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the certificate */
                 id: string;
@@ -9054,6 +9385,10 @@ export interface operations {
             /** @description The certificate */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9073,8 +9408,14 @@ export interface operations {
     };
     postApiV1CertificatesByIdRevoke: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the certificate */
                 id: string;
@@ -9090,6 +9431,10 @@ export interface operations {
             /** @description The certificate */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9211,8 +9556,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9233,6 +9583,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9289,12 +9643,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9319,6 +9677,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9343,10 +9705,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9363,6 +9729,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9385,10 +9755,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the DNS provider */
@@ -9414,6 +9788,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9433,8 +9811,14 @@ export interface operations {
     };
     "postApiV1Dns-providersByIdTest": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the DNS provider */
                 id: string;
@@ -9450,6 +9834,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9543,8 +9931,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9565,6 +9958,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9621,12 +10018,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9651,6 +10052,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9675,10 +10080,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9695,6 +10104,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9717,10 +10130,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the alert */
@@ -9746,6 +10163,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9765,8 +10186,14 @@ export interface operations {
     };
     postApiV1AlertsByIdTest: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the alert */
                 id: string;
@@ -9778,6 +10205,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9829,8 +10260,14 @@ export interface operations {
     };
     postApiV1CertificatesPreflight: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9843,6 +10280,10 @@ export interface operations {
             /** @description Result of the checks */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9903,8 +10344,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9925,6 +10371,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9981,12 +10431,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -10011,6 +10465,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10035,10 +10493,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -10055,6 +10517,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10077,10 +10543,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the ACME account */
@@ -10106,6 +10576,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10125,8 +10599,14 @@ export interface operations {
     };
     "postApiV1AcmeAccountsByIdRotate-key": {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or name of the ACME account */
                 id: string;
@@ -10138,6 +10618,10 @@ export interface operations {
             /** @description The account */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10200,8 +10684,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10222,6 +10711,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10278,12 +10771,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10308,6 +10805,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10332,10 +10833,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10352,6 +10857,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10374,10 +10883,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the stream route */
@@ -10403,6 +10916,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10456,8 +10973,14 @@ export interface operations {
     };
     deleteApiV1ConnectionsById: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the connection */
                 id: string;
@@ -10473,6 +10996,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10541,8 +11068,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10563,6 +11095,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10619,12 +11155,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10649,6 +11189,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10673,10 +11217,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10693,6 +11241,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10715,10 +11267,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or label of the plugin */
@@ -10744,6 +11300,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10824,8 +11384,14 @@ export interface operations {
     };
     postApiV1CachePurge: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10838,6 +11404,10 @@ export interface operations {
             /** @description The responses are purged */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10900,8 +11470,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -10922,6 +11497,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10978,12 +11557,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -11008,6 +11591,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11032,10 +11619,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -11052,6 +11643,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11074,10 +11669,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or username of the consumer */
@@ -11103,6 +11702,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11167,8 +11770,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11189,6 +11797,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11245,12 +11857,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11275,6 +11891,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11299,10 +11919,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11319,6 +11943,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11341,10 +11969,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11370,6 +12002,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11435,8 +12071,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or username of the consumer */
                 id: string;
@@ -11460,6 +12101,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11482,10 +12127,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID of the credential */
@@ -11510,6 +12159,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11570,8 +12223,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11592,6 +12250,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11648,12 +12310,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11678,6 +12344,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11702,10 +12372,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11722,6 +12396,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11744,10 +12422,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the secret */
@@ -11773,6 +12455,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11833,8 +12519,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11855,6 +12546,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11911,12 +12606,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -11941,6 +12640,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11965,10 +12668,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -11985,6 +12692,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12007,10 +12718,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -12036,6 +12751,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12058,10 +12777,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or e-mail address of the user */
@@ -12086,6 +12809,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12137,8 +12864,14 @@ export interface operations {
     };
     postApiV1UsersByIdTotp: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12154,6 +12887,10 @@ export interface operations {
             /** @description Key for the authenticator app */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12173,8 +12910,14 @@ export interface operations {
     };
     deleteApiV1UsersByIdTotp: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12194,6 +12937,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12213,8 +12960,14 @@ export interface operations {
     };
     postApiV1UsersByIdTotpConfirm: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID or e-mail address of the user */
                 id: string;
@@ -12230,6 +12983,10 @@ export interface operations {
             /** @description The second factor is enabled */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12282,8 +13039,14 @@ export interface operations {
     };
     postApiV1AuthLogout: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12292,6 +13055,10 @@ export interface operations {
             /** @description The session has ended */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12372,8 +13139,14 @@ export interface operations {
     };
     deleteApiV1AuthSessionsById: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description ID of the session */
                 id: string;
@@ -12385,6 +13158,10 @@ export interface operations {
             /** @description The session has ended */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12445,8 +13222,13 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12467,6 +13249,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12523,12 +13309,16 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
                 /** @description `*`: only create, never replace */
                 "If-None-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12553,6 +13343,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12577,10 +13371,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: also delete the objects that refer to it */
                 cascade?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12597,6 +13395,10 @@ export interface operations {
                     "X-Config-Revision"?: number;
                     /** @description Other objects that were deleted */
                     "X-Deleted"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12619,10 +13421,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path: {
                 /** @description ID or name of the token */
@@ -12648,6 +13454,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12696,8 +13506,14 @@ export interface operations {
     };
     postApiV1AdminToken: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12706,6 +13522,10 @@ export interface operations {
             /** @description The token */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12725,8 +13545,14 @@ export interface operations {
     };
     deleteApiV1AdminToken: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12735,6 +13561,10 @@ export interface operations {
             /** @description The token is invalid */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12790,10 +13620,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12815,6 +13649,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12839,10 +13677,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12865,6 +13707,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12931,10 +13777,14 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description 12 to 1024 printable ASCII characters that encrypt the export */
                 "X-Passphrase"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -12957,6 +13807,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13042,8 +13896,13 @@ export interface operations {
                 dry_run?: string;
                 /** @description 1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise */
                 force?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
-            header?: never;
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path: {
                 /** @description Number of the revision */
                 id: string;
@@ -13063,6 +13922,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13184,10 +14047,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -13209,6 +14076,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13231,10 +14102,14 @@ export interface operations {
             query?: {
                 /** @description 1: validate the change without making it */
                 dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
             };
             header?: {
                 /** @description Make the change only if the object still has this ETag */
                 "If-Match"?: string;
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
             };
             path?: never;
             cookie?: never;
@@ -13257,6 +14132,10 @@ export interface operations {
                     "X-Dry-Run"?: string;
                     /** @description Valid, but probably a mistake */
                     "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13276,8 +14155,14 @@ export interface operations {
     };
     postApiV1SsoTest: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -13286,6 +14171,10 @@ export interface operations {
             /** @description Result of the test */
             200: {
                 headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13360,7 +14249,7 @@ export interface operations {
     getApiV1Events: {
         parameters: {
             query?: {
-                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload */
+                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload, node */
                 kinds?: string;
                 /** @description For clients that cannot send Last-Event-ID */
                 last_event_id?: string;
@@ -13636,6 +14525,132 @@ export interface operations {
             /** @description The node */
             200: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1NodesById: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forgotten node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1NodesByIdDrain: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1NodesByIdDrain: {
+        parameters: {
+            query?: {
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description ID or name of the node */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node */
+            200: {
+                headers: {
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
                     [name: string]: unknown;
                 };
                 content: {

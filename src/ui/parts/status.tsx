@@ -18,8 +18,11 @@ const tones: Readonly<Record<string, Tone>> = {
   ok: "good",
   on: "good",
   enabled: "good",
+  serving: "good",
   degraded: "warn",
   draining: "warn",
+  joining: "warn",
+  lagging: "warn",
   renewing: "warn",
   ordering: "warn",
   pending: "warn",
@@ -28,6 +31,10 @@ const tones: Readonly<Record<string, Tone>> = {
   failed: "bad",
   expired: "bad",
   refused: "bad",
+  away: "bad",
+  cut_off: "bad",
+  outdated: "bad",
+  diverged: "bad",
 };
 
 /** The tone of an API state; unknown states are idle. */
@@ -41,20 +48,28 @@ interface StatusProps {
   readonly detail?: string | null | undefined;
 }
 
+/** A colored dot, beside the state in words. */
+export function StatusMark({ tone }: { readonly tone: Tone }) {
+  return (
+    <span
+      aria-hidden="true"
+      style={{
+        display: "inline-block",
+        width: 9,
+        height: 9,
+        borderRadius: "50%",
+        flexShrink: 0,
+        background: `var(--mantine-color-${colors[tone]}-6)`,
+      }}
+    />
+  );
+}
+
 /** A colored dot with a word, because color alone is not accessible. */
 export function StatusDot({ state, tone = toneOf(state), detail }: StatusProps) {
   const dot = (
     <Group gap={6} wrap="nowrap" display="inline-flex">
-      <span
-        aria-hidden="true"
-        style={{
-          width: 9,
-          height: 9,
-          borderRadius: "50%",
-          flexShrink: 0,
-          background: `var(--mantine-color-${colors[tone]}-6)`,
-        }}
-      />
+      <StatusMark tone={tone} />
       <Text span size="sm">
         {state.replaceAll("_", " ")}
       </Text>

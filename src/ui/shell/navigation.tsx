@@ -2,7 +2,7 @@
 import { NavLink, Text } from "@mantine/core";
 import { Fragment, useEffect } from "react";
 import { Link, useLocation } from "wouter";
-import { includesRole } from "../api/queries.ts";
+import { includesRole, useStatus } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { type PageEntry, pages } from "../pages.ts";
@@ -14,7 +14,10 @@ export function Navigation({ role }: { readonly role: Role }) {
   useEffect(() => {
     document.querySelector('nav [aria-current="page"]')?.scrollIntoView({ block: "nearest" });
   }, [path]);
-  const open = pages.filter((page) => page.isListed !== false && includesRole(role, page.role));
+  const { data: status } = useStatus();
+  const isListed = ({ isListed: where }: PageEntry) =>
+    where === "in a fleet" ? (status?.fleet ?? null) !== null : where !== false;
+  const open = pages.filter((page) => isListed(page) && includesRole(role, page.role));
   const groups = [...Map.groupBy(open, ({ group }) => group)];
   return groups.map(([group, entries]) => (
     <Fragment key={group}>

@@ -22,6 +22,7 @@ import { ProductMark } from "../parts/product-mark.tsx";
 import { PageSkeleton } from "../parts/skeletons.tsx";
 import { ErrorBoundary } from "./error-boundary.tsx";
 import { beginFirstRun } from "./first-run.ts";
+import { FleetBanner } from "./fleet-banner.tsx";
 import { KeyboardHelp } from "./keyboard.tsx";
 import { Navigation } from "./navigation.tsx";
 import { PageSwitch } from "./page-switch.tsx";
@@ -98,10 +99,10 @@ function ServiceState() {
   const { data } = useStatus();
   const isLive = useLive();
   if (data === undefined) return null;
-  const { revision, workers, workers_ready: ready } = data;
+  const { revision, workers, workers_ready: ready, fleet } = data;
   const isWhole = ready === workers;
   const label = isLive
-    ? `Revision ${revision} is live on ${ready} of ${workers} workers. This page updates automatically.`
+    ? `Revision ${revision} is live on ${ready} of ${workers} workers${fleet === null ? "" : ` of node ${fleet.node}`}. This page updates automatically.`
     : "This page is not connected to the gateway. Reconnecting.";
   return (
     <Tooltip label={label} multiline maw={260} events={{ hover: true, focus: true, touch: true }}>
@@ -144,6 +145,7 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
           )}
         </Alert>
       )}
+      <FleetBanner />
       <AccessBanner me={me} />
       {isReadOnly && <KeptInFile />}
       {me.role === "viewer" && !isReadOnly && (

@@ -4,6 +4,7 @@ import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
 import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
 import { FleetStore, type NodeStore } from "../../../src/fleet/fleet-store.ts";
+import { FleetMeter } from "../../../src/fleet/meter.ts";
 import { wholeEntry } from "../../../src/fleet/whole.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import { createLog } from "../../../src/log.ts";
@@ -56,6 +57,9 @@ export class TestNode {
       requireOpen: () => {},
       onLost: () => {},
       onObstacle: () => {},
+      expected: () => null,
+      requirePresent: async () => {},
+      meter: new FleetMeter(),
     };
     this.crashIn = "none";
     this.isFull = false;

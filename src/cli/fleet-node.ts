@@ -1,0 +1,77 @@
+// Creates the parts of a node in a fleet, and founds the fleet with the first one; connects nothing that is not given.
+import type { Clock } from "../clock.ts";
+import { Duty } from "../fleet/duty.ts";
+import { Fleet } from "../fleet/fleet.ts";
+import { FleetStore } from "../fleet/fleet-store.ts";
+import { defaultTimes, Follower } from "../fleet/follower.ts";
+import { FleetMeter } from "../fleet/meter.ts";
+import { prune, pruneLimits } from "../fleet/whole.ts";
+import type { Log } from "../log.ts";
+import { MetaRows } from "../store/meta-rows.ts";
+import { RevisionTable } from "../store/revisions.ts";
+import type { RevisionEntry } from "../store/tables.ts";
+import { wholeOf } from "../store/store.ts";
+import type { OpenedState } from "./opened-state.ts";
+import type { ServeOptions } from "./serve.ts";
+import { version } from "./version.ts";
+
+export interface NodeParts {
+  /** What the management API shows. */
+  readonly view: Fleet;
+  readonly follower: Follower;
+  /** What changes are stored in. */
+  readonly store: FleetStore;
+  readonly duty: Duty;
+}
+
+/** Null: this gateway is part of no fleet. */
+export function createNode(
+  { membership, store }: OpenedState,
+  options: ServeOptions,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): NodeParts | null {
+  if (membership === null || options.fleet === null) return null;
+  const { source, codec } = membership;
+  const { nodeName: name, advertise: url } = options.fleet;
+  const times = defaultTimes;
+  const id = store.instanceId;
+  const isDrained = () => store.isDrained();
+  const shared = { source, codec, id, name, clock, times, isDrained };
+  const duty = new Duty({ source, id, awayMs: times.away });
+  const follower = new Follower({
+    ...shared,
+    mark: () => store.mark(),
+    url,
+    version,
+    log,
+    duty,
+    contact: store.with((context) => new MetaRows(context)),
+    prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
+  });
+  const meter = new FleetMeter();
+  const view = new Fleet({ ...shared, follower, meter });
+  const fleetStore = new FleetStore({
+    ...{ store, source, codec, log, meter },
+    node: name,
+    doubtMs: times.doubt,
+    requireOpen: () => follower.requireOpen(),
+    onLost: () => follower.lose(),
+    onObstacle: (obstacle) => follower.obstruct(obstacle),
+    expected: (by) => view.expected(by),
+    requirePresent: (requirement) => view.requirePresent(requirement),
+  });
+  return { view, follower, store: fleetStore, duty };
+}
+
+/** The first node brings its configuration into the fleet. `firstEntry`: for a configuration without a history. */
+export async function foundFleet(
+  { membership, store }: OpenedState,
+  firstEntry: () => RevisionEntry,
+): Promise<void> {
+  if (membership === null || membership.found === null) return;
+  const { config, revision } = store.load();
+  const heads = store.with((tables) => new RevisionTable(tables)).heads();
+  const entry = heads.at(-1) ?? firstEntry();
+  const facts = store.facts();
+  await membership.found({ revision, config, change: wholeOf(config), entry, facts });
+}

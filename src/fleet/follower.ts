@@ -1,0 +1,452 @@
+// Follows the log of the fleet and reports with each heartbeat how far this node is; knows nothing of the other nodes.
+import type { Clock } from "../clock.ts";
+import type { Changes } from "../control/change.ts";
+import type { NodeState } from "../control/fleet-view.ts";
+import type { Log } from "../log.ts";
+import { ApiError } from "../model/error.ts";
+import type { RolloutStatus } from "../snapshot/rollout.ts";
+import { ClockOffset } from "./clock-offset.ts";
+import { Contact, type ContactStore } from "./contact.ts";
+import type { Duty } from "./duty.ts";
+import { ENTRY_FORMAT, type EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
+import { activationFailPoint } from "./fail-point.ts";
+import type { FleetStore } from "./fleet-store.ts";
+import { signNode } from "./node-row.ts";
+import type { Heartbeat, LogEnd } from "./postgres-registry.ts";
+import type { PostgresSource } from "./postgres-source.ts";
+import { meaningOf } from "./postgres-words.ts";
+import { SourceUnreachable } from "./source.ts";
+
+/** Times in milliseconds. */
+export interface FleetTimes {
+  /** Between two heartbeats. Default 500. */
+  readonly beat: number;
+  /** The same while the database sends no notifications. Default 250. */
+  readonly poll: number;
+  /** After this time without a heartbeat a node counts as away: changes do not wait for it. Default 5000. */
+  readonly away: number;
+  /** A change waits so long for the other nodes. Default 2000. */
+  readonly wait: number;
+  /** A change that cannot be served here is tried again after this time, and with the next change. Default 10,000. */
+  readonly retry: number;
+  /** Between two looks at what can be removed from the log. Default 60,000. */
+  readonly prune: number;
+  /** How long a change waits for the outcome of an append whose response was lost. Default 800. */
+  readonly doubt: number;
+}
+
+export const defaultTimes: FleetTimes = {
+  beat: 500,
+  poll: 250,
+  away: 5000,
+  wait: 2000,
+  retry: 10_000,
+  prune: 60_000,
+  doubt: 800,
+};
+
+export interface FollowerOptions {
+  readonly source: PostgresSource;
+  readonly codec: EntryCodec;
+  /** The last entry in this node's database. */
+  readonly mark: () => EntryMark | null;
+  /** Id of this node. */
+  readonly id: string;
+  readonly name: string;
+  /** Of its management API; null: unknown. */
+  readonly url: string | null;
+  readonly version: string;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly times: FleetTimes;
+  readonly contact: ContactStore;
+  readonly duty: Duty;
+  /** Removes entries from the log that no node needs. */
+  readonly prune: () => Promise<void>;
+  /** Whether this node asks load balancers to send no requests; from its database. */
+  readonly isDrained: () => boolean;
+}
+
+/** What applies the entries. */
+export interface FollowerParts {
+  readonly changes: Changes;
+  readonly store: FleetStore;
+  readonly rolloutStatus: () => RolloutStatus;
+}
+
+/** Why this node does not follow. */
+interface Obstacle {
+  readonly reason: Unfollowable;
+  /** The end of the log at that time. */
+  readonly head: number;
+  /** Monotonic, milliseconds. */
+  readonly since: number;
+}
+
+/** A lost heartbeat may be chance; after two the connections are made anew. */
+const MISSED_BEATS = 2;
+
+const RETRY = { headers: { "retry-after": "5" } };
+
+export class Follower {
+  readonly #options: FollowerOptions;
+  readonly #contact: Contact;
+  readonly #offset: ClockOffset;
+  readonly #beatListeners: (() => void)[] = [];
+  #parts: FollowerParts | null = null;
+  #served = 0;
+  #end: LogEnd = { position: 0, id: null, at: 0 };
+  #missedBeats = 0;
+  /** Why the last heartbeat failed, where more is known than that the database does not answer. */
+  #meaning: string | null = null;
+  #isListening = false;
+  /** Whether the database sends notifications; null: not tried yet. */
+  #isNotified: boolean | null = null;
+  /** Until the workers have served the end of the log. */
+  #isJoining = true;
+  #obstacle: Obstacle | null = null;
+  /** Monotonic time since when the workers do not serve the end of the log; null: they do. */
+  #behindSince: number | null = null;
+  #beating: Promise<void> | null = null;
+  #wantsBeat = false;
+  #following: Promise<void> | null = null;
+  #wantsFollow = false;
+  #timer: Timer | null = null;
+  #isSuspended = false;
+  #prunedAt = performance.now();
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#contact = new Contact(options.contact);
+    this.#offset = new ClockOffset(options.log);
+  }
+
+  /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
+  async begin(parts: FollowerParts): Promise<void> {
+    this.#parts = parts;
+    this.#served = this.stored;
+    parts.changes.onServed(() => {
+      activationFailPoint();
+      this.#update();
+      void this.#beat();
+    });
+    parts.changes.onFact((fact) => {
+      if (fact.kind === "node_drained" && fact.node_id === this.#options.id) void this.#beat();
+    });
+    await this.#beat();
+    if (this.#isBehind) await this.#follow();
+    this.#options.duty.begin();
+    if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
+  }
+
+  /** Calls `listener` after each heartbeat, also after a lost one. */
+  onBeat(listener: () => void): void {
+    this.#beatListeners.push(listener);
+  }
+
+  /** Throws a 503 while this node cannot make changes: at once, not after the time of a query. */
+  requireOpen(): void {
+    if (this.#isSuspended) throw new ApiError(503, "this node is being replaced", RETRY);
+    this.requireConnected();
+    if (this.#obstacle === null) return;
+    const { message } = this.#obstacle.reason;
+    throw new ApiError(503, `${message}; nothing was changed: send changes to another node`, RETRY);
+  }
+
+  /** Throws a 503 while this node is cut off. */
+  requireConnected(): void {
+    if (!this.isCutOff) return;
+    const reason = this.#meaning === null ? "" : `, which cannot be used (${this.#meaning})`;
+    throw new ApiError(
+      503,
+      `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
+      RETRY,
+    );
+  }
+
+  /** The database did not answer a change. */
+  lose(): void {
+    this.#missedBeats = Math.max(this.#missedBeats, MISSED_BEATS - 1);
+    this.#miss(null);
+    void this.#beat();
+  }
+
+  /** This node cannot follow; null: it can. */
+  obstruct(reason: Unfollowable | null): void {
+    const { log } = this.#options;
+    const before = this.#obstacle?.reason.message;
+    if (reason === null) {
+      if (before !== undefined) log.info("this node follows its fleet again");
+      this.#obstacle = null;
+      return;
+    }
+    if (before !== reason.message)
+      log.error("this node cannot follow its fleet", { error: reason.message });
+    this.#obstacle = { reason, head: this.#end.position, since: performance.now() };
+  }
+
+  get state(): NodeState {
+    if (this.isCutOff) return "cut_off";
+    if (this.#obstacle !== null) return this.#obstacle.reason.state;
+    // Without an answer of the database this node is as far as it can know.
+    if (this.#isJoining && this.isConnected) return "joining";
+    if (this.#options.isDrained()) return "draining";
+    return this.#served < this.#end.position ? "lagging" : "serving";
+  }
+
+  /** Why this node cannot serve the next change; empty: it can. */
+  get error(): string {
+    return this.#obstacle?.reason.message ?? "";
+  }
+
+  /** Position of the last entry in this node's database. */
+  get stored(): number {
+    return this.#options.mark()?.position ?? 0;
+  }
+
+  /** The same, or of the one after it that this node could not store. */
+  get applied(): number {
+    return this.#parts?.store.applied ?? this.stored;
+  }
+
+  /** Position of the last entry that all workers serve. */
+  get served(): number {
+    return this.#served;
+  }
+
+  /** Position of the last entry of the log, at the last heartbeat. */
+  get head(): number {
+    return Math.max(this.#end.position, this.#served);
+  }
+
+  get isConnected(): boolean {
+    return this.#missedBeats === 0;
+  }
+
+  get isCutOff(): boolean {
+    return this.#missedBeats >= MISSED_BEATS;
+  }
+
+  /** When the database answered last, in milliseconds of performance.now(); null: it answers. */
+  cutOffSince(): number | null {
+    return this.isCutOff ? this.#contact.answeredAt : null;
+  }
+
+  /** How long the workers have not served the last entry; 0: they do. */
+  get lagMs(): number {
+    return this.#behindSince === null ? 0 : performance.now() - this.#behindSince;
+  }
+
+  /** Milliseconds that the clock of this node is ahead of the database's; null: not measured yet. */
+  get clockOffsetMs(): number | null {
+    return this.#offset.ms;
+  }
+
+  /** Stops to follow and to report, before another process goes on with the data directory. */
+  async suspend(): Promise<void> {
+    this.#isSuspended = true;
+    this.#options.duty.end();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#beating;
+    await this.#following;
+  }
+
+  /** Ends `suspend`. */
+  resume(): void {
+    this.#isSuspended = false;
+    this.#options.duty.begin();
+    this.#tick();
+  }
+
+  /** The others do not wait for this node any more; `isReplaced`: another process goes on in its place. */
+  async end({ isReplaced }: { readonly isReplaced: boolean }): Promise<void> {
+    await this.suspend();
+    const { source, id } = this.#options;
+    if (!isReplaced) await source.forget(id).catch(() => undefined);
+    await source.close();
+  }
+
+  /** Whether the end of the log is not what this node has last. */
+  get #isBehind(): boolean {
+    const mark = this.#options.mark();
+    return this.#end.position !== (mark?.position ?? 0) || this.#end.id !== (mark?.id ?? null);
+  }
+
+  /** Notes how far the workers are: those that did not serve a change are being replaced. */
+  #update(): void {
+    if (this.#parts === null) return;
+    const { changes, rolloutStatus } = this.#parts;
+    const { workers, ready, revision } = rolloutStatus();
+    if (ready === workers && revision === changes.revision && changes.isSettled)
+      this.#served = this.stored;
+    if (this.#served < this.#end.position) {
+      this.#behindSince ??= performance.now();
+      return;
+    }
+    this.#behindSince = null;
+    this.#isJoining = false;
+  }
+
+  #tick(): void {
+    const { beat, poll } = this.#options.times;
+    void this.#beat().finally(() => {
+      const pause = this.#isNotified === false ? poll : beat;
+      if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
+    });
+  }
+
+  /** One heartbeat at a time; another one follows at once for what changes during one. */
+  #beat(): Promise<void> {
+    this.#wantsBeat = true;
+    this.#beating ??= this.#beats().finally(() => {
+      this.#beating = null;
+    });
+    return this.#beating;
+  }
+
+  async #beats(): Promise<void> {
+    while (this.#wantsBeat && !this.#isSuspended) {
+      this.#wantsBeat = false;
+      await this.#oneBeat();
+      for (const listener of this.#beatListeners) listener();
+    }
+  }
+
+  async #oneBeat(): Promise<void> {
+    const { source, log, clock } = this.#options;
+    const sentAt = clock.now();
+    try {
+      this.#end = await source.beat(this.#heartbeat());
+    } catch (error) {
+      this.#miss(error);
+      return;
+    }
+    this.#offset.measure(sentAt, this.#end.at, clock.now());
+    if (this.isCutOff)
+      log.info("the database of the fleet answers again", { position: this.#end.position });
+    this.#missedBeats = 0;
+    this.#contact.answered();
+    this.#listen();
+    const before = this.#served;
+    if (this.#isBehind) this.#followWhenDue();
+    else if (this.#obstacle !== null) this.obstruct(null);
+    else this.#pruneWhenDue();
+    this.#update();
+    if (this.#served !== before) this.#wantsBeat = true;
+  }
+
+  #heartbeat(): Heartbeat {
+    const { id, name, url, version, codec, isDrained } = this.#options;
+    const row = {
+      id,
+      name,
+      url: url ?? "",
+      version,
+      formatMax: ENTRY_FORMAT,
+      stored: this.stored,
+      served: this.#served,
+      state: this.state,
+      error: this.error,
+      draining: isDrained(),
+      clockOffsetMs: this.#offset.ms ?? 0,
+    };
+    return { ...row, mac: signNode(codec, row) };
+  }
+
+  /** Without notifications the heartbeats find new entries, only later. */
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    const { source, log } = this.#options;
+    source
+      .listen(() => void this.#follow())
+      .then(
+        (isNotified) => {
+          if (!isNotified && this.#isNotified !== false)
+            log.warn(
+              "the database of the fleet sends no notifications, as behind a pooler in transaction mode: this node polls",
+            );
+          this.#isNotified = isNotified;
+        },
+        () => {
+          this.#isListening = false;
+        },
+      );
+  }
+
+  #miss(error: unknown): void {
+    const { log, source } = this.#options;
+    this.#missedBeats++;
+    this.#meaning = meaningOf(error);
+    if (this.#missedBeats === MISSED_BEATS)
+      log.warn("the database of the fleet does not answer: this node serves what it has", {
+        error,
+      });
+    if (!this.isCutOff) return;
+    this.#isListening = false;
+    source.reconnect();
+  }
+
+  #followWhenDue(): void {
+    const { times } = this.#options;
+    const obstacle = this.#obstacle;
+    const isDue =
+      obstacle === null ||
+      obstacle.head !== this.#end.position ||
+      this.#parts?.store.isUnstored === true ||
+      performance.now() - obstacle.since >= times.retry;
+    if (isDue) void this.#follow();
+  }
+
+  /** One node does it. */
+  #pruneWhenDue(): void {
+    const { times, prune, duty, log } = this.#options;
+    if (performance.now() - this.#prunedAt < times.prune) return;
+    this.#prunedAt = performance.now();
+    if (duty.isOurs)
+      prune().catch((error: unknown) =>
+        log.warn("the log of the fleet could not be pruned", { error }),
+      );
+  }
+
+  /** One at a time; an entry that comes during one is found right after it. */
+  #follow(): Promise<void> {
+    this.#wantsFollow = true;
+    this.#following ??= this.#follows().finally(() => {
+      this.#following = null;
+    });
+    return this.#following;
+  }
+
+  async #follows(): Promise<void> {
+    while (this.#wantsFollow && !this.#isSuspended) {
+      this.#wantsFollow = false;
+      await this.#followOnce();
+    }
+  }
+
+  async #followOnce(): Promise<void> {
+    if (this.#parts === null) return;
+    const { changes, store } = this.#parts;
+    try {
+      await changes.follow();
+      this.obstruct(null);
+      this.#update();
+    } catch (error) {
+      this.#wantsFollow ||= store.mayBeOneOfMany;
+      // Without the database the heartbeat says so.
+      if (!this.#wantsFollow && !(error instanceof SourceUnreachable))
+        this.obstruct(reasonOf(error));
+    }
+    void this.#beat();
+  }
+}
+
+function reasonOf(error: unknown): Unfollowable {
+  if (error instanceof Unfollowable) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new Unfollowable(
+    "refused",
+    `this node cannot serve the next change of its fleet: ${message.replace("; nothing was changed", "")}`,
+  );
+}

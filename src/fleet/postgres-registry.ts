@@ -1,0 +1,113 @@
+// The registry of the nodes of a fleet in PostgreSQL; knows no entry.
+import { FleetError, PostgresConnection } from "./postgres-connection.ts";
+import type { node } from "./schema.ts";
+import { SourceUnreachable } from "./source.ts";
+
+/** Every change costs a notification and a row for each node. */
+const MAX_NODES = 50;
+
+type NodeRow = typeof node.$inferSelect;
+
+/** A node as the others see it. */
+export interface FleetNode extends Omit<NodeRow, "seen"> {
+  /** Milliseconds since its last heartbeat, by the clock of the database. */
+  readonly seenMsAgo: number;
+}
+
+/** What a node says about itself with each heartbeat. */
+export type Heartbeat = Omit<NodeRow, "seen">;
+
+/** A node that wants to start. */
+export interface Admission {
+  readonly id: string;
+  readonly name: string;
+  /** A node that was seen within this time is there. */
+  readonly presentMs: number;
+}
+
+/** The last entry of the log. */
+export interface LogEnd {
+  /** 0: the log is empty. */
+  readonly position: number;
+  readonly id: string | null;
+  /** The database's clock: milliseconds since the Unix epoch. */
+  readonly at: number;
+}
+
+export class PostgresRegistry extends PostgresConnection {
+  /**
+   * Makes room for a node that starts. Throws a FleetError when a node of another id has its name, or there are too many.
+   */
+  async admit({ id, name, presentMs }: Admission): Promise<void> {
+    const nodes = await this.nodes();
+    const same = nodes.find((node) => node.id === id && node.name !== name);
+    if (same !== undefined && same.seenMsAgo < presentMs)
+      throw new FleetError(
+        `--data-dir: node "${same.name}" of the fleet runs with a copy of this data directory; start with an empty one`,
+      );
+    const others = nodes.filter((other) => other.id !== id);
+    const namesake = others.find((other) => other.name === name);
+    if (namesake !== undefined && namesake.seenMsAgo < presentMs)
+      throw new FleetError(
+        `--node-name: another node of the fleet is called "${name}"; choose a name of its own for each node`,
+      );
+    // A node that lost its data directory comes back under its name.
+    if (namesake !== undefined) await this.forget(namesake.id);
+    if (others.length - (namesake === undefined ? 0 : 1) >= MAX_NODES)
+      throw new FleetError(
+        `--store: the fleet has ${MAX_NODES} nodes, which is the most; forget those that are gone with DELETE /api/v1/nodes/{id}`,
+      );
+  }
+
+  /** Writes this node's row, and returns the end of the log. */
+  async beat(row: Heartbeat): Promise<LogEnd> {
+    const { id, name, url, version, formatMax, stored, served, state, error, mac } = row;
+    const { draining, clockOffsetMs } = row;
+    const [end] = await this.ask<LogEnd[]>(
+      (sql) => sql`
+        with beat as (
+          insert into sluice.node (id, name, url, version, format_max, stored, served, seen, state, error, mac,
+            draining, clock_offset_ms)
+          values (${id}, ${name}, ${url}, ${version}, ${formatMax}, ${stored}, ${served}, now(), ${state}, ${error}, ${mac},
+            ${draining}, ${clockOffsetMs})
+          on conflict (id) do update set name = excluded.name, url = excluded.url, version = excluded.version,
+            format_max = excluded.format_max, stored = excluded.stored, served = excluded.served, seen = now(),
+            state = excluded.state, error = excluded.error, mac = excluded.mac,
+            draining = excluded.draining, clock_offset_ms = excluded.clock_offset_ms
+        )
+        select head.position::float8 as position, coalesce(entry.entry_id, whole.entry_id) as id,
+          (extract(epoch from clock_timestamp()) * 1000)::float8 as at
+        from sluice.head
+        left join sluice.entry on entry.position = head.position
+        left join sluice.whole on whole.position = head.position`,
+      { ms: this.options.beatMs },
+    );
+    if (end === undefined) throw new SourceUnreachable("the table of the head is empty");
+    return end;
+  }
+
+  async nodes(): Promise<readonly FleetNode[]> {
+    return await this.ask<FleetNode[]>(
+      (sql) => sql`
+        select id, name, url, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
+          draining, clock_offset_ms::float8 as "clockOffsetMs",
+          greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo"
+        from sluice.node order by name`,
+    );
+  }
+
+  /** Removes a node that has ended. */
+  async forget(id: string): Promise<void> {
+    await this.ask((sql) => sql`delete from sluice.node where id = ${id}`);
+  }
+
+  /** Removes a node without a heartbeat for `awayMs`; false: it has one. */
+  async forgetAway(id: string, awayMs: number): Promise<boolean> {
+    const rows = await this.ask(
+      (sql) => sql`
+        delete from sluice.node where id = ${id} and seen < now() - ${awayMs}::float8 * interval '1 ms'
+        returning id`,
+    );
+    return rows.length === 1;
+  }
+}

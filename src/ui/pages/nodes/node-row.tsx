@@ -1,0 +1,145 @@
+// One node of the fleet: its state, how far it is, and its actions.
+import { ActionIcon, Badge, Group, Menu, Text } from "@mantine/core";
+import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
+import { type ReactNode, useState } from "react";
+import type { Schemas } from "../../api/resources.ts";
+import { Can } from "../../parts/page-layout.tsx";
+import { StatusBadge, StatusMark, toneOf } from "../../parts/status.tsx";
+import { ForgetDialog } from "./forget-dialog.tsx";
+import { CLOCK_LIMIT_MS, clockText, lagText, seenText } from "./node-text.ts";
+import { useDrain } from "./use-drain.ts";
+
+type Node = Schemas["Node"];
+
+interface RowProps {
+  readonly node: Node;
+  /** Position of the last change of the fleet. */
+  readonly head: number;
+  /** Whether this page comes from it. */
+  readonly isOwn: boolean;
+  /** Whether the database of the fleet does not answer, so that other nodes are unknown. */
+  readonly isBlind: boolean;
+}
+
+export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
+  const { name, version, error } = node;
+  const isKnown = isOwn || !isBlind;
+  const state = isKnown ? node.state : "unknown";
+  return (
+    <tr className="list-row">
+      <td className="list-cell">
+        <StatusMark tone={toneOf(state)} />
+      </td>
+      <td className="list-cell is-name">
+        <Group gap={6}>
+          <Text fw={600} size="sm" span style={{ overflowWrap: "anywhere" }}>
+            {name}
+          </Text>
+          {isOwn && (
+            <Badge size="xs" variant="light" color="blue" tt="none">
+              this node
+            </Badge>
+          )}
+        </Group>
+        <Text size="xs" c="dimmed">
+          {version}
+        </Text>
+      </td>
+      <Detail title="State">
+        <Group gap={4}>
+          <StatusBadge state={state} />
+          {node.draining && state !== "draining" && <StatusBadge state="draining" />}
+        </Group>
+      </Detail>
+      {figuresOf(node, head).map(({ title, text, isNotable }) => (
+        <Detail key={title} title={title}>
+          <Text size="sm" span {...(isNotable && isKnown ? { fw: 600 } : { c: "dimmed" })}>
+            {isKnown ? text : "–"}
+          </Text>
+        </Detail>
+      ))}
+      <td className="list-cell is-end">
+        {!isBlind && (
+          <Can needs="admin">
+            <NodeMenu node={node} isOwn={isOwn} />
+          </Can>
+        )}
+      </td>
+      {error !== "" && isKnown && (
+        <td className="list-cell" style={{ gridColumn: "2 / -1" }}>
+          <Text size="sm" c="var(--mantine-color-error)">
+            Cannot serve the next change: {error}
+          </Text>
+        </td>
+      )}
+    </tr>
+  );
+}
+
+function figuresOf({ served, state, seen_ms_ago, clock_offset_ms }: Node, head: number) {
+  return [
+    { title: "Configuration", text: lagText(served, head), isNotable: served < head },
+    { title: "Last heartbeat", text: seenText(seen_ms_ago), isNotable: state === "away" },
+    {
+      title: "Clock",
+      text: clockText(clock_offset_ms),
+      isNotable: Math.abs(clock_offset_ms) > CLOCK_LIMIT_MS,
+    },
+  ];
+}
+
+function Detail({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <td className="list-cell is-detail">
+      <span className="cell-label" aria-hidden="true">
+        {title}
+      </span>
+      <div className="cell-value" style={{ minWidth: 0 }}>
+        {children}
+      </div>
+    </td>
+  );
+}
+
+function NodeMenu({ node, isOwn }: { readonly node: Node; readonly isOwn: boolean }) {
+  const [isForgetting, setForgetting] = useState(false);
+  const drain = useDrain();
+  const { name, draining, state } = node;
+  return (
+    <>
+      <Menu position="bottom-end" withinPortal>
+        <Menu.Target>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            loading={drain.isPending}
+            aria-label={`Actions of ${name}`}
+          >
+            <IconDots size={18} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            leftSection={draining ? <IconPlayerPlay size={16} /> : <IconPlugConnectedX size={16} />}
+            onClick={() => drain.mutate({ node, drained: !draining })}
+          >
+            {draining ? "End draining" : "Drain"}
+          </Menu.Item>
+          {state === "away" && !isOwn && (
+            <>
+              <Menu.Divider />
+              <Menu.Item
+                color="var(--mantine-color-error)"
+                leftSection={<IconTrash size={16} />}
+                onClick={() => setForgetting(true)}
+              >
+                Forget
+              </Menu.Item>
+            </>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+      <ForgetDialog node={isForgetting ? node : null} onClose={() => setForgetting(false)} />
+    </>
+  );
+}
