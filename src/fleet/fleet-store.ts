@@ -21,6 +21,7 @@ import {
   type EntryCodec,
   type EntryContent,
   type EntryMark,
+  isEmptyChange,
   Unfollowable,
 } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
@@ -68,7 +69,7 @@ const LOOK_MS = 50;
 export class FleetStore implements ChangeStore {
   readonly #options: FleetStoreOptions;
   /** In the log and served from memory, but not in this node's database. */
-  #unstored: Commit | null = null;
+  #unstored: Commit | RecordedEntry | null = null;
   /** An entry that may or may not be in the log. */
   #doubt: EntryMark | null = null;
   /** Number of entries in the last foreign change. */
@@ -123,13 +124,7 @@ export class FleetStore implements ChangeStore {
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
-    try {
-      this.#options.store.write([{ ...write, mark }]);
-    } catch (error) {
-      // The other nodes serve it: this one goes on from memory.
-      this.#unstored = { ...write, staged: null, mark };
-      this.#options.onObstacle(cannotStore(error));
-    }
+    this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
@@ -138,7 +133,17 @@ export class FleetStore implements ChangeStore {
     const mark = await this.#append({ changed: null, facts });
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
-    this.#options.store.write([{ facts, mark }]);
+    this.#write({ facts, mark });
+  }
+
+  /** Of an entry that is in the log: the other nodes get it, so this one goes on from memory when it cannot store it. */
+  #write(entry: (Commit | RecordedEntry) & { readonly mark: EntryMark }): void {
+    try {
+      this.#options.store.write([entry]);
+    } catch (error) {
+      this.#unstored = "staged" in entry ? { ...entry, staged: null } : entry;
+      this.#options.onObstacle(cannotStore(error));
+    }
   }
 
   /** The workers that do not serve a change yet are being replaced: the fleet finds out when they do. */
@@ -223,10 +228,14 @@ export class FleetStore implements ChangeStore {
     if (whole === null || whole.position <= known) throw diverged(page, known);
     const { changed, facts } = codec.decode(whole);
     const { config, revision } = store.load();
-    if (changed === null || changed.revision <= revision) throw diverged(page, known);
+    if (changed === null || changed.revision < revision) throw diverged(page, known);
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts];
+    if (changed.revision === revision) {
+      if (!isEmptyChange(change)) throw diverged(page, known);
+      return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
+    }
     return {
       changed: { ...changed, change },
       facts: all,
@@ -300,14 +309,21 @@ export class FleetStore implements ChangeStore {
     }
   }
 
-  /** When it is not there, an entry without content takes its place, so that it cannot arrive later. */
-  async #isInLog({ position, id }: EntryMark): Promise<boolean> {
+  /**
+   * When it is not there, an entry without content takes its place, so that it cannot arrive later. Null: the log does not say,
+   * because it has lost its entry of that position.
+   */
+  async #isInLog({ position, id }: EntryMark): Promise<boolean | null> {
     const { source, codec, node } = this.#options;
     for (;;) {
       const found = await source.idAt(position);
       if (found !== null) return found === id;
       const empty = { position, id: Bun.randomUUIDv7() };
-      await source.append(codec.encode(empty, node, { changed: null, facts: [] }));
+      if (await source.append(codec.encode(empty, node, { changed: null, facts: [] })))
+        return false;
+      const { head } = await source.after(Number.MAX_SAFE_INTEGER);
+      // Pruned or replaced, or too short for an entry there: no late one can arrive either.
+      if (head !== position - 1 && (await source.idAt(position)) === null) return null;
     }
   }
 }
