@@ -82,7 +82,8 @@ export async function join(options: JoinOptions): Promise<Membership> {
     return { source, codec: new EntryCodec(known, signingKey), found: null };
   }
   const codec = new EntryCodec(identity.fleetId, signingKey);
-  const isLogEmpty = (await source.after(0)).head === 0;
+  // Without the entries, which may be large.
+  const isLogEmpty = (await source.after(Number.MAX_SAFE_INTEGER)).head === 0;
   // A node that ended while it founded the fleet has noted the first entry, which the log may have or not.
   if (isLogEmpty && (store.mark()?.position ?? 1) === 1) {
     store.joinFleet(identity.fleetId);
