@@ -1,5 +1,9 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
-import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control/change.ts";
+import {
+  ChangeConflict,
+  type ChangeStore,
+  type ForeignChange,
+} from "../control/change-contract.ts";
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
@@ -272,21 +276,26 @@ export class FleetStore implements ChangeStore {
   /** Whether the entry is in the log; throws a 504 when that cannot be found out in time. */
   async #settle(mark: EntryMark): Promise<boolean> {
     const { doubtMs, onLost } = this.#options;
-    const end = performance.now() + doubtMs;
+    const late = Promise.withResolvers<null>();
+    const timer = setTimeout(() => late.resolve(null), doubtMs);
+    // A query may take longer than the time that is left.
+    const isInLog = await Promise.race([this.#look(mark, doubtMs), late.promise]);
+    clearTimeout(timer);
+    if (isInLog !== null) return isInLog;
+    this.#doubt = mark;
+    onLost();
+    throw new ApiError(
+      504,
+      `the database of the fleet did not answer in time: whether the change was made is not known (entry ${mark.id})`,
+    );
+  }
+
+  /** Whether the entry is in the log; null: the source did not say. */
+  async #look(mark: EntryMark, ms: number): Promise<boolean | null> {
+    const end = performance.now() + ms;
     for (;;) {
-      try {
-        return await this.#isInLog(mark);
-      } catch (error) {
-        if (performance.now() + LOOK_MS >= end) {
-          this.#doubt = mark;
-          onLost();
-          throw new ApiError(
-            504,
-            `the database of the fleet did not answer in time: whether the change was made is not known (entry ${mark.id})`,
-            { cause: error },
-          );
-        }
-      }
+      const isInLog = await this.#isInLog(mark).catch(() => null);
+      if (isInLog !== null || performance.now() + LOOK_MS >= end) return isInLog;
       await Bun.sleep(LOOK_MS);
     }
   }
