@@ -27,6 +27,7 @@ import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
+import { forgotten } from "./whole.ts";
 
 /** This node's own store. */
 export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
@@ -71,6 +72,8 @@ export class FleetStore implements ChangeStore {
   #unstored: Commit | null = null;
   /** An entry that may or may not be in the log. */
   #doubt: EntryMark | null = null;
+  /** Position of the entry that this node appends; null: none. */
+  #appending: number | null = null;
   /** Number of entries in the last foreign change. */
   #offered = 0;
   #wasStored = true;
@@ -86,6 +89,11 @@ export class FleetStore implements ChangeStore {
   /** Position of the last entry that this node has applied, be it only in memory. */
   get applied(): number {
     return (this.#unstored?.mark ?? this.#options.store.mark())?.position ?? 0;
+  }
+
+  /** Whether this node has the entry of a position, or is about to know. */
+  expects(position: number): boolean {
+    return position <= this.applied || position === this.#appending;
   }
 
   /** Whether a change is served from memory only. */
@@ -253,8 +261,17 @@ export class FleetStore implements ChangeStore {
 
   /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
   async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node, onLost, meter } = this.#options;
-    const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
+    const position = (this.#options.store.mark()?.position ?? 0) + 1;
+    this.#appending = position;
+    try {
+      return await this.#appendAt({ position, id: Bun.randomUUIDv7() }, content);
+    } finally {
+      this.#appending = null;
+    }
+  }
+
+  async #appendAt(mark: EntryMark, content: EntryContent): Promise<EntryMark> {
+    const { source, codec, node, onLost, meter } = this.#options;
     const entry = codec.encode(mark, node, content);
     const began = performance.now();
     failPoint("before_append");
@@ -353,23 +370,6 @@ const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({
   address,
   sessionId,
 });
-
-/** Removes what `next` does not have. */
-export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
-  const sessions = new Set<string>();
-  const users = new Set<string>();
-  for (const fact of next) {
-    if (fact.kind === "session_began") sessions.add(fact.session.id);
-    if (fact.kind === "second_factor") users.add(fact.user_id);
-  }
-  return before.flatMap((fact): Fact[] => {
-    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
-      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
-    if (fact.kind === "second_factor" && !users.has(fact.user_id))
-      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
-    return [];
-  });
-}
 
 interface CommitRest {
   readonly undo: ConfigChange | undefined;
