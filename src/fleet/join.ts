@@ -147,7 +147,15 @@ export function beginningOf(entry: Entry, codec: EntryCodec): Commit {
   const { position, id } = entry;
   if (changed === null) throw new FleetError("--store: the log of the fleet has no beginning");
   const { revision, at, actor, summary, change, audit } = changed;
-  return { revision, change, entry: { at, actor, summary }, audit, facts, mark: { position, id } };
+  return {
+    revision,
+    change,
+    entry: { at, actor, summary },
+    audit,
+    facts,
+    mark: { position, id },
+    isWhole: true,
+  };
 }
 
 function decoded(entry: Entry, codec: EntryCodec) {
