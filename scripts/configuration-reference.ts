@@ -13,6 +13,7 @@ import { createResetPassword } from "../src/cli/reset-password.ts";
 import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
+import { fleetCommand } from "../src/cli/fleet.ts";
 import { upgradeCommand } from "../src/cli/upgrade.ts";
 import { versionCommand } from "../src/cli/version.ts";
 import { acmeAccountInput } from "../src/model/acme-account.ts";
@@ -161,6 +162,7 @@ const commands: readonly Command[] = [
   diffCommand,
   applyCommand,
   healthcheckCommand,
+  fleetCommand,
   upgradeCommand,
   versionCommand,
 ];

@@ -181,7 +181,7 @@ async function run(
 function withFleet(endpoint: Endpoint, fleet: FleetView | null): Endpoint {
   const { method, path } = endpoint;
   const role = accessTable.find((row) => row.path === path)?.methods[method];
-  // Without authentication nothing is told of the nodes.
+  // Clients without authentication learn nothing about the nodes.
   if (method === "GET" || role === "open") return endpoint;
   const answer = async (call: Call) => {
     const waitMs = takeWait(call.query);

@@ -4,7 +4,7 @@ import { type NodeRequirement, shortageOf } from "../control/node-requirement.ts
 import { ApiError, invalid } from "../model/error.ts";
 
 const WAIT = "wait";
-export const REQUIRE_HEADER = "Sluice-Require-Nodes";
+const REQUIRE_HEADER = "Sluice-Require-Nodes";
 
 const MAX_WAIT_MS = 30_000;
 /** The number of nodes that a fleet may have at most. */

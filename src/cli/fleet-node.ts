@@ -3,14 +3,15 @@ import type { Clock } from "../clock.ts";
 import { Duty } from "../fleet/duty.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { FleetStore } from "../fleet/fleet-store.ts";
-import { defaultTimes, Follower } from "../fleet/follower.ts";
+import { Follower } from "../fleet/follower.ts";
+import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { prune, pruneLimits } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
 import { MetaRows } from "../store/meta-rows.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import type { RevisionEntry } from "../store/tables.ts";
-import { wholeOf } from "../store/store.ts";
+import { wholeOf } from "../model/gateway-config.ts";
 import type { OpenedState } from "./opened-state.ts";
 import type { ServeOptions } from "./serve.ts";
 import { version } from "./version.ts";
@@ -37,7 +38,7 @@ export function createNode(
   const id = store.instanceId;
   const isDrained = () => store.isDrained();
   const shared = { source, codec, id, name, clock, times, isDrained };
-  const duty = new Duty({ source, id, awayMs: times.away });
+  const duty = new Duty({ nodes: () => view.nodes(), id, awayMs: times.away });
   const follower = new Follower({
     ...shared,
     mark: () => store.mark(),
@@ -51,7 +52,11 @@ export function createNode(
   const meter = new FleetMeter();
   const view = new Fleet({ ...shared, follower, meter });
   const fleetStore = new FleetStore({
-    ...{ store, source, codec, log, meter },
+    store,
+    source,
+    codec,
+    log,
+    meter,
     node: name,
     doubtMs: times.doubt,
     requireOpen: () => follower.requireOpen(),

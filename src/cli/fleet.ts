@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { openSecretBox } from "../control/sealing.ts";
 import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
 import { EntryCodec } from "../fleet/entry.ts";
-import { defaultTimes } from "../fleet/follower.ts";
+import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
 import type { FleetNode } from "../fleet/postgres-registry.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";

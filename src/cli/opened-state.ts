@@ -8,7 +8,7 @@ import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
 import { join, type Membership } from "../fleet/join.ts";
-import { defaultTimes } from "../fleet/follower.ts";
+import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import type { Log } from "../log.ts";

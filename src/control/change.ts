@@ -4,7 +4,7 @@ import type { Log } from "../log.ts";
 import { Pace } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
-import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
   type CompileContext,
@@ -16,10 +16,19 @@ import type { Problem } from "../snapshot/problem.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { type AuditEntry, auditSteps } from "./audit-entry.ts";
+import {
+  ChangeConflict,
+  type ChangeEvent,
+  type ChangeRequest,
+  type ChangeResult,
+  type ChangeStore,
+  type ForeignChange,
+  type RecordedFacts,
+} from "./change-contract.ts";
+import { ChangeListeners } from "./change-listeners.ts";
 import { Draft } from "./draft.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
-import type { StagedChange } from "../store/staged-change.ts";
 import type { AdminNetworks } from "./admin-network.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
@@ -27,103 +36,6 @@ import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
-
-/** Another change was stored first: the change runs again, on the configuration after that one. */
-export class ChangeConflict extends Error {}
-
-/** Changes that other nodes have stored, as one change; or facts without a change. */
-export interface ForeignChange {
-  /** Null: facts only. */
-  readonly changed: Pick<
-    ChangeEvent,
-    "revision" | "at" | "actor" | "summary" | "change" | "by" | "audit"
-  > | null;
-  readonly facts: readonly Fact[];
-  /** Writes it to this node's store, which holds `base`; throws when it cannot. */
-  store(base: GatewayConfig): void;
-}
-
-/** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
-export interface ChangeStore {
-  /** Why the store cannot write at the moment; null: no known reason. */
-  problem?(): string | null;
-  /** Prepares the texts that `commit` writes for a large change; absent: `commit` creates them. */
-  stage?(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null>;
-  /** Throws or rejects with a ChangeConflict when another change came first. */
-  commit(write: {
-    readonly revision: number;
-    readonly change: ConfigChange;
-    /** The reverse change. */
-    readonly undo: ConfigChange;
-    readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
-    readonly by: Actor;
-    readonly audit: readonly AuditEntry[];
-    /** Data of the change beside the configuration. */
-    readonly facts: readonly Fact[];
-    /** From `stage`. */
-    readonly staged: StagedChange | null;
-  }): void | Promise<void>;
-  /** Writes facts without a change of the configuration. */
-  record(facts: readonly Fact[]): void | Promise<void>;
-  /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
-  requireOpen?(): void;
-  /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */
-  next?(): Promise<ForeignChange | null>;
-  /** Other nodes serve the change, but not all workers of this one do; absent: the request fails. */
-  onUnserved?(error: unknown): void;
-}
-
-/** A committed change. */
-export interface ChangeEvent {
-  readonly revision: number;
-  readonly at: string;
-  readonly actor: string;
-  readonly summary: string;
-  readonly change: ConfigChange;
-  readonly by: Actor;
-  /** Its audit entries: of very large changes only the last ones. */
-  readonly audit: readonly AuditEntry[];
-  readonly before: GatewayConfig;
-  readonly after: GatewayConfig;
-  /** What was written beside the configuration. */
-  readonly facts: readonly Fact[];
-}
-
-/** A change before its commit. */
-export type PendingChange = Pick<ChangeEvent, "change" | "by" | "before" | "after">;
-
-type Listener = (event: ChangeEvent) => void;
-
-export interface ChangeRequest<T> {
-  /** The caller, for the history. */
-  readonly by: Actor;
-  /** Checks everything, changes nothing. */
-  readonly dryRun: boolean;
-  /**
-   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work yields with the pace; reads see
-   * the previous version until it is done. Runs again when another change was stored first: what it leaves outside of the draft
-   * must not depend on how often it ran.
-   */
-  readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
-  /** Data to store with the change, also when it is empty; called after `mutate`. */
-  readonly facts?: () => readonly Fact[];
-  /** Whether the caller accepts to lock itself out. Default: false. */
-  readonly force?: boolean;
-}
-
-/** What is to be stored, and the result of the caller. */
-export interface RecordedFacts<T> {
-  readonly value: T;
-  readonly facts: readonly Fact[];
-}
-
-export interface ChangeResult<T> {
-  readonly value: T;
-  /** The current revision of all workers. */
-  readonly revision: number;
-  /** Warnings about objects that this change wrote. */
-  readonly warnings: readonly string[];
-}
 
 export interface ChangesOptions {
   readonly store: ChangeStore;
@@ -143,17 +55,11 @@ const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 const RETRY_SECONDS = "5";
 
 /** Runs changes one after the other, in the order of their requests. */
-export class Changes {
+export class Changes extends ChangeListeners {
   readonly #options: ChangesOptions;
   readonly #stamp: Stamp;
   #current: Compiled;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #factSources: ((pending: PendingChange) => readonly Fact[])[] = [];
-  readonly #storedListeners: Listener[] = [];
-  readonly #servedListeners: Listener[] = [];
-  readonly #factListeners: ((fact: Fact) => void | Promise<void>)[] = [];
-  /** Batches of facts that listeners work on. */
-  #notifying = 0;
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -163,6 +69,7 @@ export class Changes {
   #pausedFor: string | null = null;
 
   constructor(options: ChangesOptions) {
+    super(options.log);
     this.#options = options;
     this.#current = options.current;
     this.#stamp = createStamp(options.clock, options.current.config);
@@ -177,39 +84,11 @@ export class Changes {
     return this.#current.snapshot.revision;
   }
 
-  /** Whether the listeners for facts are done with all that is stored. */
-  get isSettled(): boolean {
-    return this.#notifying === 0;
-  }
-
   /** Likely mistakes that are valid, one sentence each. */
   warnings(): readonly string[] {
     const problem = this.#options.store.problem?.() ?? this.#storeProblem;
     const stored = problem === null ? [] : [`changes cannot be stored: ${problem}`];
     return [...stored, ...warningsOf(this.#current).values()];
-  }
-
-  /** Stores the facts of `source` with each change. */
-  addFacts(source: (pending: PendingChange) => readonly Fact[]): void {
-    this.#factSources.push(source);
-  }
-
-  /**
-   * Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. This node counts as serving
-   * those of others when the promises are fulfilled.
-   */
-  onFact(listener: (fact: Fact) => void | Promise<void>): void {
-    this.#factListeners.push(listener);
-  }
-
-  /** Calls `listener` right after the commit of a change, before the workers serve it and before the response. */
-  onStored(listener: Listener): void {
-    this.#storedListeners.push(listener);
-  }
-
-  /** Calls `listener` once for each change, after all workers serve it. */
-  onServed(listener: Listener): void {
-    this.#servedListeners.push(listener);
   }
 
   /**
@@ -282,7 +161,7 @@ export class Changes {
         await this.#follow();
         continue;
       }
-      void this.#notifyOf(facts);
+      void this.recorded(facts);
       return value;
     }
   }
@@ -330,7 +209,7 @@ export class Changes {
       if (next === null) return;
       if (next.changed === null) {
         next.store(this.config);
-        await this.#notifyOf(next.facts);
+        await this.recorded(next.facts);
       } else await this.#followChange(next, next.changed);
     }
   }
@@ -372,7 +251,7 @@ export class Changes {
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
       if (facts.length > 0) await this.#options.store.record(facts);
-      void this.#notifyOf(facts);
+      void this.recorded(facts);
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -390,15 +269,15 @@ export class Changes {
   async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
-    void this.#notifyOf(event.facts);
-    this.#notify(this.#storedListeners, event);
+    void this.recorded(event.facts);
+    this.stored(event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
     const isServed = await this.#activate(next.snapshot.revision);
     if (!isServed) return;
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
-    this.#notify(this.#servedListeners, event);
+    this.served(event);
   }
 
   async #compile(
@@ -454,7 +333,7 @@ export class Changes {
       const undo = undoOf(change, draft.base);
       const staged = (await store.stage?.(change, undo, pace)) ?? null;
       // In the turn of the commit: a session may have begun meanwhile.
-      facts = [...this.#factSources.flatMap((source) => source(pending)), ...(ofRequest?.() ?? [])];
+      facts = [...this.factsOf(pending), ...(ofRequest?.() ?? [])];
       await store.commit({ revision, change, undo, entry, by, audit, facts, staged });
     } catch (error) {
       if (error instanceof ChangeConflict) {
@@ -502,31 +381,5 @@ export class Changes {
     } catch (error) {
       this.#options.log.warn("a prepared version could not be discarded", { revision, error });
     }
-  }
-
-  /** Calls all listeners in this turn. */
-  async #notifyOf(facts: readonly Fact[]): Promise<void> {
-    if (facts.length === 0) return;
-    this.#notifying++;
-    const calls = facts.flatMap((fact) =>
-      this.#factListeners.map(async (listener) => await listener(fact)),
-    );
-    const results = await Promise.allSettled(calls);
-    this.#notifying--;
-    for (const result of results) if (result.status === "rejected") this.#failed(result.reason);
-  }
-
-  #notify<T>(listeners: readonly ((event: T) => void)[], event: T): void {
-    for (const listener of listeners) {
-      try {
-        listener(event);
-      } catch (error) {
-        this.#failed(error);
-      }
-    }
-  }
-
-  #failed(error: unknown): void {
-    this.#options.log.error("a listener for changes failed", { error });
   }
 }

@@ -1,7 +1,7 @@
 // The event of a served configuration change; knows no subscriber.
 import { isAdminPart } from "./admin-parts.ts";
 import { actionOn, type Touched, touchedBy } from "./audit-entry.ts";
-import type { ChangeEvent } from "./change.ts";
+import type { ChangeEvent } from "./change-contract.ts";
 
 export interface ConfigEvent {
   readonly revision: number;

@@ -25,11 +25,12 @@ import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { type Broadcast, CachePurge } from "./cache-purge.ts";
-import { Changes, type ChangeStore } from "./change.ts";
+import { Changes } from "./change.ts";
+import type { ChangeStore } from "./change-contract.ts";
 import { configEventsOf } from "./config-event.ts";
-import { EventHub } from "./events.ts";
+import { EventHub, type EventPayloads } from "./events.ts";
 import { CutOff } from "./cut-off.ts";
-import { FleetActivity } from "./fleet-activity.ts";
+import { createFleetParts, type FleetParts } from "./fleet-parts.ts";
 import { type FleetDuty, type FleetView, soleDuty } from "./fleet-view.ts";
 import { Certificates } from "./certificates.ts";
 import { createConsumers } from "./consumers.ts";
@@ -47,7 +48,6 @@ import { Preflight } from "./acme/preflight.ts";
 import type { UseStore } from "./last-use.ts";
 import { listenerEventsOf } from "./listener-event.ts";
 import { createListeners } from "./listeners.ts";
-import { Nodes } from "./nodes.ts";
 import { Plugins } from "./plugins.ts";
 import { describeProblem } from "./reference.ts";
 import { type AskWorker, RouteExplainer } from "./route-explainer.ts";
@@ -115,7 +115,7 @@ export interface ControlPlaneOptions {
   readonly observed?: ObservedWorkers;
 }
 
-export interface ControlPlane {
+export interface ControlPlane extends FleetParts {
   readonly changes: Changes;
   readonly adminNetworks: AdminNetworks;
   readonly audit: AuditLog;
@@ -157,12 +157,7 @@ export interface ControlPlane {
   /** Addresses of the management API. */
   managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
-  /** The nodes with this configuration; null: there is only this one. */
-  readonly fleet: FleetView | null;
-  /** Tells the other nodes what happens here beside changes; null: there are none. */
-  readonly fleetActivity: FleetActivity | null;
   readonly cutOff: CutOff;
-  readonly nodes: Nodes;
   /** Publishes a worker event. */
   onWorkerEvent(event: WorkerLifecycleEvent): void;
   /** Writes buffered state and removes expired state; called about once a minute, and at the end with `isLast`. */
@@ -179,13 +174,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes({ ...options, rollout });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
-  const events = createEvents(changes, audit);
-  const fleet = options.fleet ?? null;
-  fleet?.onNodeEvent((event) => {
-    const full = { ...event, at: new Date(clock.now()).toISOString() };
-    // `why` may be the message of any error: that is for admins.
-    events.publish("node", full, { ...full, why: null });
-  });
+  const events = createEvents(options, { changes, audit });
   const access = createAccess(options, { changes, audit });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
@@ -208,13 +197,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
-    preflight: new Preflight({
-      lookup: dnsAccess.lookup,
-      dns: dnsAccess.parts,
-      identitiesOf,
-      config: () => changes.config,
-      show: options.acme === undefined ? null : (proof) => acme.engine.showProof(proof),
-    }),
+    preflight: createPreflight(options, { changes, dnsAccess, acme }),
     acmeAccounts: createAcmeAccounts(changes, options.box),
     dnsAccess,
     dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),
@@ -228,19 +211,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
-    fleetActivity: createActivity(options, {
-      ...access,
-      changes,
-      audit,
-      credentialUse: consumption.credentialUse,
-    }),
-    fleet,
-    nodes: new Nodes({ fleet, changes, audit }),
-    onWorkerEvent(event) {
-      const full = { ...event, at: new Date(clock.now()).toISOString() };
-      // `why` may be the message of any error: that is for admins.
-      events.publish("worker", full, { ...full, why: null });
-    },
+    ...createFleetParts(options, { ...access, ...consumption, changes, audit }),
+    onWorkerEvent: (event) => publishWithReason(events, "worker", { clock, event }),
     runMaintenance(isLast = false) {
       access.auth.runMaintenance(isLast);
       consumption.credentialUse.flush(isLast);
@@ -263,6 +235,19 @@ function createAdminNetworks(
     if (isChanged) for (const warning of networks.warnings()) log.warn(warning);
   });
   return networks;
+}
+
+function createPreflight(
+  { acme: parts }: ControlPlaneOptions,
+  { changes, dnsAccess, acme }: Pick<ControlPlane, "changes" | "dnsAccess" | "acme">,
+): Preflight {
+  return new Preflight({
+    lookup: dnsAccess.lookup,
+    dns: dnsAccess.parts,
+    identitiesOf,
+    config: () => changes.config,
+    show: parts === undefined ? null : (proof) => acme.engine.showProof(proof),
+  });
 }
 
 /** Certificates, and applications, which request some. */
@@ -336,28 +321,12 @@ function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrott
   return new LoginThrottle(clock, undefined, keyOf);
 }
 
-function createActivity(
-  { fleet, log }: ControlPlaneOptions,
-  parts: Pick<ControlPlane, "changes" | "audit" | "auth" | "cutOff" | "credentialUse"> & {
-    readonly throttle: LoginThrottle;
-  },
-): FleetActivity | null {
-  if (fleet === undefined) return null;
-  const { auth, cutOff, credentialUse } = parts;
-  return new FleetActivity({
-    ...parts,
-    log,
-    node: fleet.id,
-    tokenUse: auth.tokenUse,
-    credentialUse: credentialUse.times,
-    onBeat: () => {
-      if (cutOff.hasTurned()) auth.authenticator.recheck();
-    },
-  });
-}
-
-function createEvents(changes: Changes, audit: AuditLog): EventHub {
+function createEvents(
+  { fleet, clock }: ControlPlaneOptions,
+  { changes, audit }: { readonly changes: Changes; readonly audit: AuditLog },
+): EventHub {
   const events = new EventHub();
+  fleet?.onNodeEvent((event) => publishWithReason(events, "node", { clock, event }));
   audit.onEntry((entry) => events.publish("audit", entry));
   changes.onServed((change) => {
     const { full, reduced } = configEventsOf(change);
@@ -365,6 +334,17 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
     for (const event of listenerEventsOf(change)) events.publish("listener", event);
   });
   return events;
+}
+
+/** `why` may be the message of any error: that is for admins. */
+function publishWithReason<K extends "worker" | "node">(
+  events: EventHub,
+  kind: K,
+  { clock, event }: { readonly clock: Clock; readonly event: Omit<EventPayloads[K], "at"> },
+): void {
+  // The payload is the event with its time.
+  const full = { ...event, at: new Date(clock.now()).toISOString() } as EventPayloads[K];
+  events.publish(kind, full, { ...full, why: null });
 }
 
 /**

@@ -116,8 +116,8 @@ export class FleetActivity {
       return;
     }
     this.#unknown = null;
-    tokenUse.told(batch.tokens_used);
-    credentialUse.told(batch.credentials_used);
+    tokenUse.markShared(batch.tokens_used);
+    credentialUse.markShared(batch.credentials_used);
     if (this.#dropped > 0)
       log.warn(
         "the audit logs of the other nodes lack entries: too many while this one was cut off",
@@ -137,8 +137,8 @@ export class FleetActivity {
       node_id: node,
       audit: this.#audit.splice(0, MAX_ENTRIES),
       login_failures: this.#failures.splice(0, MAX_FAILURES),
-      tokens_used: tokenUse.untold(limit),
-      credentials_used: credentialUse.untold(limit),
+      tokens_used: tokenUse.unshared(limit),
+      credentials_used: credentialUse.unshared(limit),
     };
     const { audit, login_failures: failures, tokens_used: tokens, credentials_used } = batch;
     const rows = audit.length + failures.length + tokens.length + credentials_used.length;

@@ -60,21 +60,18 @@ export interface FleetWrite {
   committed: { readonly position: number; readonly at: number } | null;
 }
 
-export const nodeEvents = [
-  "joined",
-  "left",
-  "away",
-  "cut_off",
-  "refused",
-  "outdated",
-  "diverged",
-  "draining",
-  "back",
-] as const;
-
 /** The state of a node has changed. */
 export interface NodeTransition {
-  readonly event: (typeof nodeEvents)[number];
+  readonly event:
+    | "joined"
+    | "left"
+    | "away"
+    | "cut_off"
+    | "refused"
+    | "outdated"
+    | "diverged"
+    | "draining"
+    | "back";
   readonly node_id: string;
   readonly name: string;
   /** Why it cannot serve the next change; null: it can, or no reason is known. */

@@ -29,8 +29,8 @@ export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
   readonly #unwritten = new Set<string>();
-  /** Used here since other nodes were told; null: there are none. */
-  #untold: Set<string> | null = null;
+  /** Uses that other nodes do not know; null: there are none. */
+  #unshared: Set<string> | null = null;
   /** Timer of the next batch. */
   #timer: Timer | null = null;
 
@@ -43,23 +43,23 @@ export class LastUse {
   touch(id: string): void {
     this.#last.set(id, this.#options.clock.now());
     this.#unwritten.add(id);
-    this.#untold?.add(id);
+    this.#unshared?.add(id);
   }
 
-  /** Collects uses for `told` from now on. */
+  /** Collects uses for other nodes from now on. */
   share(): void {
-    this.#untold = new Set();
+    this.#unshared = new Set();
   }
 
   /** Up to `limit` uses that other nodes do not know, those that wait longest first. */
-  untold(limit: number): readonly UseRow[] {
-    return [...(this.#untold ?? [])].slice(0, limit).map((id) => this.#rowOf(id));
+  unshared(limit: number): readonly UseRow[] {
+    return [...(this.#unshared ?? [])].slice(0, limit).map((id) => this.#rowOf(id));
   }
 
   /** Other nodes know these times. */
-  told(rows: readonly UseRow[]): void {
+  markShared(rows: readonly UseRow[]): void {
     for (const { id, last_used_at } of rows)
-      if (this.lastUsedAt(id) === last_used_at) this.#untold?.delete(id);
+      if (this.lastUsedAt(id) === last_used_at) this.#unshared?.delete(id);
   }
 
   /** Takes over stored times of another node that are newer. */
@@ -81,7 +81,7 @@ export class LastUse {
     const known = ids.filter((id) => this.#last.delete(id));
     for (const id of known) {
       this.#unwritten.delete(id);
-      this.#untold?.delete(id);
+      this.#unshared?.delete(id);
     }
     if (known.length > 0) this.#attempt(() => this.#options.store.remove(known));
   }

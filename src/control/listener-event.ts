@@ -1,7 +1,7 @@
 // Events of listeners after a change: opened, closed and changed; knows no socket.
 import type { Listener } from "../model/listener.ts";
 import { diffMaps } from "../snapshot/diff.ts";
-import type { ChangeEvent } from "./change.ts";
+import type { ChangeEvent } from "./change-contract.ts";
 
 /** Sent when every worker has applied it. */
 export interface ListenerEvent {

@@ -1,9 +1,8 @@
 // Which node does the work that only one of the fleet may do: the present node with the lowest id; knows no work.
-import type { FleetDuty } from "../control/fleet-view.ts";
-import type { FleetNode } from "./postgres-registry.ts";
+import type { FleetDuty, FleetView } from "../control/fleet-view.ts";
 
 export interface DutyOptions {
-  readonly source: { nodes(): Promise<readonly FleetNode[]> };
+  readonly nodes: FleetView["nodes"];
   /** Id of this node. */
   readonly id: string;
   /** Milliseconds after which the others count a node without heartbeats as away. */
@@ -55,13 +54,13 @@ export class Duty implements FleetDuty {
 
   /** Never rejects: without the nodes the duty ends by itself. */
   async look(): Promise<void> {
-    const { source, id, awayMs } = this.#options;
+    const { id, awayMs } = this.#options;
     const asked = this.#now();
-    const nodes = await source.nodes().catch(() => []);
-    const present = nodes.filter(({ seenMsAgo, error }) => seenMsAgo <= awayMs && error === "");
+    const nodes = await this.#options.nodes().catch(() => []);
+    const present = nodes.filter(({ state }) => state === "serving" || state === "lagging");
     const [first] = present.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     // Others count this node as away from its last heartbeat on: half of that time is for the way.
-    if (first?.id === id) this.#validUntil = asked + awayMs / 2 - first.seenMsAgo;
+    if (first?.id === id) this.#validUntil = asked + awayMs / 2 - first.seen_ms_ago;
     else if (first !== undefined) this.#validUntil = Number.NEGATIVE_INFINITY;
     const { isOurs } = this;
     if (isOurs === this.#wasOurs) return;

@@ -1,6 +1,6 @@
 // An entry of the fleet's log: one change with its data, signed; knows no database and no node's state.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { ChangeEvent } from "../control/change.ts";
+import type { ChangeEvent } from "../control/change-contract.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
 import {
@@ -50,7 +50,7 @@ export interface Entry extends EntryMark {
   readonly mac: Uint8Array;
 }
 
-/** Signs and verifies entries: whoever can write to the database must not be an admin of every gateway. */
+/** Signs and verifies entries: who can write to the database must not be an admin of every gateway. */
 export class EntryCodec {
   readonly #fleetId: string;
   readonly #key: string;
@@ -90,7 +90,7 @@ export class EntryCodec {
     const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
     const { changed, facts } = JSON.parse(text) as Document;
     return {
-      changed: changed === null ? null : { ...changed, change: wholeOf(changed.change) },
+      changed: changed === null ? null : { ...changed, change: restoredFrom(changed.change) },
       facts,
     };
   }
@@ -147,7 +147,7 @@ function partsOf(change: ConfigChange): Partial<ConfigChange> {
   return Object.fromEntries(Object.entries(change).filter(([, part]) => isChanged(part)));
 }
 
-function wholeOf(parts: Partial<ConfigChange>): ConfigChange {
+function restoredFrom(parts: Partial<ConfigChange>): ConfigChange {
   const collections = mapCollections(
     (name): ResourceChange<unknown> => parts[name] ?? { upserts: [], removals: [] },
   );

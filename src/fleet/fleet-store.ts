@@ -1,9 +1,13 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
-import { ChangeConflict, type ChangeStore, type ForeignChange } from "../control/change.ts";
+import {
+  ChangeConflict,
+  type ChangeStore,
+  type ForeignChange,
+} from "../control/change-contract.ts";
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
-import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
+import { combined, differenceOf, isEmpty, undoOf, undosOf } from "../control/undo.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -219,18 +223,22 @@ export class FleetStore implements ChangeStore {
     if (whole === null || whole.position <= known) throw diverged(page, known);
     const { changed, facts } = codec.decode(whole);
     const { config, revision } = store.load();
-    if (changed === null || changed.revision <= revision) throw diverged(page, known);
+    if (changed === null || changed.revision < revision) throw diverged(page, known);
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts];
-    return {
-      changed: { ...changed, change },
-      facts: all,
-      store: (base) =>
-        store.write([
-          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
-        ]),
-    };
+    if (changed.revision > revision)
+      return {
+        changed: { ...changed, change },
+        facts: all,
+        store: (base) =>
+          store.write([
+            commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
+          ]),
+      };
+    // Since then there were facts only.
+    if (!isEmpty(change)) throw diverged(page, known);
+    return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
   }
 
   #storeAgain(): void {

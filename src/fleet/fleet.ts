@@ -14,7 +14,8 @@ import { isPresent, type NodeRequirement, shortageOf } from "../control/node-req
 import type { Actor } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import type { EntryCodec } from "./entry.ts";
-import type { FleetTimes, Follower } from "./follower.ts";
+import type { Follower } from "./follower.ts";
+import type { FleetTimes } from "./times.ts";
 import type { FleetMeter } from "./meter.ts";
 import { isSigned } from "./node-row.ts";
 import { NodeWatch } from "./node-watch.ts";
@@ -131,7 +132,10 @@ export class Fleet implements FleetView {
     const { head, stored, served, isConnected, lagMs, clockOffsetMs } = follower;
     return {
       states: this.#watch.states(),
-      ...{ head, stored, served, isConnected },
+      head,
+      stored,
+      served,
+      isConnected,
       lagSeconds: lagMs / 1000,
       append: meter.append,
       ack: meter.ack,
@@ -178,7 +182,10 @@ export class Fleet implements FleetView {
     const { codec, follower, isDrained } = this.#options;
     const { id, name, url, version, seenMsAgo, draining, clockOffsetMs } = node;
     const known = {
-      ...{ id, name, version, draining },
+      id,
+      name,
+      version,
+      draining,
       url: url === "" ? null : url,
       seen_ms_ago: Math.round(seenMsAgo),
       clock_offset_ms: clockOffsetMs,

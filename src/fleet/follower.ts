@@ -8,42 +8,16 @@ import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { ClockOffset } from "./clock-offset.ts";
 import { Contact, type ContactStore } from "./contact.ts";
 import type { Duty } from "./duty.ts";
-import { ENTRY_FORMAT, type EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
+import { ENTRY_FORMAT, type EntryCodec, type EntryMark, type Unfollowable } from "./entry.ts";
 import { activationFailPoint } from "./fail-point.ts";
 import type { FleetStore } from "./fleet-store.ts";
+import type { FleetTimes } from "./times.ts";
 import { signNode } from "./node-row.ts";
+import { Obstacle, reasonOf } from "./obstacle.ts";
 import type { Heartbeat, LogEnd } from "./postgres-registry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
-
-/** Times in milliseconds. */
-export interface FleetTimes {
-  /** Between two heartbeats. Default 500. */
-  readonly beat: number;
-  /** The same while the database sends no notifications. Default 250. */
-  readonly poll: number;
-  /** After this time without a heartbeat a node counts as away: changes do not wait for it. Default 5000. */
-  readonly away: number;
-  /** A change waits so long for the other nodes. Default 2000. */
-  readonly wait: number;
-  /** A change that cannot be served here is tried again after this time, and with the next change. Default 10,000. */
-  readonly retry: number;
-  /** Between two looks at what can be removed from the log. Default 60,000. */
-  readonly prune: number;
-  /** How long a change waits for the outcome of an append whose response was lost. Default 800. */
-  readonly doubt: number;
-}
-
-export const defaultTimes: FleetTimes = {
-  beat: 500,
-  poll: 250,
-  away: 5000,
-  wait: 2000,
-  retry: 10_000,
-  prune: 60_000,
-  doubt: 800,
-};
 
 export interface FollowerOptions {
   readonly source: PostgresSource;
@@ -74,15 +48,6 @@ export interface FollowerParts {
   readonly rolloutStatus: () => RolloutStatus;
 }
 
-/** Why this node does not follow. */
-interface Obstacle {
-  readonly reason: Unfollowable;
-  /** The end of the log at that time. */
-  readonly head: number;
-  /** Monotonic, milliseconds. */
-  readonly since: number;
-}
-
 /** A lost heartbeat may be chance; after two the connections are made anew. */
 const MISSED_BEATS = 2;
 
@@ -104,7 +69,7 @@ export class Follower {
   #isNotified: boolean | null = null;
   /** Until the workers have served the end of the log. */
   #isJoining = true;
-  #obstacle: Obstacle | null = null;
+  readonly #obstacle: Obstacle;
   /** Monotonic time since when the workers do not serve the end of the log; null: they do. */
   #behindSince: number | null = null;
   #beating: Promise<void> | null = null;
@@ -119,6 +84,7 @@ export class Follower {
     this.#options = options;
     this.#contact = new Contact(options.contact);
     this.#offset = new ClockOffset(options.log);
+    this.#obstacle = new Obstacle(options.log);
   }
 
   /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
@@ -148,9 +114,9 @@ export class Follower {
   requireOpen(): void {
     if (this.#isSuspended) throw new ApiError(503, "this node is being replaced", RETRY);
     this.requireConnected();
-    if (this.#obstacle === null) return;
-    const { message } = this.#obstacle.reason;
-    throw new ApiError(503, `${message}; nothing was changed: send changes to another node`, RETRY);
+    const { error } = this;
+    if (error !== "")
+      throw new ApiError(503, `${error}; nothing was changed: send changes to another node`, RETRY);
   }
 
   /** Throws a 503 while this node is cut off. */
@@ -171,23 +137,14 @@ export class Follower {
     void this.#beat();
   }
 
-  /** This node cannot follow; null: it can. */
-  obstruct(reason: Unfollowable | null): void {
-    const { log } = this.#options;
-    const before = this.#obstacle?.reason.message;
-    if (reason === null) {
-      if (before !== undefined) log.info("this node follows its fleet again");
-      this.#obstacle = null;
-      return;
-    }
-    if (before !== reason.message)
-      log.error("this node cannot follow its fleet", { error: reason.message });
-    this.#obstacle = { reason, head: this.#end.position, since: performance.now() };
+  /** This node cannot follow. */
+  obstruct(reason: Unfollowable): void {
+    this.#obstacle.set(reason, this.#end.position);
   }
 
   get state(): NodeState {
     if (this.isCutOff) return "cut_off";
-    if (this.#obstacle !== null) return this.#obstacle.reason.state;
+    if (this.#obstacle.reason !== null) return this.#obstacle.reason.state;
     // Without an answer of the database this node is as far as it can know.
     if (this.#isJoining && this.isConnected) return "joining";
     if (this.#options.isDrained()) return "draining";
@@ -196,7 +153,7 @@ export class Follower {
 
   /** Why this node cannot serve the next change; empty: it can. */
   get error(): string {
-    return this.#obstacle?.reason.message ?? "";
+    return this.#obstacle.reason?.message ?? "";
   }
 
   /** Position of the last entry in this node's database. */
@@ -329,8 +286,10 @@ export class Follower {
     this.#listen();
     const before = this.#served;
     if (this.#isBehind) this.#followWhenDue();
-    else if (this.#obstacle !== null) this.obstruct(null);
-    else this.#pruneWhenDue();
+    else {
+      this.#obstacle.clear();
+      this.#pruneWhenDue();
+    }
     this.#update();
     if (this.#served !== before) this.#wantsBeat = true;
   }
@@ -388,14 +347,9 @@ export class Follower {
   }
 
   #followWhenDue(): void {
-    const { times } = this.#options;
-    const obstacle = this.#obstacle;
-    const isDue =
-      obstacle === null ||
-      obstacle.head !== this.#end.position ||
-      this.#parts?.store.isUnstored === true ||
-      performance.now() - obstacle.since >= times.retry;
-    if (isDue) void this.#follow();
+    const isUnstored = this.#parts?.store.isUnstored === true;
+    if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
+      void this.#follow();
   }
 
   /** One node does it. */
@@ -430,7 +384,7 @@ export class Follower {
     const { changes, store } = this.#parts;
     try {
       await changes.follow();
-      this.obstruct(null);
+      this.#obstacle.clear();
       this.#update();
     } catch (error) {
       this.#wantsFollow ||= store.mayBeOneOfMany;
@@ -440,13 +394,4 @@ export class Follower {
     }
     void this.#beat();
   }
-}
-
-function reasonOf(error: unknown): Unfollowable {
-  if (error instanceof Unfollowable) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new Unfollowable(
-    "refused",
-    `this node cannot serve the next change of its fleet: ${message.replace("; nothing was changed", "")}`,
-  );
 }

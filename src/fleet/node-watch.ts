@@ -1,4 +1,4 @@
-// Compares what is known of the nodes of a fleet with what was known before: one event for each transition; asks nobody.
+// Compares what is known of the nodes of a fleet with what was known before: one event for each transition; sends no query.
 import type { NodeState, NodeTransition, NodeView } from "../control/fleet-view.ts";
 import { isPresent } from "../control/node-requirement.ts";
 

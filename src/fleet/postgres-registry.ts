@@ -1,6 +1,6 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
 import { FleetError, PostgresConnection } from "./postgres-connection.ts";
-import type { node } from "./schema.ts";
+import type { head, node } from "./schema.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** Every change costs a notification and a row for each node. */
@@ -25,10 +25,8 @@ export interface Admission {
   readonly presentMs: number;
 }
 
-/** The last entry of the log. */
-export interface LogEnd {
-  /** 0: the log is empty. */
-  readonly position: number;
+/** The last entry of the log; position 0: it is empty. */
+export interface LogEnd extends Pick<typeof head.$inferSelect, "position"> {
   readonly id: string | null;
   /** The database's clock: milliseconds since the Unix epoch. */
   readonly at: number;

@@ -1,7 +1,7 @@
 // The log of a fleet in PostgreSQL.
 import type { Entry } from "./entry.ts";
 import { PostgresRegistry } from "./postgres-registry.ts";
-import type { entry, whole } from "./schema.ts";
+import type { chunk, entry, whole } from "./schema.ts";
 import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
 
 /** Entries per query. */
@@ -162,7 +162,7 @@ export class PostgresSource extends PostgresRegistry implements EntrySource {
   async #readChunks(bodyId: string): Promise<Uint8Array | null> {
     const parts: Uint8Array[] = [];
     for (;;) {
-      const [row] = await this.ask<{ bytes: Uint8Array }[]>(
+      const [row] = await this.ask<Pick<typeof chunk.$inferSelect, "bytes">[]>(
         (sql) => sql`
           select bytes from sluice.chunk where body_id = ${bodyId}::uuid and part = ${parts.length}`,
       );

@@ -2,8 +2,7 @@
 import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
-import { wholeOf } from "../store/store.ts";
+import { type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
 import type { Entry, EntryCodec, EntryMark } from "./entry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 

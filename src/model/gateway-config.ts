@@ -97,3 +97,16 @@ export function mapCollections<T>(make: (name: CollectionName) => T): Record<Col
     T
   >;
 }
+
+/** The change that writes a configuration from nothing. */
+export function wholeOf(config: GatewayConfig): ConfigChange {
+  const collections = mapCollections((name): ResourceChange<unknown> => ({
+    upserts: [...config[name].values()],
+    removals: [],
+  }));
+  return {
+    ...(collections as Pick<ConfigChange, CollectionName>),
+    settings: config.settings,
+    sso: config.sso,
+  };
+}

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { StoreError } from "./error.ts";
 import { migrate } from "./migrations.ts";
-import { DATABASE, type StoredState, toStoreError } from "./store.ts";
+import { DATABASE, type StoredState } from "./store.ts";
+import { toStoreError } from "./open-database.ts";
 import { Tables } from "./tables.ts";
 
 /** The stored configuration; throws a StoreError with the reason when it cannot be read. */

@@ -1,32 +1,21 @@
 // The configuration in SQLite: opened once, loaded once, written one change at a time; knows no data plane.
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { EntryMark } from "../fleet/entry.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
-import {
-  type CollectionName,
-  type ConfigChange,
-  type GatewayConfig,
-  mapCollections,
-  type ResourceChange,
-} from "../model/gateway-config.ts";
+import { type ConfigChange, type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
 import type { Commit, RecordedEntry } from "./commit.ts";
-import { newestCopy } from "./copies.ts";
 import { AuditTable } from "./audit.ts";
-import {
-  createPrivateFile,
-  type DirectoryLock,
-  lockDirectory,
-  prepareDirectory,
-} from "./directory.ts";
-import { StoreError, sqliteCode } from "./error.ts";
+import type { DirectoryLock } from "./directory.ts";
+import { StoreError } from "./error.ts";
 import { FactTables } from "./facts.ts";
-import { migrate, migrations, schemaVersion } from "./migrations.ts";
+import { migrations, schemaVersion } from "./migrations.ts";
+import { isDamage, openDatabase, reasonOf, takeDirectory, toStoreError } from "./open-database.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
 import { type StagedChange, stageChange } from "./staged-change.ts";
@@ -373,97 +362,4 @@ export class Store {
       this.#tables.setMeta("document_format", documentFormat());
     });
   }
-}
-
-function takeDirectory(dataDir: string, log: Log): DirectoryLock {
-  try {
-    prepareDirectory(dataDir, log);
-    return lockDirectory(dataDir);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (error instanceof StoreError || !DISK_ERRORS.includes(code ?? "")) throw error;
-    throw new StoreError(`the data directory ${dataDir} cannot be used: ${message}`, {
-      cause: error,
-    });
-  }
-}
-
-/** Errors that an admin can solve: a read-only or full disk, permissions. */
-const DISK_ERRORS = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT", "EIO", "ENOTDIR"];
-
-function openDatabase(path: string, log: Log): Database {
-  const isNew = !existsSync(path);
-  createPrivateFile(path);
-  const database = new Database(path, { readwrite: true, create: true });
-  try {
-    // A shell may have the file open: wait for it instead of rejecting a change.
-    database.run("PRAGMA busy_timeout = 2000");
-    database.run("PRAGMA journal_mode = WAL");
-    // A confirmed revision must survive a power failure.
-    database.run("PRAGMA synchronous = FULL");
-    database.run("PRAGMA foreign_keys = ON");
-    if (!isNew && statSync(path).size <= CHECKED_BYTES) checkPages(database);
-    const steps = migrate(database);
-    if (steps > 0 && !isNew) log.info("the database was brought to the current schema", { steps });
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-/** Larger files are not checked at each start; reading them finds the damage later. */
-const CHECKED_BYTES = 33_554_432;
-
-/** Throws for a damaged page. */
-function checkPages(database: Database): void {
-  const [found] = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").all();
-  const problem = found?.quick_check ?? "ok";
-  if (problem === "ok") return;
-  throw Object.assign(new Error(problem), { code: "SQLITE_CORRUPT" });
-}
-
-/** The change that writes a configuration from nothing. */
-export function wholeOf(config: GatewayConfig): ConfigChange {
-  const collections = mapCollections((name): ResourceChange<unknown> => ({
-    upserts: [...config[name].values()],
-    removals: [],
-  }));
-  return {
-    ...(collections as Pick<ConfigChange, CollectionName>),
-    settings: config.settings,
-    sso: config.sso,
-  };
-}
-
-const isDamage = (error: unknown) =>
-  ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
-
-/** A StoreError that explains a problem of the database at a path. */
-export function toStoreError(error: unknown, path: string): StoreError {
-  if (error instanceof StoreError) return error;
-  const { message } = error as Error;
-  const code = sqliteCode(error);
-  const isReadOnly = ["SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"].some((known) =>
-    code.startsWith(known),
-  );
-  let advice = isReadOnly ? `: ${path} and its directory must be writable` : "";
-  if (isDamage(error)) {
-    const copy = newestCopy(dirname(path));
-    advice =
-      `: ${path} is damaged and was left as it is. Move it away with its -wal and -shm files and put a copy in its place, ` +
-      `${copy === null ? "such as `sluice backup` makes" : `the newest here is ${copy}`}: see docs/operations.md`;
-  }
-  return new StoreError(`database in ${dirname(path)}: ${message}${advice}`, { cause: error });
-}
-
-function reasonOf(error: unknown): string {
-  const code = sqliteCode(error);
-  if (code === "SQLITE_FULL") return "the disk is full";
-  if (code.startsWith("SQLITE_READONLY")) return "it is read-only";
-  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return "it is damaged";
-  if (code.startsWith("SQLITE_BUSY")) return "another program holds it locked";
-  if (code.startsWith("SQLITE_IOERR")) return "the disk reported an error";
-  if (code.startsWith("SQLITE_CONSTRAINT")) return "the change contradicts what is stored";
-  return "SQLite refused it";
 }

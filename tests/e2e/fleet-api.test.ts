@@ -1,7 +1,8 @@
 // How clients see the fleet: draining, forgetting, waiting for nodes, requiring them, events, metrics, readiness, status.
 import { describe, expect } from "bun:test";
 import { openEvents } from "../support/event-client.ts";
-import { type FleetScene, startFleet } from "../support/fleet-scene.ts";
+import { clockOff, fakeTime } from "../support/faketime.ts";
+import { type NodeOptions, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
 import { needs } from "../support/needs.ts";
@@ -41,11 +42,37 @@ const readiness = async (node: Gateway) => {
   return { status: response.status, text: await response.text() };
 };
 
+needs("executable", "postgres", fakeTime).test(
+  "a node whose clock is off says by how much, in its log, its metrics and to all nodes",
+  async () => {
+    const env = clockOff(300);
+    const node = (name: string): NodeOptions => (name === "n2" ? { env } : {});
+    const fleet = await TestFleet.start(2, { node });
+    try {
+      const [first, second] = fleet.nodes as [Gateway, Gateway];
+      const offset = async () => (await first.ok("GET", "/api/v1/nodes/n2")).clock_offset_ms;
+      await eventually(async () => Math.abs((await offset()) - 300_000) < 5000);
+      const own = (await first.ok("GET", "/api/v1/nodes/n1")).clock_offset_ms;
+      expect(Math.abs(own)).toBeLessThan(1000);
+      const text = await (await second.api("GET", "/metrics")).text();
+      const seconds = readMetrics(text, "prometheus").sum("sluice_fleet_clock_offset_seconds");
+      expect(Math.abs(seconds - 300)).toBeLessThan(5);
+      const warnings = second.log.filter(({ message }) => message.includes("check NTP"));
+      expect(warnings.length).toBe(1);
+      expect(first.stderr).not.toContain("check NTP");
+      expect((await create(first, { require: "all" })).nodes).toBe("2/2");
+    } finally {
+      await fleet.stop();
+    }
+  },
+  60_000,
+);
+
 describe("two nodes", () => {
-  let fleet: FleetScene;
+  let fleet: TestFleet;
   const [at0, at1] = [() => fleet.nodes[0] as Gateway, () => fleet.nodes[1] as Gateway];
   beforeAll(async () => {
-    fleet = await startFleet(2);
+    fleet = await TestFleet.start(2);
   }, 60_000);
   afterAll(() => fleet?.stop());
 
@@ -149,7 +176,7 @@ describe("two nodes", () => {
 });
 
 test("the fault of a node is counted, named, an event and a metric, and the node can be forgotten", async () => {
-  const fleet = await startFleet(3);
+  const fleet = await TestFleet.start(3);
   try {
     const [first, second, third] = fleet.nodes as [Gateway, Gateway, Gateway];
     await eventually(async () => (await first.ok("GET", "/api/v1/admin/status")).fleet.nodes === 3);
@@ -202,13 +229,12 @@ test("the fault of a node is counted, named, an event and a metric, and the node
     await happens("n3 left");
     stream.close();
   } finally {
-    fleet.nodes[1]?.signal("SIGCONT");
     await fleet.stop();
   }
 }, 90_000);
 
 test("a node that is cut off says so in events, status and metrics, and stays ready", async () => {
-  const fleet = await startFleet(2);
+  const fleet = await TestFleet.start(2);
   try {
     const [first] = fleet.nodes as [Gateway];
     const stream = await openEvents(`${first.admin}/api/v1/events?kinds=node`);
@@ -235,7 +261,7 @@ test("a node that is cut off says so in events, status and metrics, and stays re
 }, 90_000);
 
 test("a node that cannot serve a change is refused, with the reason for admins only", async () => {
-  const fleet = await startFleet(2);
+  const fleet = await TestFleet.start(2);
   try {
     const [first] = fleet.nodes as [Gateway];
     const token = async (role: string) => {

@@ -56,9 +56,9 @@ const CHANGES = 500;
 test("no client of any node sees an old version after a 3/3 reply, and no connection breaks", async () => {
   const { fleet, clients } = await scene();
   const names = ["w1", "w2", "w3"];
-  const writers = [];
-  for (const [index, name] of names.entries())
-    writers.push(await versionedRoute(fleet.nodes[index]!, name));
+  const writers = await Promise.all(
+    names.map((name, index) => versionedRoute(fleet.nodes[index]!, name)),
+  );
   /** The newest version of each route that was answered with 3/3. */
   const answered = [0, 0, 0];
   const [stale, replies]: [string[], Map<string, number>] = [[], new Map()];

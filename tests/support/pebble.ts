@@ -12,6 +12,8 @@ export interface PebbleOptions {
   readonly tlsPort: number;
   /** Key ids and keys of external account bindings; given: one of them is required. */
   readonly eab?: Readonly<Record<string, string>>;
+  /** Its own address. Default 127.0.0.1. */
+  readonly hostname?: string;
   /** Percentage of good nonces that it rejects. Default 0. */
   readonly badNonces?: number;
   /** More environment, such as `PEBBLE_VA_SLEEPTIME`. */
@@ -35,13 +37,17 @@ export class Pebble {
     this.#options = options;
   }
 
+  get #hostname(): string {
+    return this.#options.hostname ?? "127.0.0.1";
+  }
+
   get directoryUrl(): string {
-    return `https://127.0.0.1:${this.#port}/dir`;
+    return `https://${this.#hostname}:${this.#port}/dir`;
   }
 
   /** `address:port` of its name server. */
   get nameServer(): string {
-    return `127.0.0.1:${this.#dnsPort}`;
+    return `${this.#hostname}:${this.#dnsPort}`;
   }
 
   /** PEM of the CA of its own certificate. */
@@ -61,11 +67,11 @@ export class Pebble {
         async () => (await this.#control("clear-txt", { host: "x." })).status === 200,
       );
     }
-    const leaf = await this.#ca.sign({ names: ["localhost"], addresses: ["127.0.0.1"] });
+    const leaf = await this.#ca.sign({ names: ["localhost"], addresses: [this.#hostname] });
     const { httpPort, tlsPort, eab, badNonces = 0 } = this.#options;
     const config = {
       pebble: {
-        listenAddress: `127.0.0.1:${this.#port}`,
+        listenAddress: `${this.#hostname}:${this.#port}`,
         managementListenAddress: `127.0.0.1:${this.#managementPort}`,
         certificate: this.#write("cert.pem", leaf.cert),
         privateKey: this.#write("key.pem", leaf.key),

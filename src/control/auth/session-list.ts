@@ -2,7 +2,8 @@
 import { ApiError } from "../../model/error.ts";
 import type { User } from "../../model/user.ts";
 import type { AuditSink } from "../audit-entry.ts";
-import type { Changes, PendingChange } from "../change.ts";
+import type { Changes } from "../change.ts";
+import type { PendingChange } from "../change-contract.ts";
 import { includesRole, type Principal } from "../principal.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import { findUser } from "./users.ts";

@@ -4,7 +4,8 @@ import type { Clock } from "../../clock.ts";
 import { hashSession } from "../../crypto/token.ts";
 import type { Log } from "../../log.ts";
 import type { Fact, StoredSession } from "../../model/fact.ts";
-import type { Changes, RecordedFacts } from "../change.ts";
+import type { Changes } from "../change.ts";
+import type { RecordedFacts } from "../change-contract.ts";
 
 /** Seconds from sign-in to the end of a session, whether it is used or not: 7 days. */
 export const SESSION_SECONDS = 604_800;

@@ -94,9 +94,11 @@ export class LoginThrottle {
   }
 
   #add(key: string, at: number): void {
-    const recent = this.#recent(key, at);
+    const times = [...this.#recent(key, this.#clock.now()), at];
+    // Those of other nodes arrive later.
+    times.sort((a, b) => a - b);
     this.#failures.delete(key);
-    this.#failures.set(key, [...recent, at].slice(-MAX_FAILURES));
+    this.#failures.set(key, times.slice(-MAX_FAILURES));
     for (const oldest of this.#failures.keys()) {
       if (this.#failures.size <= this.#maxKeys) break;
       this.#failures.delete(oldest);

@@ -11,7 +11,8 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import type { StoredSecondFactor } from "../../model/fact.ts";
 import type { User } from "../../model/user.ts";
-import type { Changes, RecordedFacts } from "../change.ts";
+import type { Changes } from "../change.ts";
+import type { RecordedFacts } from "../change-contract.ts";
 
 /** The storage: at most one per user. */
 export interface TotpStore {

@@ -90,11 +90,17 @@ export class Connection {
   }
 }
 
+const inWords = (state: string) => state.replaceAll("_", " ");
+
 export function liveNodesOf(headers: Headers): LiveNodes | null {
   const [live, all] = headers.get("sluice-nodes")?.split("/") ?? [];
   if (live === undefined || all === undefined) return null;
   const missing = headers.get("sluice-nodes-missing") ?? "";
-  return { live, all, missing: missing.replaceAll(/;([^,]+)/g, " ($1)") };
+  return {
+    live,
+    all,
+    missing: missing.replaceAll(/;([^,]+)/g, (_, state) => ` (${inWords(state)})`),
+  };
 }
 
 function factsOf(headers: Headers): Omit<ApiResponse<unknown>, "value"> {

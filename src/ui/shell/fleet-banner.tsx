@@ -45,7 +45,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
         text: (
           <>
             The connection was lost {time}. The node serves the configuration that it has; changes
-            are refused until the database answers.
+            are refused until the database responds.
           </>
         ),
       };
@@ -59,6 +59,23 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
             fleet.
           </>
         ),
+      };
+    case "outdated":
+      return {
+        color: "red",
+        title: `Node ${node} runs an older version than the fleet`,
+        text: (
+          <>
+            It fell behind {time}, {changes} behind the fleet. Upgrade it to serve the changes of
+            newer nodes.
+          </>
+        ),
+      };
+    case "diverged":
+      return {
+        color: "red",
+        title: `Node ${node} has changes that the database of the fleet lacks`,
+        text: <>It stopped following {time}, and serves the configuration that it has.</>,
       };
     case "draining":
       return {

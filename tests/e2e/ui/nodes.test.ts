@@ -113,7 +113,7 @@ test("a node that cannot serve a change shows the reason, and says so on its own
   const listeners = `${scene.gateway.admin}/api/v1/listeners`;
   expect((await page.request.post(listeners, { data })).status()).toBe(200);
   await row.getByText("refused", { exact: true }).waitFor();
-  await row.getByText(`Cannot serve the next change`).waitFor();
+  await row.getByText(/port \d+ on 127.0.0.1: address already in use/).waitFor();
   await isQuiet(page);
   await screenshots(page, "nodes-refused");
   // Sessions are those of the fleet, and cookies those of the host.
@@ -130,7 +130,7 @@ test("a node that is cut off says so on every page, since when, and what it mean
   await page.getByRole("row").filter({ hasText: "n2" }).waitFor();
   await postgres.kill();
   await page.getByText("Node n1 is cut off from the database of the fleet").waitFor();
-  await page.getByText(/changes are refused until the database answers/).waitFor();
+  await page.getByText(/changes are refused until the database responds/).waitFor();
   await page.getByRole("row").filter({ hasText: "n1" }).getByText("cut off").waitFor();
   await page.getByRole("row").filter({ hasText: "n2" }).getByText("unknown").waitFor();
   expect(await page.getByRole("button", { name: /^Actions of/ }).count()).toBe(0);

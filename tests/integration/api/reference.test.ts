@@ -35,6 +35,7 @@ async function describeApi(): Promise<Description> {
 
 /** Actions without a request body. */
 const withoutBody = [
+  "POST /api/v1/nodes/{id}/drain",
   "POST /api/v1/acme/accounts/{id}/rotate-key",
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
   ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
@@ -263,7 +264,10 @@ describe("the guard's table", () => {
         else if (access.test(path)) expect(role).toBe("admin");
         // A query that needs a body.
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
-        else expect(role).toBe(/listeners|settings|import|restore/.test(path) ? "admin" : "editor");
+        else
+          expect(role).toBe(
+            /listeners|settings|import|restore|nodes/.test(path) ? "admin" : "editor",
+          );
       }
   });
 });

@@ -34,6 +34,7 @@ test("/api/v1/admin/status is public without secrets", async () => {
     workers: 2,
     workers_ready: 2,
     warnings: [],
+    fleet: null,
   });
 });
 

@@ -4,13 +4,13 @@ import { plugins } from "../../support/plugins.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
+import type { Changes } from "../../../src/control/change.ts";
 import {
   ChangeConflict,
   type ChangeEvent,
-  type Changes,
   type ChangeStore,
   type RecordedFacts,
-} from "../../../src/control/change.ts";
+} from "../../../src/control/change-contract.ts";
 import type { Rollout } from "../../../src/snapshot/rollout.ts";
 import type { TotpStore } from "../../../src/control/auth/totp.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";

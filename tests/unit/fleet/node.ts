@@ -1,5 +1,6 @@
 // A node of a fleet with a database of its own and without workers, which can end at any step and start again.
 import { Changes } from "../../../src/control/change.ts";
+import type { FleetWrite } from "../../../src/control/fleet-view.ts";
 import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
 import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
@@ -28,6 +29,10 @@ export class TestNode {
   readonly #clock: { now(): number };
   /** Whether nothing can be written to its database. */
   isFull = false;
+  /** What the next changes expect of the other nodes. */
+  expects: FleetWrite | null = null;
+  /** Whether the other nodes are away. */
+  isAlone = false;
   /** Ends the node in this step of the next change. */
   crashIn: "none" | "prepare" | "activate" = "none";
   store!: Store;
@@ -57,8 +62,10 @@ export class TestNode {
       requireOpen: () => {},
       onLost: () => {},
       onObstacle: () => {},
-      expected: () => null,
-      requirePresent: async () => {},
+      expected: () => this.expects,
+      requirePresent: async () => {
+        if (this.isAlone) throw new ApiError(409, "too few nodes are present");
+      },
       meter: new FleetMeter(),
     };
     this.crashIn = "none";

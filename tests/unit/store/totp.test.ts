@@ -1,7 +1,7 @@
 // Second factors in a real database: across a restart, one for each user, and none without a user.
 import { expect, test } from "bun:test";
 import { SecondFactors } from "../../../src/control/auth/totp.ts";
-import type { RecordedFacts } from "../../../src/control/change.ts";
+import type { RecordedFacts } from "../../../src/control/change-contract.ts";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { TotpTable } from "../../../src/store/totp.ts";

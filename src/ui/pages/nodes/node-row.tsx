@@ -1,7 +1,8 @@
 // One node of the fleet: its state, how far it is, and its actions.
-import { ActionIcon, Badge, Group, Menu, Text } from "@mantine/core";
+import { ActionIcon, Anchor, Badge, Group, Menu, Text } from "@mantine/core";
 import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
+import { capitalised } from "../../api/changes.tsx";
 import type { Schemas } from "../../api/resources.ts";
 import { Can } from "../../parts/page-layout.tsx";
 import { StatusBadge, StatusMark, toneOf } from "../../parts/status.tsx";
@@ -23,8 +24,7 @@ interface RowProps {
 
 export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
   const { name, version, error } = node;
-  const isKnown = isOwn || !isBlind;
-  const state = isKnown ? node.state : "unknown";
+  const state = isOwn || !isBlind ? node.state : "unknown";
   return (
     <tr className="list-row">
       <td className="list-cell">
@@ -32,9 +32,7 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       </td>
       <td className="list-cell is-name">
         <Group gap={6}>
-          <Text fw={600} size="sm" span style={{ overflowWrap: "anywhere" }}>
-            {name}
-          </Text>
+          <NodeName name={name} url={isOwn ? null : node.url} />
           {isOwn && (
             <Badge size="xs" variant="light" color="blue" tt="none">
               this node
@@ -53,8 +51,8 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       </Detail>
       {figuresOf(node, head).map(({ title, text, isNotable }) => (
         <Detail key={title} title={title}>
-          <Text size="sm" span {...(isNotable && isKnown ? { fw: 600 } : { c: "dimmed" })}>
-            {isKnown ? text : "–"}
+          <Text size="sm" span {...(isNotable && !isBlind ? { fw: 600 } : { c: "dimmed" })}>
+            {isBlind ? "–" : text}
           </Text>
         </Detail>
       ))}
@@ -65,14 +63,30 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
           </Can>
         )}
       </td>
-      {error !== "" && isKnown && (
+      {error !== "" && !isBlind && (
         <td className="list-cell" style={{ gridColumn: "2 / -1" }}>
           <Text size="sm" c="var(--mantine-color-error)">
-            Cannot serve the next change: {error}
+            {capitalised(error)}
           </Text>
         </td>
       )}
     </tr>
+  );
+}
+
+/** Leads to the management page of the node, where it is known. */
+function NodeName({ name, url }: { readonly name: string; readonly url: string | null }) {
+  const style = { overflowWrap: "anywhere" } as const;
+  if (url === null)
+    return (
+      <Text fw={600} size="sm" span style={style}>
+        {name}
+      </Text>
+    );
+  return (
+    <Anchor href={url} target="_blank" rel="noopener noreferrer" fw={600} size="sm" style={style}>
+      {name}
+    </Anchor>
   );
 }
 

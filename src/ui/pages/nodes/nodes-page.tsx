@@ -30,7 +30,7 @@ function NoFleet() {
       title="This gateway is on its own"
       text="Several gateways share one configuration when each of them starts with the same database and the same secret key:"
     >
-      <Code block ta="left" maw="100%">
+      <Code block ta="left" w="100%" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
         {
           "SLUICE_SECRET_KEY=… sluice serve \\\n  --store postgres://user:password@host/database \\\n  --node-name n1"
         }
@@ -64,7 +64,7 @@ function NodeList({ fleet }: { readonly fleet: Schemas["FleetStatus"] }) {
     <Stack gap="xs">
       <Text size="sm" c="dimmed" aria-live="polite">
         {isBlind
-          ? "The other nodes are unknown until the database of the fleet answers."
+          ? "The other nodes are unknown until the database of the fleet responds."
           : `${nodes.filter(isLive).length} of ${nodes.length} nodes serve the last change.`}
       </Text>
       <table className="list" aria-label="Nodes" style={columns}>

@@ -1,0 +1,50 @@
+// Why a node does not follow the log of its fleet, and when it tries again; knows no log.
+import type { Log } from "../log.ts";
+import { Unfollowable } from "./entry.ts";
+
+export class Obstacle {
+  readonly #log: Log;
+  #reason: Unfollowable | null = null;
+  /** The end of the fleet's log at the last attempt. */
+  #head = 0;
+  /** Monotonic, milliseconds. */
+  #since = 0;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Null: the node follows. */
+  get reason(): Unfollowable | null {
+    return this.#reason;
+  }
+
+  set(reason: Unfollowable, head: number): void {
+    if (this.#reason?.message !== reason.message)
+      this.#log.error("this node cannot follow its fleet", { error: reason.message });
+    this.#reason = reason;
+    this.#head = head;
+    this.#since = performance.now();
+  }
+
+  clear(): void {
+    if (this.#reason !== null) this.#log.info("this node follows its fleet again");
+    this.#reason = null;
+  }
+
+  /** Whether to try again: with each new entry, and from time to time. */
+  isDue(head: number, retryMs: number): boolean {
+    return (
+      this.#reason === null || head !== this.#head || performance.now() - this.#since >= retryMs
+    );
+  }
+}
+
+export function reasonOf(error: unknown): Unfollowable {
+  if (error instanceof Unfollowable) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new Unfollowable(
+    "refused",
+    `this node cannot serve the next change of its fleet: ${message.replace("; nothing was changed", "")}`,
+  );
+}

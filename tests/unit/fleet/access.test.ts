@@ -1,0 +1,114 @@
+// Access over two nodes with one log: a code that both get in the same turn, and sessions that end on both.
+import { expect, test } from "bun:test";
+import { base32 } from "oslo/encoding";
+import { CutOff } from "../../../src/control/cut-off.ts";
+import { SecondFactors } from "../../../src/control/auth/totp.ts";
+import { Sessions } from "../../../src/control/auth/sessions.ts";
+import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { SecretBox } from "../../../src/crypto/secret-box.ts";
+import { createLog } from "../../../src/log.ts";
+import { SessionTable } from "../../../src/store/sessions.ts";
+import { TotpTable } from "../../../src/store/totp.ts";
+import { userOf } from "../control/auth/fixture.ts";
+import { MemorySource } from "./memory-source.ts";
+import { TestNode } from "./node.ts";
+
+const NOW = Date.parse("2026-03-01T12:00:15Z");
+const STEP_MS = 30_000;
+const anna = userOf("anna", "viewer");
+const log = createLog({ level: "error", format: "json", sink: () => {} });
+const box = new SecretBox(new Uint8Array(32));
+
+interface CodePeer {
+  readonly changes: TestNode["changes"];
+  readonly factors: SecondFactors;
+}
+
+interface SessionPeer {
+  readonly changes: TestNode["changes"];
+  readonly sessions: Sessions;
+}
+
+function twoNodes() {
+  const source = new MemorySource();
+  const nodes = [new TestNode("n1", source, 0), new TestNode("n2", source, 0)] as const;
+  return {
+    source,
+    nodes,
+    [Symbol.dispose]() {
+      for (const node of nodes) node.close();
+    },
+  };
+}
+
+test("a code that two nodes get in the same turn is right on one of them", async () => {
+  using fleet = twoNodes();
+  const [first, second] = fleet.nodes.map(({ store, changes }) => ({
+    changes,
+    factors: new SecondFactors({
+      store: store.with((context) => new TotpTable(context)),
+      box,
+      changes,
+    }),
+  })) as [CodePeer, CodePeer];
+  const { secret } = await first.changes.record(() => first.factors.begin(anna));
+  const code = (time: number) => hotp(base32.decode(secret), stepAt(time));
+  await first.changes.record(() => first.factors.confirm(anna.id, code(NOW), NOW));
+  await second.changes.follow();
+  for (let round = 1; round <= 20; round++) {
+    const now = NOW + round * STEP_MS;
+    const results = await Promise.all(
+      [first, second].map(({ changes, factors }) =>
+        changes.record(() => factors.verifySecondFactor(anna.id, code(now), now)),
+      ),
+    );
+    expect(results.toSorted()).toEqual([false, true]);
+  }
+});
+
+test("expired sessions are recorded once, though each node finds them", async () => {
+  using fleet = twoNodes();
+  const clock = { time: NOW, now: () => clock.time };
+  const [first, second] = fleet.nodes.map(({ store, changes }) => ({
+    changes,
+    sessions: new Sessions({
+      store: store.with((context) => new SessionTable(context)),
+      changes,
+      clock,
+      log,
+    }),
+  })) as [SessionPeer, SessionPeer];
+  const signIn = { method: "password", address: "", userAgent: "", isSecure: false } as const;
+  await first.changes.record(() => first.sessions.create(anna.id, signIn));
+  await second.changes.follow();
+  expect(second.sessions.list()).toHaveLength(1);
+  clock.time += 8 * 86_400_000;
+  for (const { sessions } of [first, second]) sessions.prune();
+  for (const { sessions } of [first, second]) await sessions.settled();
+  expect(fleet.source.entries).toHaveLength(2);
+  for (const { store } of fleet.nodes)
+    expect(store.with((context) => new SessionTable(context)).load()).toEqual([]);
+});
+
+test("sessions are trusted for a time after the database went away, and without a fleet for ever", () => {
+  const state = { since: null as number | null, now: 0, max_stale_sessions: 1000, max_stale: 0 };
+  const settings = () => state;
+  const fleet = { cutOffSince: () => state.since };
+  const cutOff = new CutOff({ fleet, settings, now: () => state.now });
+  expect([cutOff.sessionProblem(), cutOff.hasTurned()]).toEqual([null, false]);
+  state.since = 0;
+  state.now = 1000;
+  expect([cutOff.sessionProblem(), cutOff.hasTurned()]).toEqual([null, false]);
+  state.now = 1001;
+  expect(cutOff.sessionProblem()).toContain("cut off");
+  expect(cutOff.readyProblem()).toBeNull();
+  expect([cutOff.hasTurned(), cutOff.hasTurned()]).toEqual([true, false]);
+  state.max_stale = 1000;
+  expect(cutOff.readyProblem()).toContain("fleet.max_stale");
+  state.max_stale_sessions = 0;
+  expect([cutOff.sessionProblem(), cutOff.hasTurned()]).toEqual([null, true]);
+  state.max_stale_sessions = 1000;
+  state.since = null;
+  expect(cutOff.sessionProblem()).toBeNull();
+  expect(new CutOff({ fleet: null, settings, now: () => 1e12 }).sessionProblem()).toBeNull();
+});
