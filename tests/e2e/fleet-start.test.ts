@@ -86,7 +86,7 @@ test("one machine becomes a fleet with all it has, and a machine of its own agai
   expect((await second.ok("GET", "/api/v1/revisions"))[0].revision).toBe(revision);
   expect((await create(second, "of the fleet")).nodes).toBe("2/2");
   const status = await run(["fleet", "status", "--store", postgres.url]);
-  expect(status.stdout).toMatch(/n1 +serving[^]*n2 +serving/);
+  expect(status.stdout).toMatch(/n1 +serving[\s\S]*n2 +serving/);
   founder.signal("SIGTERM");
   await founder.exited();
   // A node that has ended is not waited for, and not counted.
