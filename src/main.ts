@@ -135,8 +135,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   management.port = server.port;
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
+  if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  await foundFleet(state, firstEntry);
   await former?.finish();
   mayChange.resolve();
   const { changes } = control;

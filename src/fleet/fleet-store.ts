@@ -7,7 +7,7 @@ import {
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
-import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
+import { combined, differenceOf, isEmpty, undoOf, undosOf } from "../control/undo.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -21,13 +21,13 @@ import {
   type EntryCodec,
   type EntryContent,
   type EntryMark,
-  isEmptyChange,
   Unfollowable,
 } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
+import { forgotten } from "./whole.ts";
 
 /** This node's own store. */
 export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
@@ -72,6 +72,8 @@ export class FleetStore implements ChangeStore {
   #unstored: Commit | RecordedEntry | null = null;
   /** An entry that may or may not be in the log. */
   #doubt: EntryMark | null = null;
+  /** Position of the entry that this node appends; null: none. */
+  #appending: number | null = null;
   /** Number of entries in the last foreign change. */
   #offered = 0;
   #wasStored = true;
@@ -87,6 +89,11 @@ export class FleetStore implements ChangeStore {
   /** Position of the last entry that this node has applied, be it only in memory. */
   get applied(): number {
     return (this.#unstored?.mark ?? this.#options.store.mark())?.position ?? 0;
+  }
+
+  /** Whether this node has the entry of a position, or is about to know. */
+  expects(position: number): boolean {
+    return position <= this.applied || position === this.#appending;
   }
 
   /** Whether a change is served from memory only. */
@@ -232,18 +239,18 @@ export class FleetStore implements ChangeStore {
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts];
-    if (changed.revision === revision) {
-      if (!isEmptyChange(change)) throw diverged(page, known);
-      return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
-    }
-    return {
-      changed: { ...changed, change },
-      facts: all,
-      store: (base) =>
-        store.write([
-          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
-        ]),
-    };
+    if (changed.revision > revision)
+      return {
+        changed: { ...changed, change },
+        facts: all,
+        store: (base) =>
+          store.write([
+            commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
+          ]),
+      };
+    // Since then there were facts only.
+    if (!isEmpty(change)) throw diverged(page, known);
+    return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
   }
 
   #storeAgain(): void {
@@ -258,8 +265,17 @@ export class FleetStore implements ChangeStore {
 
   /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
   async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node, onLost, meter } = this.#options;
-    const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
+    const position = (this.#options.store.mark()?.position ?? 0) + 1;
+    this.#appending = position;
+    try {
+      return await this.#appendAt({ position, id: Bun.randomUUIDv7() }, content);
+    } finally {
+      this.#appending = null;
+    }
+  }
+
+  async #appendAt(mark: EntryMark, content: EntryContent): Promise<EntryMark> {
+    const { source, codec, node, onLost, meter } = this.#options;
     const entry = codec.encode(mark, node, content);
     const began = performance.now();
     failPoint("before_append");
@@ -365,23 +381,6 @@ const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({
   address,
   sessionId,
 });
-
-/** Removes what `next` does not have. */
-export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
-  const sessions = new Set<string>();
-  const users = new Set<string>();
-  for (const fact of next) {
-    if (fact.kind === "session_began") sessions.add(fact.session.id);
-    if (fact.kind === "second_factor") users.add(fact.user_id);
-  }
-  return before.flatMap((fact): Fact[] => {
-    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
-      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
-    if (fact.kind === "second_factor" && !users.has(fact.user_id))
-      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
-    return [];
-  });
-}
 
 interface CommitRest {
   readonly undo: ConfigChange | undefined;

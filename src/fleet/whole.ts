@@ -73,3 +73,20 @@ export async function prune(options: PruneOptions): Promise<void> {
   }
   await source.prune(limits);
 }
+
+/** Removes what `next` does not have. */
+export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
+  const sessions = new Set<string>();
+  const users = new Set<string>();
+  for (const fact of next) {
+    if (fact.kind === "session_began") sessions.add(fact.session.id);
+    if (fact.kind === "second_factor") users.add(fact.user_id);
+  }
+  return before.flatMap((fact): Fact[] => {
+    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
+      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
+    if (fact.kind === "second_factor" && !users.has(fact.user_id))
+      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
+    return [];
+  });
+}
