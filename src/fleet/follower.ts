@@ -88,8 +88,10 @@ export class Follower {
   }
 
   /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
-  async begin(parts: FollowerParts): Promise<void> {
+  async begin(parts: FollowerParts, isReachable = true): Promise<void> {
     this.#parts = parts;
+    // The first heartbeat that is answered ends that.
+    if (!isReachable) this.#missedBeats = MISSED_BEATS;
     this.#served = this.stored;
     parts.changes.onServed(() => {
       activationFailPoint();
@@ -99,9 +101,10 @@ export class Follower {
     parts.changes.onFact((fact) => {
       if (fact.kind === "node_drained" && fact.node_id === this.#options.id) void this.#beat();
     });
-    await this.#beat();
-    if (this.#isBehind) await this.#follow();
+    if (isReachable) await this.#beat();
+    if (this.isConnected && this.#isBehind) await this.#follow();
     this.#options.duty.begin();
+    if (!isReachable) return this.#tick();
     if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
