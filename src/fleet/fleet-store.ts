@@ -72,6 +72,8 @@ export class FleetStore implements ChangeStore {
   #unstored: Commit | RecordedEntry | null = null;
   /** An entry that may or may not be in the log. */
   #doubt: EntryMark | null = null;
+  /** Revision of this node's last change: its position is stored some turns before the change is the current one. */
+  revision = 0;
   /** Position of the entry that this node appends; null: none. */
   #appending: number | null = null;
   /** Number of entries in the last foreign change. */
@@ -131,6 +133,7 @@ export class FleetStore implements ChangeStore {
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
+    this.revision = revision;
     this.#write({ ...write, mark });
     failPoint("after_store");
   }
