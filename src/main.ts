@@ -61,8 +61,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
-  // Bun.SQL writes there while the database of a fleet is away.
-  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
+  // Bun.SQL writes there while the database is away.
+  if (options.fleet !== null) console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });

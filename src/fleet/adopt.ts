@@ -32,7 +32,7 @@ export async function adoptFromStore({ source, store, codec }: AdoptOptions): Pr
 /** Makes what this node has the configuration of the fleet. The log begins with it anew, so that all others load it whole. */
 export async function adoptThisNode(options: AdoptOptions): Promise<EntryMark> {
   const { source, store } = options;
-  const { head } = await source.after(0);
+  const { head } = await source.after(Number.MAX_SAFE_INTEGER);
   const own = store.mark()?.position ?? 0;
   const mark = { position: Math.max(head, own) + 1, id: Bun.randomUUIDv7() };
   await source.replaceLog(wholeEntry(options, mark));

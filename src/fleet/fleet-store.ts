@@ -7,7 +7,7 @@ import {
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
-import { combined, differenceOf, isEmpty, undoOf, undosOf } from "../control/undo.ts";
+import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -21,6 +21,7 @@ import {
   type EntryCodec,
   type EntryContent,
   type EntryMark,
+  isEmptyChange,
   Unfollowable,
 } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
@@ -69,7 +70,7 @@ const LOOK_MS = 50;
 export class FleetStore implements ChangeStore {
   readonly #options: FleetStoreOptions;
   /** In the log and served from memory, but not in this node's database. */
-  #unstored: Commit | null = null;
+  #unstored: Commit | RecordedEntry | null = null;
   /** An entry that may or may not be in the log. */
   #doubt: EntryMark | null = null;
   /** Position of the entry that this node appends; null: none. */
@@ -131,13 +132,7 @@ export class FleetStore implements ChangeStore {
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
-    try {
-      this.#options.store.write([{ ...write, mark }]);
-    } catch (error) {
-      // The other nodes serve it: this one goes on from memory.
-      this.#unstored = { ...write, staged: null, mark };
-      this.#options.onObstacle(cannotStore(error));
-    }
+    this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
@@ -146,7 +141,17 @@ export class FleetStore implements ChangeStore {
     const mark = await this.#append({ changed: null, facts });
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
-    this.#options.store.write([{ facts, mark }]);
+    this.#write({ facts, mark });
+  }
+
+  /** Of an entry that is in the log: the other nodes get it, so this one goes on from memory when it cannot store it. */
+  #write(entry: (Commit | RecordedEntry) & { readonly mark: EntryMark }): void {
+    try {
+      this.#options.store.write([entry]);
+    } catch (error) {
+      this.#unstored = "staged" in entry ? { ...entry, staged: null } : entry;
+      this.#options.onObstacle(cannotStore(error));
+    }
   }
 
   /** The workers that do not serve a change yet are being replaced: the fleet finds out when they do. */
@@ -235,18 +240,18 @@ export class FleetStore implements ChangeStore {
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts];
-    if (changed.revision > revision)
-      return {
-        changed: { ...changed, change },
-        facts: all,
-        store: (base) =>
-          store.write([
-            commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
-          ]),
-      };
-    // Since then there were facts only.
-    if (!isEmpty(change)) throw diverged(page, known);
-    return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
+    if (changed.revision === revision) {
+      if (!isEmptyChange(change)) throw diverged(page, known);
+      return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
+    }
+    return {
+      changed: { ...changed, change },
+      facts: all,
+      store: (base) =>
+        store.write([
+          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
+        ]),
+    };
   }
 
   #storeAgain(): void {
@@ -321,14 +326,21 @@ export class FleetStore implements ChangeStore {
     }
   }
 
-  /** When it is not there, an entry without content takes its place, so that it cannot arrive later. */
-  async #isInLog({ position, id }: EntryMark): Promise<boolean> {
+  /**
+   * When it is not there, an entry without content takes its place, so that it cannot arrive later. Null: the log does not say,
+   * because it has lost its entry of that position.
+   */
+  async #isInLog({ position, id }: EntryMark): Promise<boolean | null> {
     const { source, codec, node } = this.#options;
     for (;;) {
       const found = await source.idAt(position);
       if (found !== null) return found === id;
       const empty = { position, id: Bun.randomUUIDv7() };
-      await source.append(codec.encode(empty, node, { changed: null, facts: [] }));
+      if (await source.append(codec.encode(empty, node, { changed: null, facts: [] })))
+        return false;
+      const { head } = await source.after(Number.MAX_SAFE_INTEGER);
+      // Pruned or replaced, or too short for an entry there: no late one can arrive either.
+      if (head !== position - 1 && (await source.idAt(position)) === null) return null;
     }
   }
 }

@@ -99,7 +99,8 @@ const LOOK_MS = 100;
 async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
   let isWaiting = false;
   for (;;) {
-    if ((await source.after(0)).head > 0) return false;
+    // Without the entries, which may be large.
+    if ((await source.after(Number.MAX_SAFE_INTEGER)).head > 0) return false;
     if (await source.claimFounding(id, FOUND_MS)) return true;
     if (!isWaiting) log.info("another node is founding the fleet: this one waits for it");
     isWaiting = true;
