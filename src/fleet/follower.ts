@@ -100,8 +100,7 @@ export class Follower {
     parts.changes.onFact((fact) => {
       if (fact.kind === "node_drained" && fact.node_id === this.#options.id) void this.#beat();
     });
-    const beaten = this.#beat();
-    if (isReachable) await beaten;
+    await (isReachable ? this.#beat() : void this.#beat());
     if (this.isConnected && this.#isBehind) await this.#follow();
     this.#options.duty.begin();
     if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
@@ -234,8 +233,8 @@ export class Follower {
   /** Notes how far the workers are: those that did not serve a change are being replaced. */
   #update(): void {
     if (this.#parts === null) return;
-    const { changes, store, rolloutStatus } = this.#parts;
-    const { workers, ready, revision } = rolloutStatus();
+    const { changes, store } = this.#parts;
+    const { workers, ready, revision } = this.#parts.rolloutStatus();
     const isCurrent = revision === changes.revision && revision >= store.revision;
     if (ready === workers && isCurrent && changes.isSettled) this.#served = this.stored;
     if (this.#served < this.#end.position) {

@@ -124,7 +124,7 @@ export class TestNode {
     this.start();
   }
 
-  change(mutate: (draft: Draft) => void) {
+  change(mutate: (draft: Draft) => void | Promise<void>) {
     return this.changes.run({ by: local, dryRun: false, mutate });
   }
 
