@@ -244,7 +244,8 @@ async function found(
   // First, so that a node that ends before it gets the answer knows its own entry.
   if (!store.isEmpty()) store.setMark(mark);
   const changed = { revision, ...entry, by: local, change, audit: [] };
-  if (await source.append(codec.encode(mark, node, { changed, facts }))) return mark;
+  if (await source.append(codec.encode(mark, node, { changed, facts, previous: null })))
+    return mark;
   store.leaveFleet();
   throw new FleetError("--store: another node has founded the fleet meanwhile; start again");
 }
