@@ -64,10 +64,11 @@ export const fleetCommand: Command = {
       await action({ ...context, given, dataDir });
       return 0;
     } catch (error) {
+      const isUnreachable = error instanceof SourceUnreachable;
       const isExplained =
         error instanceof FleetError || error instanceof StoreError || error instanceof ApiError;
-      if (!isExplained && !(error instanceof SourceUnreachable)) throw error;
-      const message = isExplained
+      if (!isExplained) throw error;
+      const message = !isUnreachable
         ? error.message
         : `--store: the database cannot be used: ${meaningOf(error) ?? "check its address, and that it runs"}`;
       process.stderr.write(`sluice: ${message}\n`);

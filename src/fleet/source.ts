@@ -1,8 +1,17 @@
 // The log that all nodes of a fleet share; knows no database.
+import { ApiError } from "../model/error.ts";
 import type { Entry } from "./entry.ts";
 
-/** The source did not get the entry: nothing was changed. */
-export class SourceUnreachable extends Error {}
+/** The source did not respond, or did not get the entry: nothing was changed. */
+export class SourceUnreachable extends ApiError {
+  constructor(message = "", { cause }: { readonly cause?: unknown } = {}) {
+    const why = message === "" ? "" : ` (${message})`;
+    super(503, `the database of the fleet does not answer${why}; nothing was changed`, {
+      cause,
+      headers: { "retry-after": "5" },
+    });
+  }
+}
 
 /** Whether the source has the entry is not known. */
 export class AppendInDoubt extends Error {}

@@ -1,6 +1,8 @@
 // What a request expects of the fleet for its change, checked at the commit, and what it learns.
 import { afterEach, expect, test } from "bun:test";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
+import { SourceUnreachable } from "../../../src/fleet/source.ts";
+import { ApiError } from "../../../src/model/error.ts";
 import { serviceOf } from "../store/fixture.ts";
 import { MemorySource } from "./memory-source.ts";
 import { TestNode } from "./node.ts";
@@ -74,4 +76,30 @@ test("between its storage and its activation a change is known to be not served 
   expect(turns.length).toBeGreaterThan(1);
   for (const { isServable } of turns.slice(0, -1)) expect(isServable).toBe(false);
   expect(node.served.at(-1)).toBe(node.fleetStore.revision);
+});
+
+test("a change that loses its place while the database goes away says that nothing was changed, and to try again", async () => {
+  const { source, node, create } = scene();
+  const other = new TestNode("n2", source, 0);
+  nodes.push(other);
+  await create("a");
+  const { after } = source;
+  source.after = async () => {
+    throw new SourceUnreachable();
+  };
+  const change = other.change((draft) => {
+    const now = draft.stamp();
+    const identity = { id: Bun.randomUUIDv7(), created_at: now, updated_at: now };
+    draft.put("services", { ...serviceOf("b"), ...identity });
+  });
+  const refused = await change.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  source.after = after;
+  expect(refused).toBeInstanceOf(ApiError);
+  expect(refused).toMatchObject({ status: 503 });
+  expect((refused as ApiError).message).toEndWith("nothing was changed");
+  expect(source.entries).toHaveLength(1);
+  expect(node.config.services.size).toBe(1);
 });
