@@ -6,6 +6,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "28000": "it refuses this user, address or encryption: check user, sslmode and its pg_hba.conf",
   "3D000": "it has no such database: create it, or name another one",
   "42501": "the user may not do that: make it the owner of the database",
+  // The only unique key that a statement does not look at first is the name of a node.
+  "23505": "another node has the name of this one: give each its own --node-name, and restart",
   "25006": "it is read-only, as a standby is: name the primary",
   "53100": "its disk is full: make room there",
   "53300": "it has no connection left: raise max_connections, each node needs 3",

@@ -1,7 +1,7 @@
 // How clients see the fleet: draining, forgetting, waiting for nodes, requiring them, events, metrics, readiness, status.
 import { describe, expect } from "bun:test";
-import { existsSync } from "node:fs";
 import { openEvents } from "../support/event-client.ts";
+import { clockOff, fakeTime } from "../support/faketime.ts";
 import { type NodeOptions, TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
@@ -42,13 +42,10 @@ const readiness = async (node: Gateway) => {
   return { status: response.status, text: await response.text() };
 };
 
-const LIBRARY = `/usr/lib/${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu/faketime/libfaketimeMT.so.1`;
-const FAKETIME = existsSync(LIBRARY) ? null : "libfaketime (Debian package faketime)";
-
-needs("executable", "postgres", { lacks: FAKETIME }).test(
+needs("executable", "postgres", fakeTime).test(
   "a node whose clock is off says by how much, in its log, its metrics and to all nodes",
   async () => {
-    const env = { LD_PRELOAD: LIBRARY, FAKETIME: "+300", FAKETIME_DONT_FAKE_MONOTONIC: "1" };
+    const env = clockOff(300);
     const node = (name: string): NodeOptions => (name === "n2" ? { env } : {});
     const fleet = await TestFleet.start(2, { node });
     try {

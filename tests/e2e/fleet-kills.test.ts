@@ -1,10 +1,9 @@
 // Nodes of a fleet and its database that die at any moment: no answered change is lost, and all nodes end with one state.
 // SLUICE_FLEET_KILLS (5) is the number of random kills; with 100 or more each node dies at each step of a change.
 import { expect } from "bun:test";
-import { create, type Reply, settled, TestFleet } from "../support/fleet.ts";
-import type { Gateway } from "../support/gateway.ts";
+import { attempt, checkNames, startWriters } from "../support/fleet-writers.ts";
+import { create, settled, TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
-import { eventually } from "../support/poll.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
@@ -51,10 +50,6 @@ async function startFleet() {
   };
   return { fleet, nodes: fleet.nodes, arm };
 }
-
-/** Null when the connection ended without a reply. */
-const attempt = (node: Gateway, name: string): Promise<Reply | null> =>
-  create(node, name).catch(() => null);
 
 /** In a short run each step on one node, in a full one on each. */
 const nodesFor = (step: number): readonly number[] => (isFull ? [0, 1, 2] : [step % 3]);
@@ -104,60 +99,18 @@ test(
   isFull ? 300_000 : 90_000,
 );
 
-/** A writer at each node until `stop`, which returns what was answered, and what was not. */
-function startWriters(nodes: readonly Gateway[]) {
-  const [answered, open, refused]: [string[], string[], Set<string>] = [[], [], new Set()];
-  let isOver = false;
-  const write = async (node: Gateway, index: number) => {
-    for (let round = 0; !isOver; round++) {
-      const name = `n${index + 1}-${round}`;
-      const reply = await attempt(node, name);
-      if (reply === null || reply.status === 504) open.push(name);
-      else if (reply.status === 200) answered.push(name);
-      else refused.add(name);
-      // A node that is away refuses at once.
-      if (reply?.status !== 200) await Bun.sleep(20);
-    }
-  };
-  const writers = nodes.map(write);
-  return {
-    answered,
-    stop: async () => {
-      isOver = true;
-      await Promise.all(writers);
-      return { answered, open, refused };
-    },
-  };
-}
-
-/** What was answered is there, what was refused is not, and what was not answered may be. */
-function checkNames(names: readonly string[], written: Awaited<ReturnType<Writers["stop"]>>): void {
-  const [there, { answered, open, refused }] = [new Set(names), written];
-  expect(answered.filter((name) => !there.has(name))).toEqual([]);
-  expect(names.filter((name) => refused.has(name))).toEqual([]);
-  expect(names.filter((name) => !answered.includes(name) && !open.includes(name))).toEqual([]);
-  expect(names).toHaveLength(there.size);
-}
-type Writers = ReturnType<typeof startWriters>;
-
-/** Waits until `count` more changes were answered. */
-const answersOf = async ({ answered }: Writers, count: number) => {
-  const goal = answered.length + count;
-  await eventually(() => answered.length >= goal, { deadlineMs: 30_000 });
-};
-
 test(
   "nodes killed at random moments under three writers: no answered change is lost, and all states are equal",
   async () => {
     const { nodes } = await startFleet();
     const writers = startWriters(nodes);
     for (let kill = 0; kill < KILLS; kill++) {
-      await answersOf(writers, 5 + Math.floor(Math.random() * 20));
+      await writers.answers(5 + Math.floor(Math.random() * 20));
       const node = nodes[kill % 3]!;
       await node.kill9();
       await node.start();
     }
-    await answersOf(writers, 5);
+    await writers.answers(5);
     const written = await writers.stop();
     checkNames(await settled(nodes), written);
     expect(written.answered.length).toBeGreaterThan(5 * KILLS);
@@ -171,11 +124,11 @@ test(
     const { fleet, nodes } = await startFleet();
     const writers = startWriters(nodes);
     for (let kill = 0; kill < Math.max(3, KILLS / 5); kill++) {
-      await answersOf(writers, 10 + Math.floor(Math.random() * 20));
+      await writers.answers(10 + Math.floor(Math.random() * 20));
       await fleet.postgres.kill();
       await fleet.postgres.start();
     }
-    await answersOf(writers, 10);
+    await writers.answers(10);
     const written = await writers.stop();
     checkNames(await settled(nodes), written);
     const counted = await fleet.query(

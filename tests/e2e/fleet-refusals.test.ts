@@ -186,6 +186,39 @@ describe("a node does not start, and says what to do", () => {
   }, 60_000);
 });
 
+test("a fleet has 50 nodes at most, and those that are gone make room when they are forgotten", async () => {
+  const fleet = track(await TestFleet.start(1));
+  await fleet.query(
+    (sql) => sql`
+      insert into sluice.node
+      select (json_populate_record(node, json_build_object(
+        'id', 'gone-' || number, 'name', 'gone-' || number, 'seen', now() - interval '1 day'))).*
+      from sluice.node, generate_series(1, 49) number`,
+  );
+  expect(await refusal(fleet.secret, fleet.postgres.url)).toContain("50 nodes");
+  expect((await fleet.nodes[0]!.api("DELETE", "/api/v1/nodes/gone-7")).status).toBe(200);
+  expect(await refusal(fleet.secret, fleet.postgres.url)).toBe("it started");
+}, 60_000);
+
+test("of two nodes that start with one name at the same time only one makes changes", async () => {
+  const fleet = track(await TestFleet.start(1));
+  const twins = await Promise.allSettled([1, 2].map(() => fleet.add({ name: "twin" })));
+  // Either the second one does not start, or it says why it is cut off.
+  const said = await eventually(async () => {
+    const replies = await Promise.all(
+      fleet.nodes
+        .slice(1)
+        .map((node, index) => create(node, `${Bun.randomUUIDv7().slice(-12)} ${index}`)),
+    );
+    const refused = replies.filter(({ status }) => status !== 200).map(({ text }) => text);
+    const failed = twins.flatMap((twin) =>
+      twin.status === "rejected" ? [String(twin.reason)] : [],
+    );
+    return [...refused, ...failed].length === 1 ? [...refused, ...failed].join() : null;
+  });
+  expect(said).toContain("--node-name");
+}, 60_000);
+
 describe("a fleet works", () => {
   test("behind PgBouncer in transaction mode", async () => {
     const postgres = track(await Postgres.create());
