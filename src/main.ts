@@ -126,6 +126,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
+  const isReachable = await state.membership?.joined();
   const server = await listen(serveApi, {
     management,
     log,
@@ -141,7 +142,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   mayChange.resolve();
   const { changes } = control;
   const rolloutStatus = () => control.rolloutStatus();
-  await fleet?.follower.begin({ changes, store: fleet.store, rolloutStatus });
+  await fleet?.follower.begin({ changes, store: fleet.store, rolloutStatus }, isReachable);
   const running = new RunningGateway({
     options,
     log,

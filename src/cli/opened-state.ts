@@ -99,7 +99,7 @@ async function joinFleet(
     );
   }
   try {
-    return await join({
+    const membership = await join({
       source: new PostgresSource({ ...fleet.database, ...queryTimes }),
       store,
       keyId: box.keyId,
@@ -109,10 +109,15 @@ async function joinFleet(
       presentMs: defaultTimes.away,
       log,
     });
+    return { ...membership, joined: () => membership.joined().catch(refuseToStart) };
   } catch (error) {
-    if (error instanceof FleetError) throw new StartError(error.message, { cause: error });
-    throw error;
+    return refuseToStart(error);
   }
+}
+
+function refuseToStart(error: unknown): never {
+  if (error instanceof FleetError) throw new StartError(error.message, { cause: error });
+  throw error;
 }
 
 function loadOrMake(

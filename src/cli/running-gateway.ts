@@ -176,6 +176,8 @@ export class RunningGateway {
     this.#endWork();
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.follower?.suspend();
+    // What is on its way to the log must not be stored beside the other process.
+    if (this.#parts.follower !== null) await control.changes.pause(UPGRADING);
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.

@@ -138,12 +138,17 @@ export class Changes extends ChangeListeners {
 
   /**
    * Stores facts without a change of the configuration. `decide` makes them from what is stored, and throws to refuse; it runs
-   * again when another node stored something first. On a single machine it decides and stores in one turn.
+   * again when another node stored something first. On a single machine it decides and stores in one turn. `by`: the caller, who
+   * may lose access while this waits.
    */
-  record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+  record<T>(decide: () => RecordedFacts<T>, by?: Actor): Promise<T> {
     if (this.#options.store.next === undefined) return this.#record(decide);
+    const decideAgain = () => {
+      if (by !== undefined) this.#requireValid(by);
+      return decide();
+    };
     // The place in the log follows from what is stored here: one writer at a time.
-    const result = this.#last.then(() => this.#record(decide));
+    const result = this.#last.then(() => this.#record(decideAgain));
     this.#last = result.catch(() => undefined);
     return result;
   }
@@ -175,11 +180,15 @@ export class Changes extends ChangeListeners {
   requireOpen(by: Actor): void {
     if (this.#pausedFor !== null)
       throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
-    if (!this.#isStillValid(by)) throw new ApiError(401, "the credentials are no longer valid");
+    this.#requireValid(by);
     this.#adminNetworks?.requireAllowed(by);
     this.#options.store.requireOpen?.();
     if (this.#isReadOnly && by.method !== "local")
       throw new ApiError(409, "configuration is read-only");
+  }
+
+  #requireValid(by: Actor): void {
+    if (!this.#isStillValid(by)) throw new ApiError(401, "the credentials are no longer valid");
   }
 
   /**

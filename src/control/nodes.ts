@@ -62,7 +62,7 @@ export class Nodes {
     changes.requireOpen(by);
     if (node.draining === drained && isPresent(node)) return node;
     const fact = { kind: "node_drained", node_id: node.id, drained } as const;
-    await changes.record(() => ({ value: null, facts: [fact] }));
+    await changes.record(() => ({ value: null, facts: [fact] }), by);
     this.#record(drained ? "drain" : "undrain", node, by);
     return await this.#drained(node.id, drained);
   }

@@ -28,10 +28,12 @@ const TURN_MS = 10_000;
 
 const RETRY_SECONDS = "5";
 
+interface Place extends EntryMark, Pick<EntryContent, "previous"> {}
+
 export class Appender {
   readonly #options: AppenderOptions;
   /** An entry that may or may not be in the log. */
-  #doubt: EntryMark | null = null;
+  #doubt: Place | null = null;
   #position: number | null = null;
   /** In a row. */
   #conflicts = 0;
@@ -65,10 +67,10 @@ export class Appender {
   async append(position: number, content: EntryContent): Promise<EntryMark> {
     this.#position = position;
     try {
-      const mark = { position, id: Bun.randomUUIDv7() };
-      if (await this.#isAppended(mark, content)) {
+      const id = Bun.randomUUIDv7();
+      if (await this.#isAppended({ position, id, previous: content.previous }, content)) {
         await this.#endTurn();
-        return mark;
+        return { position, id };
       }
     } finally {
       this.#position = null;
@@ -77,9 +79,9 @@ export class Appender {
     throw new ChangeConflict();
   }
 
-  async #isAppended(mark: EntryMark, content: EntryContent): Promise<boolean> {
+  async #isAppended(mark: Place, content: EntryContent): Promise<boolean> {
     const { source, codec, node, onLost, meter } = this.#options;
-    const entry = codec.encode(mark, node, content);
+    const entry = codec.encode({ position: mark.position, id: mark.id }, node, content);
     const began = performance.now();
     failPoint("before_append");
     try {
@@ -115,7 +117,7 @@ export class Appender {
   }
 
   /** Whether the entry is in the log; throws a 504 when that cannot be found out in time. */
-  async #settle(mark: EntryMark): Promise<boolean> {
+  async #settle(mark: Place): Promise<boolean> {
     const { doubtMs, onLost } = this.#options;
     const late = Promise.withResolvers<null>();
     const timer = setTimeout(() => late.resolve(null), doubtMs);
@@ -132,7 +134,7 @@ export class Appender {
   }
 
   /** Whether the entry is in the log; null: the source did not say. */
-  async #look(mark: EntryMark, ms: number): Promise<boolean | null> {
+  async #look(mark: Place, ms: number): Promise<boolean | null> {
     const end = performance.now() + ms;
     for (;;) {
       const isInLog = await this.#isInLog(mark).catch(() => null);
@@ -145,13 +147,13 @@ export class Appender {
    * When it is not there, an entry without content takes its place, so that it cannot arrive later. Null: the log does not say,
    * because it has lost its entry of that position.
    */
-  async #isInLog({ position, id }: EntryMark): Promise<boolean | null> {
+  async #isInLog({ position, id, previous }: Place): Promise<boolean | null> {
     const { source, codec, node } = this.#options;
     for (;;) {
       const found = await source.idAt(position);
       if (found !== null) return found === id;
       const empty = { position, id: Bun.randomUUIDv7() };
-      if (await source.append(codec.encode(empty, node, { changed: null, facts: [] })))
+      if (await source.append(codec.encode(empty, node, { changed: null, facts: [], previous })))
         return false;
       const { head } = await source.after(Number.MAX_SAFE_INTEGER);
       // Pruned or replaced, or too short for an entry there: no late one can arrive either.

@@ -24,6 +24,11 @@ export interface EntryContent {
   /** Null: facts without a change of the configuration. */
   readonly changed: EntryChange | null;
   readonly facts: readonly Fact[];
+  /**
+   * Id of the entry before it; null: none. Signed: entries of another history of the fleet, as before the restore of a backup,
+   * must not follow.
+   */
+  readonly previous: string | null;
 }
 
 /** The place of an entry in the log. */
@@ -64,11 +69,12 @@ export class EntryCodec {
   encode(
     mark: EntryMark,
     node: string,
-    { changed, facts, kind = "change" }: EntryContent & { readonly kind?: EntryKind },
+    { changed, facts, previous, kind = "change" }: EntryContent & { readonly kind?: EntryKind },
   ): Entry {
     const document = {
       changed: changed === null ? null : { ...changed, change: partsOf(changed.change) },
       facts,
+      previous,
     };
     const body = Bun.zstdCompressSync(JSON.stringify(document));
     const unsigned = { ...mark, kind, node, format: ENTRY_FORMAT, body };
@@ -88,10 +94,11 @@ export class EntryCodec {
         `entry ${entry.position} of the fleet's log was written by a newer version of Sluice; upgrade this node`,
       );
     const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
-    const { changed, facts } = JSON.parse(text) as Document;
+    const { changed, facts, previous } = JSON.parse(text) as Document;
     return {
       changed: changed === null ? null : { ...changed, change: restoredFrom(changed.change) },
       facts,
+      previous,
     };
   }
 
@@ -138,6 +145,7 @@ interface Document {
   readonly changed:
     (Omit<EntryChange, "change"> & { readonly change: Partial<ConfigChange> }) | null;
   readonly facts: readonly Fact[];
+  readonly previous: string | null;
 }
 
 /** Most changes affect only one collection. */

@@ -53,6 +53,8 @@ export class FleetStore implements ChangeStore {
   readonly #options: FleetStoreOptions;
   /** In the log and served from memory, but not in this node's database. */
   #unstored: Commit | RecordedEntry | null = null;
+  /** Revision of this node's last change: its position is stored some turns before the change is the current one. */
+  revision = 0;
   readonly #appender: Appender;
   /** Number of entries in the last foreign change. */
   #offered = 0;
@@ -107,17 +109,23 @@ export class FleetStore implements ChangeStore {
     if (expected !== null && expected.requires !== null)
       await this.#options.requirePresent(expected.requires);
     const mark = await this.#appender.append(this.#next, {
+      previous: this.#options.store.mark()?.id ?? null,
       changed: { revision, ...entry, by: actorOf(by), change, audit },
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
+    this.revision = revision;
     this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
   async record(facts: readonly Fact[]): Promise<void> {
     this.requireOpen();
-    const mark = await this.#appender.append(this.#next, { changed: null, facts });
+    const mark = await this.#appender.append(this.#next, {
+      previous: this.#options.store.mark()?.id ?? null,
+      changed: null,
+      facts,
+    });
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
     this.#write({ facts, mark });
@@ -195,10 +203,15 @@ export class FleetStore implements ChangeStore {
   /** The entries up to the first one that this node must not apply; throws its reason when that is the first. */
   #decoded(entries: readonly Entry[]): (EntryContent & { readonly mark: EntryMark })[] {
     const decoded: (EntryContent & { readonly mark: EntryMark })[] = [];
+    const { store, codec } = this.#options;
+    let last = store.mark();
     for (const entry of entries) {
       const { position, id } = entry;
       try {
-        decoded.push({ ...this.#options.codec.decode(entry), mark: { position, id } });
+        const content = codec.decode(entry);
+        if (content.previous !== (last?.id ?? null)) throw ofOtherHistory(position);
+        last = { position, id };
+        decoded.push({ ...content, mark: last });
       } catch (error) {
         if (decoded.length === 0) throw error;
         break;
@@ -253,6 +266,12 @@ const diverged = ({ head }: LogPage, known: number) =>
   new Unfollowable(
     "diverged",
     `the database of the fleet (last entry ${head}) lacks changes that this node has (last entry ${known}), as after the restore of a backup or a failover that lost some; decide with \`sluice fleet adopt\``,
+  );
+
+const ofOtherHistory = (position: number) =>
+  new Unfollowable(
+    "diverged",
+    `entry ${position} of the fleet's log does not follow the last one that this node has, as after the restore of a backup or a failover that lost some; decide with \`sluice fleet adopt\``,
   );
 
 /** All nodes serve the same listeners: a port that each one chooses would be a different one on each. */

@@ -21,6 +21,7 @@ import { isSigned } from "./node-row.ts";
 import { NodeWatch } from "./node-watch.ts";
 import type { FleetNode } from "./postgres-registry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
+import { SharedLook } from "./shared-look.ts";
 
 export interface FleetOptions {
   readonly follower: Follower;
@@ -35,10 +36,6 @@ export interface FleetOptions {
   /** Whether this node asks load balancers to send no requests; from its database. */
   readonly isDrained: () => boolean;
 }
-
-/** First pause between two looks at the other nodes; doubles up to the last. */
-const LOOK_MS = 2;
-const MAX_LOOK_MS = 50;
 
 /** Between two looks at all nodes for events and metrics. */
 const WATCH_MS = 1000;
@@ -56,7 +53,8 @@ export class Fleet implements FleetView {
   /** Number of looks at the nodes, and of the newest one that was compared: they may end in another order. */
   #looks = 0;
   #compared = 0;
-  #looking: Promise<readonly NodeView[]> | null = null;
+  /** For all that wait, so that they do not crowd out heartbeats. */
+  readonly #shared = new SharedLook(() => this.nodes());
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The state of this node, and since when by the clock. */
   #present: { readonly state: NodeState; readonly at: number };
@@ -156,22 +154,12 @@ export class Fleet implements FleetView {
     waitMs = this.#options.times.wait,
   ): Promise<Reach> {
     const end = performance.now() + waitMs;
-    for (let pause = LOOK_MS; ; pause = Math.min(pause * 2, MAX_LOOK_MS)) {
-      const nodes = await this.#sharedLook();
+    for (let nodes = await this.#shared.first(); ; nodes = await this.#shared.next()) {
       const missing = nodes.filter((node) => !serves(node, position));
       if (missing.length === 0) this.#options.meter.ack.observe(performance.now() - at);
       if (!missing.some(isPresent) || performance.now() >= end)
         return { live: nodes.length - missing.length, nodes: nodes.length, missing };
-      await Bun.sleep(pause);
     }
-  }
-
-  /** One look for all that wait, so that they do not crowd out heartbeats: it may be a little older. */
-  #sharedLook(): Promise<readonly NodeView[]> {
-    this.#looking ??= this.nodes().finally(() => {
-      this.#looking = null;
-    });
-    return this.#looking;
   }
 
   async reachStored(waitMs?: number): Promise<Reach> {

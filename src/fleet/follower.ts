@@ -88,8 +88,9 @@ export class Follower {
   }
 
   /** Follows the log from now on; resolves when this node has all changes, or cannot get them. The workers serve all that is stored. */
-  async begin(parts: FollowerParts): Promise<void> {
+  async begin(parts: FollowerParts, isReachable = true): Promise<void> {
     this.#parts = parts;
+    if (!isReachable) this.#missedBeats = MISSED_BEATS;
     this.#served = this.stored;
     parts.changes.onServed(() => {
       activationFailPoint();
@@ -99,8 +100,8 @@ export class Follower {
     parts.changes.onFact((fact) => {
       if (fact.kind === "node_drained" && fact.node_id === this.#options.id) void this.#beat();
     });
-    await this.#beat();
-    if (this.#isBehind) await this.#follow();
+    await (isReachable ? this.#beat() : void this.#beat());
+    if (this.isConnected && this.#isBehind) await this.#follow();
     this.#options.duty.begin();
     if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
@@ -232,10 +233,10 @@ export class Follower {
   /** Notes how far the workers are: those that did not serve a change are being replaced. */
   #update(): void {
     if (this.#parts === null) return;
-    const { changes, rolloutStatus } = this.#parts;
-    const { workers, ready, revision } = rolloutStatus();
-    if (ready === workers && revision === changes.revision && changes.isSettled)
-      this.#served = this.stored;
+    const { changes, store } = this.#parts;
+    const { workers, ready, revision } = this.#parts.rolloutStatus();
+    const isCurrent = revision === changes.revision && revision >= store.revision;
+    if (ready === workers && isCurrent && changes.isSettled) this.#served = this.stored;
     if (this.#served < this.#end.position) {
       this.#behindSince ??= performance.now();
       return;

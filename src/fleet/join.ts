@@ -52,21 +52,85 @@ export interface Membership {
   readonly codec: EntryCodec;
   /** Makes the configuration of this node that of the fleet; null: the fleet has one already. */
   readonly found: ((founding: Founding) => Promise<EntryMark>) | null;
+  /** Whether the database answers; rejects with a FleetError when this node cannot be a part of the fleet. */
+  readonly joined: () => Promise<boolean>;
 }
+
+/** A node that knows its fleet starts without the database when that has not answered in this time. Milliseconds. */
+const FIRST_ANSWER_MS = 150;
+const READ_MS = 50;
 
 /**
  * Called before the configuration is loaded: a node that joins gets the one of the fleet. Throws a FleetError, which says what to
  * do, when this node cannot be a part of it.
  */
 export async function join(options: JoinOptions): Promise<Membership> {
-  const { source, store, keyId, signingKey, id, node: name, presentMs, log } = options;
+  const { source, store, signingKey } = options;
   const known = store.fleetId();
-  let identity: FleetIdentity;
+  const position = store.mark()?.position ?? 0;
+  if (known !== null && position > 1 && !store.isEmpty()) {
+    // It needs nothing of the database to start.
+    const joined = comeBack(options, known);
+    // Entries of another fleet, or with another key, are not signed with the key of this one.
+    return { source, codec: new EntryCodec(known, signingKey), found: null, joined };
+  }
+  return await joinFirst(options, known);
+}
+
+/** Checks whether this node may come back, while it starts. */
+function comeBack(options: JoinOptions, known: string): Membership["joined"] {
+  const { log } = options;
+  const began = performance.now();
+  let hasAnswered = false;
+  let failure: SourceUnreachable | null = null;
+  const checked = identify(options, known, () => {
+    hasAnswered = true;
+  }).then(
+    () => true,
+    (error: unknown) => {
+      if (!(error instanceof SourceUnreachable)) throw error;
+      failure = error;
+      return false;
+    },
+  );
+  checked.catch(() => undefined);
+  return async () => {
+    // The start may have blocked the event loop, so that the answer is not read yet.
+    const ms = Math.max(FIRST_ANSWER_MS - (performance.now() - began), READ_MS);
+    const silence = Bun.sleep(ms).then(() => hasAnswered);
+    if ((await Promise.race([checked, silence])) && (await checked)) return true;
+    warnAlone(log, failure);
+    checked.catch((error: unknown) =>
+      log.error("this node cannot be a part of its fleet", { error }),
+    );
+    return false;
+  };
+}
+
+function warnAlone(log: Log, error: SourceUnreachable | null): void {
+  const reason = meaningOf(error);
+  log.warn("the database of the fleet does not answer: this node starts with what it has", {
+    ...(reason === null ? {} : { reason }),
+  });
+}
+
+async function identify(
+  { source, keyId, id, node: name, presentMs }: JoinOptions,
+  known: string | null,
+  onAnswer?: () => void,
+): Promise<FleetIdentity> {
+  await source.open(onAnswer);
+  const identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
+  requireSameFleet(identity, { fleetId: known, keyId });
+  await source.admit({ id, name, presentMs });
+  return identity;
+}
+
+async function joinFirst(options: JoinOptions, known: string | null): Promise<Membership> {
+  const { source, store, signingKey, log } = options;
+  let fleetId: string;
   try {
-    await source.open();
-    identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
-    requireSameFleet(identity, { fleetId: known, keyId });
-    await source.admit({ id, name, presentMs });
+    ({ fleetId } = await identify(options, known));
   } catch (error) {
     if (!(error instanceof SourceUnreachable)) throw error;
     const meaning = meaningOf(error);
@@ -75,20 +139,19 @@ export async function join(options: JoinOptions): Promise<Membership> {
         `--store: the database cannot be ${meaning === null ? "reached" : "used"}, and this node has no configuration of its fleet yet; ${meaning ?? "check its address, and that it runs"}`,
         { cause: error },
       );
-    log.warn("the database of the fleet does not answer: this node starts with what it has", {
-      ...(meaning === null ? {} : { reason: meaning }),
-    });
-    // Entries of another fleet, or with another key, are not signed with the key of this one.
-    return { source, codec: new EntryCodec(known, signingKey), found: null };
+    warnAlone(log, error);
+    const codec = new EntryCodec(known, signingKey);
+    return { source, codec, found: null, joined: async () => false };
   }
-  const codec = new EntryCodec(identity.fleetId, signingKey);
+  const codec = new EntryCodec(fleetId, signingKey);
+  const joined = async () => true;
   // A node that ended while it founded the fleet has noted the first entry, which the log may have or not.
   const mayFound = (store.mark()?.position ?? 1) === 1;
   const isFounder = mayFound && (await isToFound(options));
   if (!isFounder && (store.isEmpty() || store.mark() === null)) await enter(options, codec);
-  store.joinFleet(identity.fleetId);
-  if (!isFounder) return { source, codec, found: null };
-  return { source, codec, found: (founding) => found(founding, options, codec) };
+  store.joinFleet(fleetId);
+  if (!isFounder) return { source, codec, found: null, joined };
+  return { source, codec, found: (founding) => found(founding, options, codec), joined };
 }
 
 /** How long a node has for its start and the first entry, before another one may write it. */
@@ -181,7 +244,8 @@ async function found(
   // First, so that a node that ends before it gets the answer knows its own entry.
   if (!store.isEmpty()) store.setMark(mark);
   const changed = { revision, ...entry, by: local, change, audit: [] };
-  if (await source.append(codec.encode(mark, node, { changed, facts }))) return mark;
+  if (await source.append(codec.encode(mark, node, { changed, facts, previous: null })))
+    return mark;
   store.leaveFleet();
   throw new FleetError("--store: another node has founded the fleet meanwhile; start again");
 }

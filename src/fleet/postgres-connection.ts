@@ -63,12 +63,15 @@ export class PostgresConnection {
     this.#sql = connect(options, 0);
   }
 
-  /** Creates the tables where they are missing. Throws a FleetError when no host has a database that can hold a fleet. */
-  async open(): Promise<void> {
+  /**
+   * Creates the tables where they are missing; `onAnswer`: a host has answered. Throws a FleetError when no host has a database
+   * that can hold a fleet.
+   */
+  async open(onAnswer?: () => void): Promise<void> {
     let failure: unknown;
     for (const _ of this.options.urls) {
       try {
-        return await this.#openHost();
+        return await this.#openHost(onAnswer);
       } catch (error) {
         // What an administrator must mend says more than a host that is gone.
         failure = failure instanceof FleetError ? failure : error;
@@ -78,11 +81,12 @@ export class PostgresConnection {
     throw failure;
   }
 
-  async #openHost(): Promise<void> {
+  async #openHost(onAnswer?: () => void): Promise<void> {
     const [server] = await this.ask<{ version: number; standby: boolean }[]>(
       (sql) =>
         sql`select current_setting('server_version_num')::int as version, pg_is_in_recovery() as standby`,
     );
+    onAnswer?.();
     if (server === undefined) throw new FleetError("--store: the database answers nothing");
     if (server.version < MIN_SERVER_VERSION)
       throw new FleetError("--store: the database is older than PostgreSQL 14; upgrade it");

@@ -32,7 +32,12 @@ export function wholeEntry(
     change: wholeOf(config),
     audit: [],
   };
-  return codec.encode(mark, node, { kind: "whole", changed, facts: store.facts() });
+  return codec.encode(mark, node, {
+    kind: "whole",
+    changed,
+    facts: store.facts(),
+    previous: null,
+  });
 }
 
 export interface PruneLimits {

@@ -193,6 +193,22 @@ test("a failover that lost changes is noticed by those that have them, also when
   await expectWhole(fleet, ["kept", "after the failover"]);
 }, 120_000);
 
+test("a node that has diverged is not counted as live, however far it is in its own history", async () => {
+  const fleet = track(await TestFleet.start(2));
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  expect((await create(first, "in the backup")).nodes).toBe("2/2");
+  const backup = fleet.postgres.backup();
+  second.signal("SIGSTOP");
+  for (const name of ["x", "y", "z"])
+    expect((await first.api("POST", "/api/v1/services?wait=0", { name })).status).toBe(200);
+  await fleet.postgres.restore(backup);
+  await expectDiverged(first, ["in the backup", "x", "y", "z"]);
+  second.signal("SIGCONT");
+  await eventually(async () => (await statesOn(second)).join().includes("n1 diverged"));
+  const { nodes, missing } = await create(second, "after the restore");
+  expect([nodes, missing]).toEqual(["1/2", "n1;diverged"]);
+}, 60_000);
+
 /** A small file system; `fill` leaves no room on it. */
 async function mountDisk() {
   const path = mkdtempSync(join(tmpdir(), "sluice-disk-"));

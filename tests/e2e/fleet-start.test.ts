@@ -31,6 +31,26 @@ const nodeArgs = (postgres: Postgres, name: string) => [
   name,
 ];
 
+test("a node that knows its fleet does not wait for packets of the database that are dropped", async () => {
+  const fleet = track(await TestFleet.start(1, { wired: true }));
+  const [node] = fleet.nodes as [Gateway];
+  await create(node, "a");
+  const startMs = async () => {
+    await node.kill9();
+    const began = performance.now();
+    await node.start();
+    return performance.now() - began;
+  };
+  const usual = Math.min(await startMs(), await startMs());
+  fleet.wires[0]?.hold();
+  const cutOff = Math.min(await startMs(), await startMs());
+  expect(cutOff).toBeLessThan(usual + 1000);
+  expect(await namesOn(node)).toEqual(["a"]);
+  expect((await create(node, "b")).status).toBe(503);
+  fleet.wires[0]?.heal();
+  await eventually(async () => (await create(node, "c")).nodes === "1/1", { deadlineMs: 10_000 });
+}, 60_000);
+
 test("nodes that start at the same time on an empty database found one fleet", async () => {
   const postgres = track(await Postgres.create());
   const secret = newKey();

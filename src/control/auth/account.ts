@@ -78,7 +78,10 @@ export class Account {
     const { current_password: current } = decode(ownPasswordInput, body);
     await this.#prove(principal, user, current);
     const { changes, secondFactors } = this.#options;
-    const setup = await changes.record(() => secondFactors.begin(this.#stillThere(user)));
+    const setup = await changes.record(
+      () => secondFactors.begin(this.#stillThere(user)),
+      principal,
+    );
     this.#record(principal, user, "create");
     return setup;
   }
@@ -90,7 +93,10 @@ export class Account {
     const user = this.#self(principal, key);
     const { code } = decode(totpCodeInput, body);
     const { changes, secondFactors, clock } = this.#options;
-    const codes = await changes.record(() => secondFactors.confirm(user.id, code, clock.now()));
+    const codes = await changes.record(
+      () => secondFactors.confirm(user.id, code, clock.now()),
+      principal,
+    );
     this.#record(principal, user, "enable");
     return { recovery_codes: codes };
   }
@@ -101,7 +107,7 @@ export class Account {
     const { current_password: current } = decode(ownPasswordInput, body ?? {});
     if (isSelf(principal, user)) await this.#prove(principal, user, current);
     const { changes, secondFactors } = this.#options;
-    if (!(await changes.record(() => secondFactors.remove(user.id))))
+    if (!(await changes.record(() => secondFactors.remove(user.id), principal)))
       throw new ApiError(404, "the user has no second factor");
     this.#record(principal, user, "delete");
   }

@@ -4,6 +4,7 @@ import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
 import { ApiError } from "../../model/error.ts";
 import type { StoredAdminToken } from "../../model/fact.ts";
 import type { Changes } from "../change.ts";
+import type { Actor } from "../principal.ts";
 import type { TokenUse } from "./token-use.ts";
 
 /** Its id among tokens. */
@@ -65,17 +66,17 @@ export class AdminToken {
   }
 
   /** Creates a token; the previous one becomes invalid. */
-  async rotate(): Promise<CreatedAdminToken> {
+  async rotate(by: Actor): Promise<CreatedAdminToken> {
     const token = createToken();
     const created_at = new Date(this.#options.clock.now()).toISOString();
     const token_hash = hashToken(token);
-    await this.#record(() => ({ token_hash, created_at }));
+    await this.#record(by, () => ({ token_hash, created_at }));
     return { token, fingerprint: fingerprintOf(token_hash), created_at };
   }
 
   /** Throws a 404 when there is none. */
-  async remove(): Promise<void> {
-    await this.#record(() => {
+  async remove(by: Actor): Promise<void> {
+    await this.#record(by, () => {
       if (this.#stored === null) throw new ApiError(404, "the admin token does not exist");
       return null;
     });
@@ -94,11 +95,11 @@ export class AdminToken {
     this.#listeners.push(listener);
   }
 
-  async #record(next: () => StoredAdminToken | null): Promise<void> {
-    await this.#options.changes.record(() => ({
-      value: null,
-      facts: [{ kind: "admin_token", token: next() }],
-    }));
+  async #record(by: Actor, next: () => StoredAdminToken | null): Promise<void> {
+    await this.#options.changes.record(
+      () => ({ value: null, facts: [{ kind: "admin_token", token: next() }] }),
+      by,
+    );
   }
 
   #replace(next: StoredAdminToken | null): void {

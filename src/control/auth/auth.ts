@@ -64,7 +64,7 @@ export class Auth {
   /** Creates or replaces the admin token. */
   async rotateAdminToken(principal: Actor): Promise<CreatedAdminToken> {
     const action = this.adminToken.hash === null ? "create" : "update";
-    const made = await this.adminToken.rotate();
+    const made = await this.adminToken.rotate(principal);
     this.#record(principal, action, { fingerprint: made.fingerprint });
     return made;
   }
@@ -76,7 +76,7 @@ export class Auth {
   /** Throws a 404 when there is none. */
   async removeAdminToken(principal: Actor): Promise<void> {
     const { fingerprint } = this.adminToken.status();
-    await this.adminToken.remove();
+    await this.adminToken.remove(principal);
     this.#record(principal, "delete", { fingerprint });
   }
 

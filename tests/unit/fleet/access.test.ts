@@ -112,3 +112,27 @@ test("sessions are trusted for a time after the database went away, and without 
   expect(cutOff.sessionProblem()).toBeNull();
   expect(new CutOff({ fleet: null, settings, now: () => 1e12 }).sessionProblem()).toBeNull();
 });
+
+test("a caller who lost access on another node records nothing, though the request came before", async () => {
+  using fleet = twoNodes();
+  const [first, second] = fleet.nodes;
+  const by = { actor: "anna", method: "token", address: "10.0.0.1", sessionId: null } as const;
+  // As the end of a token on the first node.
+  second.changes.onFact((fact) => {
+    if (fact.kind === "admin_token") second.changes.refuseUnless((actor) => actor !== by);
+  });
+  const token = { token_hash: "a".repeat(64), created_at: "2026-03-01T12:00:00.000Z" };
+  const recordOn = ({ changes }: TestNode, token_hash: string) =>
+    changes.record(
+      () => ({
+        value: null,
+        facts: [{ kind: "admin_token", token: { ...token, token_hash } }],
+      }),
+      by,
+    );
+  await recordOn(first, "a".repeat(64));
+  // It finds out at the append, because another entry has its place.
+  expect(recordOn(second, "b".repeat(64))).rejects.toMatchObject({ status: 401 });
+  await recordOn(second, "b".repeat(64)).catch(() => undefined);
+  expect(fleet.source.entries).toHaveLength(1);
+});

@@ -53,3 +53,25 @@ test("too few nodes at the commit: nothing is appended or stored, and the store 
   await create("a");
   expect(source.entries.length).toBe(1);
 });
+
+test("between its storage and its activation a change is known to be not served yet", async () => {
+  const { node, create } = scene();
+  await create("a");
+  const { store } = node;
+  const write = store.write.bind(store);
+  const turns: { readonly stored: number; readonly isServable: boolean }[] = [];
+  store.write = (entries) => {
+    write(entries);
+    const look = (left: number) => {
+      const stored = store.mark()?.position ?? 0;
+      const isServable = node.served.at(-1)! >= node.fleetStore.revision;
+      turns.push({ stored, isServable });
+      if (left > 0 && node.served.length === 1) queueMicrotask(() => look(left - 1));
+    };
+    queueMicrotask(() => look(20));
+  };
+  await create("b");
+  expect(turns.length).toBeGreaterThan(1);
+  for (const { isServable } of turns.slice(0, -1)) expect(isServable).toBe(false);
+  expect(node.served.at(-1)).toBe(node.fleetStore.revision);
+});

@@ -82,3 +82,22 @@ test("a change in doubt whose place the log has lost blocks nothing", async () =
   ]);
   await create(second, "e");
 }, 5000);
+
+test("entries of another history of the same fleet are not applied, though they are signed", async () => {
+  const { source, first, second } = scene();
+  await create(first, "a");
+  await second.changes.follow();
+  // Two histories from here on, as after the restore of a backup.
+  await create(first, "kept");
+  const [begin, kept] = source.entries.splice(0);
+  source.entries.push(begin!);
+  await create(second, "lost");
+  await create(second, "of the lost history");
+  const [, , tail] = source.entries.splice(0);
+  source.entries.push(begin!, kept!, tail!);
+  // Without the entry that this node has, its id says nothing.
+  source.pruned = 2;
+  expect(first.changes.follow()).rejects.toMatchObject({ state: "diverged" });
+  await first.changes.follow().catch(() => undefined);
+  expect([...first.config.services.values()].map(({ name }) => name)).toEqual(["a", "kept"]);
+});

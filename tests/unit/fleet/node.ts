@@ -38,6 +38,7 @@ export class TestNode {
   crashIn: "none" | "prepare" | "activate" = "none";
   store!: Store;
   changes!: Changes;
+  fleetStore!: FleetStore;
   /** Revisions that the workers served, in order. */
   readonly served: number[] = [];
 
@@ -72,8 +73,9 @@ export class TestNode {
     };
     this.crashIn = "none";
     this.isFull = false;
+    this.fleetStore = new FleetStore(options);
     this.changes = new Changes({
-      store: new FleetStore(options),
+      store: this.fleetStore,
       rollout: {
         prepare: async () => {
           this.#step("prepare");
