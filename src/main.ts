@@ -61,8 +61,8 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
-  // Bun.SQL writes there while the database of a fleet is away.
-  console.warn = (...words: unknown[]) => log.debug(words.join(" "));
+  // Bun.SQL writes there while the database is away.
+  if (options.fleet !== null) console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
   process.on("uncaughtException", (error) => {
     log.error("an unexpected error ended the gateway", { error });
@@ -135,8 +135,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   management.port = server.port;
   // In the same turn in which the API starts to listen, so that no change comes before it; not earlier, because the next start
   // must be free to choose other ports when the first one fails.
+  if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  await foundFleet(state, firstEntry);
   await former?.finish();
   mayChange.resolve();
   const { changes } = control;

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import { Duty } from "../fleet/duty.ts";
 import { Fleet } from "../fleet/fleet.ts";
+import { FleetError } from "../fleet/postgres-connection.ts";
 import { FleetStore } from "../fleet/fleet-store.ts";
 import { Follower } from "../fleet/follower.ts";
 import { defaultTimes } from "../fleet/times.ts";
@@ -14,6 +15,7 @@ import type { RevisionEntry } from "../store/tables.ts";
 import { wholeOf } from "../model/gateway-config.ts";
 import type { OpenedState } from "./opened-state.ts";
 import type { ServeOptions } from "./serve.ts";
+import { StartError } from "./start-error.ts";
 import { version } from "./version.ts";
 
 export interface NodeParts {
@@ -25,6 +27,8 @@ export interface NodeParts {
   readonly duty: Duty;
 }
 
+const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
+
 /** Null: this gateway is part of no fleet. */
 export function createNode(
   { membership, store }: OpenedState,
@@ -34,6 +38,10 @@ export function createNode(
   if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
   const { nodeName: name, advertise: url } = options.fleet;
+  if (options.words.some((word) => PASSWORD_IN_URL.test(word)))
+    log.warn(
+      "every user of this machine can see the password of --store in the list of processes: give the URL in SLUICE_STORE, or use --store-password-file",
+    );
   const times = defaultTimes;
   const id = store.instanceId;
   const isDrained = () => store.isDrained();
@@ -68,15 +76,24 @@ export function createNode(
   return { view, follower, store: fleetStore, duty };
 }
 
-/** The first node brings its configuration into the fleet. `firstEntry`: for a configuration without a history. */
+/**
+ * The first node brings its configuration into the fleet. A new data directory gets its first configuration afterwards, so that it
+ * stays empty when another node was faster. `firstEntry`: for a configuration without a history.
+ */
 export async function foundFleet(
-  { membership, store }: OpenedState,
+  { membership, store, stored }: OpenedState,
   firstEntry: () => RevisionEntry,
 ): Promise<void> {
   if (membership === null || membership.found === null) return;
-  const { config, revision } = store.load();
+  const { config, revision } = store.isEmpty() ? stored : store.load();
   const heads = store.with((tables) => new RevisionTable(tables)).heads();
   const entry = heads.at(-1) ?? firstEntry();
   const facts = store.facts();
-  await membership.found({ revision, config, change: wholeOf(config), entry, facts });
+  const founding = { revision, config, change: wholeOf(config), entry, facts };
+  const mark = await membership.found(founding).catch((error: unknown) => {
+    const isExplained = error instanceof FleetError;
+    const lost = "--store: the database went away while the fleet was founded; start again";
+    throw new StartError(isExplained ? error.message : lost, { cause: error });
+  });
+  if (store.isEmpty()) store.begin(config, entry, mark);
 }

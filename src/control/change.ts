@@ -340,8 +340,8 @@ export class Changes extends ChangeListeners {
         await this.#discard(revision);
         throw error;
       }
-      // A condition of the request that does not hold says nothing about the store.
-      if (!(error instanceof ApiError) || error.status >= 500)
+      // A condition that does not hold, or an unreachable database of the fleet, says nothing about the store.
+      if (!(error instanceof ApiError) || error.status === 500)
         this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;

@@ -1,7 +1,6 @@
 // The inverse of changes, and several changes as one; knows no store.
 import {
   type CollectionName,
-  collectionNames,
   type ConfigChange,
   type GatewayConfig,
   mapCollections,
@@ -93,12 +92,6 @@ export function differenceOf(base: GatewayConfig, whole: ConfigChange): ConfigCh
     Bun.deepEquals(base[name], whole[name]) ? null : whole[name],
   );
 }
-
-/** Whether the change writes nothing. */
-export const isEmpty = (change: ConfigChange): boolean =>
-  collectionNames.every(
-    (name) => change[name].upserts.length + change[name].removals.length === 0,
-  ) && singletonNames.every((name) => change[name] === null);
 
 function changeOf(
   collections: Record<CollectionName, ResourceChange<unknown>>,

@@ -1,11 +1,10 @@
 // Decides for a node whose fleet's database lacks changes that the node has: which of the two is right. No gateway may run here.
 import type { Commit } from "../store/commit.ts";
 import type { EntryCodec, EntryMark } from "./entry.ts";
-import { forgotten } from "./fleet-store.ts";
 import { beginningOf, oldestOf } from "./join.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 import { differenceOf } from "../control/undo.ts";
-import { type StoredNode, wholeEntry } from "./whole.ts";
+import { forgotten, type StoredNode, wholeEntry } from "./whole.ts";
 
 /** This node's database. */
 export interface AdoptingStore extends StoredNode {
@@ -33,7 +32,7 @@ export async function adoptFromStore({ source, store, codec }: AdoptOptions): Pr
 /** Makes what this node has the configuration of the fleet. The log begins with it anew, so that all others load it whole. */
 export async function adoptThisNode(options: AdoptOptions): Promise<EntryMark> {
   const { source, store } = options;
-  const { head } = await source.after(0);
+  const { head } = await source.after(Number.MAX_SAFE_INTEGER);
   const own = store.mark()?.position ?? 0;
   const mark = { position: Math.max(head, own) + 1, id: Bun.randomUUIDv7() };
   await source.replaceLog(wholeEntry(options, mark));

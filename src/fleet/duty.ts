@@ -56,7 +56,10 @@ export class Duty implements FleetDuty {
   async look(): Promise<void> {
     const { id, awayMs } = this.#options;
     const asked = this.#now();
+    const isBegun = this.#timer !== null;
     const nodes = await this.#options.nodes().catch(() => []);
+    // It ended meanwhile: another process goes on.
+    if (isBegun && this.#timer === null) return;
     const present = nodes.filter(({ state }) => state === "serving" || state === "lagging");
     const [first] = present.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     // Others count this node as away from its last heartbeat on: half of that time is for the way.

@@ -147,6 +147,9 @@ function partsOf(change: ConfigChange): Partial<ConfigChange> {
   return Object.fromEntries(Object.entries(change).filter(([, part]) => isChanged(part)));
 }
 
+export const isEmptyChange = (change: ConfigChange): boolean =>
+  Object.keys(partsOf(change)).length === 0;
+
 function restoredFrom(parts: Partial<ConfigChange>): ConfigChange {
   const collections = mapCollections(
     (name): ResourceChange<unknown> => parts[name] ?? { upserts: [], removals: [] },

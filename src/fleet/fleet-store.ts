@@ -1,13 +1,9 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
-import {
-  ChangeConflict,
-  type ChangeStore,
-  type ForeignChange,
-} from "../control/change-contract.ts";
+import type { ChangeStore, ForeignChange } from "../control/change-contract.ts";
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
-import { combined, differenceOf, isEmpty, undoOf, undosOf } from "../control/undo.ts";
+import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
@@ -15,18 +11,18 @@ import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
 import type { Commit, RecordedEntry } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
+import { Appender, type AppenderOptions } from "./appender.ts";
 import {
   type Entry,
   type EntryChange,
-  type EntryCodec,
   type EntryContent,
   type EntryMark,
+  isEmptyChange,
   Unfollowable,
 } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
-import type { FleetMeter } from "./meter.ts";
-import { meaningOf } from "./postgres-words.ts";
-import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
+import type { LogPage } from "./source.ts";
+import { forgotten } from "./whole.ts";
 
 /** This node's own store. */
 export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
@@ -38,45 +34,33 @@ export interface NodeStore extends Pick<ChangeStore, "problem" | "stage"> {
   facts(): readonly Fact[];
 }
 
-export interface FleetStoreOptions {
+export interface FleetStoreOptions extends AppenderOptions {
   readonly store: NodeStore;
-  readonly source: EntrySource;
-  readonly codec: EntryCodec;
-  /** The name of this node. */
-  readonly node: string;
-  /** How long a change waits for the outcome of an append whose answer was lost. Milliseconds. */
-  readonly doubtMs: number;
   /** Throws an ApiError while changes cannot be made here. */
   readonly requireOpen: () => void;
   readonly log: Log;
-  /** The source did not answer. */
-  readonly onLost: () => void;
   /** A change is in the log, but not in this node's database. */
   readonly onObstacle: (obstacle: Unfollowable) => void;
   /** What the request of this principal expects; null: nothing. */
   readonly expected: (by: Actor) => FleetWrite | null;
   /** Rejects while too few nodes are present. */
   readonly requirePresent: (requirement: NodeRequirement) => Promise<void>;
-  readonly meter: FleetMeter;
 }
 
 type Write = Parameters<ChangeStore["commit"]>[0];
 
-/** Pause between two looks for an entry in doubt. Milliseconds. */
-const LOOK_MS = 50;
-
 export class FleetStore implements ChangeStore {
   readonly #options: FleetStoreOptions;
   /** In the log and served from memory, but not in this node's database. */
-  #unstored: Commit | null = null;
-  /** An entry that may or may not be in the log. */
-  #doubt: EntryMark | null = null;
+  #unstored: Commit | RecordedEntry | null = null;
+  readonly #appender: Appender;
   /** Number of entries in the last foreign change. */
   #offered = 0;
   #wasStored = true;
 
   constructor(options: FleetStoreOptions) {
     this.#options = options;
+    this.#appender = new Appender(options);
   }
 
   problem(): string | null {
@@ -86,6 +70,15 @@ export class FleetStore implements ChangeStore {
   /** Position of the last entry that this node has applied, be it only in memory. */
   get applied(): number {
     return (this.#unstored?.mark ?? this.#options.store.mark())?.position ?? 0;
+  }
+
+  /** Whether this node has the entry of a position, or is about to know. */
+  expects(position: number): boolean {
+    return position <= this.applied || position === this.#appender.position;
+  }
+
+  get #next(): number {
+    return (this.#options.store.mark()?.position ?? 0) + 1;
   }
 
   /** Whether a change is served from memory only. */
@@ -100,12 +93,7 @@ export class FleetStore implements ChangeStore {
 
   requireOpen(): void {
     this.#options.requireOpen();
-    if (this.#doubt !== null)
-      throw new ApiError(
-        503,
-        `whether entry ${this.#doubt.id} was stored is not known yet: this node makes no further change before it is; nothing was changed`,
-        { headers: { "retry-after": RETRY_SECONDS } },
-      );
+    this.#appender.requireNoDoubt();
   }
 
   async stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
@@ -118,27 +106,31 @@ export class FleetStore implements ChangeStore {
     const expected = this.#options.expected(by);
     if (expected !== null && expected.requires !== null)
       await this.#options.requirePresent(expected.requires);
-    const mark = await this.#append({
+    const mark = await this.#appender.append(this.#next, {
       changed: { revision, ...entry, by: actorOf(by), change, audit },
       facts,
     });
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
-    try {
-      this.#options.store.write([{ ...write, mark }]);
-    } catch (error) {
-      // The other nodes serve it: this one goes on from memory.
-      this.#unstored = { ...write, staged: null, mark };
-      this.#options.onObstacle(cannotStore(error));
-    }
+    this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
   async record(facts: readonly Fact[]): Promise<void> {
     this.requireOpen();
-    const mark = await this.#append({ changed: null, facts });
+    const mark = await this.#appender.append(this.#next, { changed: null, facts });
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
-    this.#options.store.write([{ facts, mark }]);
+    this.#write({ facts, mark });
+  }
+
+  /** Of an entry that is in the log: the other nodes get it, so this one goes on from memory when it cannot store it. */
+  #write(entry: (Commit | RecordedEntry) & { readonly mark: EntryMark }): void {
+    try {
+      this.#options.store.write([entry]);
+    } catch (error) {
+      this.#unstored = "staged" in entry ? { ...entry, staged: null } : entry;
+      this.#options.onObstacle(cannotStore(error));
+    }
   }
 
   /** The workers that do not serve a change yet are being replaced: the fleet finds out when they do. */
@@ -149,8 +141,7 @@ export class FleetStore implements ChangeStore {
   async next(): Promise<ForeignChange | null> {
     const { store, source } = this.#options;
     this.#storeAgain();
-    if (this.#doubt !== null) await this.#isInLog(this.#doubt);
-    this.#doubt = null;
+    await this.#appender.settleDoubt();
     const mark = store.mark();
     const known = mark?.position ?? 0;
     const page = await source.after(known);
@@ -227,18 +218,18 @@ export class FleetStore implements ChangeStore {
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
     const all = [...forgotten(store.facts(), facts), ...facts];
-    if (changed.revision > revision)
-      return {
-        changed: { ...changed, change },
-        facts: all,
-        store: (base) =>
-          store.write([
-            commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
-          ]),
-      };
-    // Since then there were facts only.
-    if (!isEmpty(change)) throw diverged(page, known);
-    return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
+    if (changed.revision === revision) {
+      if (!isEmptyChange(change)) throw diverged(page, known);
+      return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
+    }
+    return {
+      changed: { ...changed, change },
+      facts: all,
+      store: (base) =>
+        store.write([
+          commitOf({ ...changed, change }, { undo: undoOf(change, base), facts: all, mark }),
+        ]),
+    };
   }
 
   #storeAgain(): void {
@@ -250,81 +241,6 @@ export class FleetStore implements ChangeStore {
     }
     this.#unstored = null;
   }
-
-  /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
-  async #append(content: EntryContent): Promise<EntryMark> {
-    const { store, source, codec, node, onLost, meter } = this.#options;
-    const mark = { position: (store.mark()?.position ?? 0) + 1, id: Bun.randomUUIDv7() };
-    const entry = codec.encode(mark, node, content);
-    const began = performance.now();
-    failPoint("before_append");
-    try {
-      const isAppended = await source.append(entry);
-      failPoint("after_append");
-      if (isAppended) {
-        meter.append.observe(performance.now() - began);
-        return mark;
-      }
-    } catch (error) {
-      if (!(error instanceof AppendInDoubt)) {
-        onLost();
-        throw unavailable(error);
-      }
-      meter.countDoubt();
-      if (await this.#settle(mark)) return mark;
-    }
-    meter.countConflict();
-    throw new ChangeConflict();
-  }
-
-  /** Whether the entry is in the log; throws a 504 when that cannot be found out in time. */
-  async #settle(mark: EntryMark): Promise<boolean> {
-    const { doubtMs, onLost } = this.#options;
-    const late = Promise.withResolvers<null>();
-    const timer = setTimeout(() => late.resolve(null), doubtMs);
-    // A query may take longer than the time that is left.
-    const isInLog = await Promise.race([this.#look(mark, doubtMs), late.promise]);
-    clearTimeout(timer);
-    if (isInLog !== null) return isInLog;
-    this.#doubt = mark;
-    onLost();
-    throw new ApiError(
-      504,
-      `the database of the fleet did not answer in time: whether the change was made is not known (entry ${mark.id})`,
-    );
-  }
-
-  /** Whether the entry is in the log; null: the source did not say. */
-  async #look(mark: EntryMark, ms: number): Promise<boolean | null> {
-    const end = performance.now() + ms;
-    for (;;) {
-      const isInLog = await this.#isInLog(mark).catch(() => null);
-      if (isInLog !== null || performance.now() + LOOK_MS >= end) return isInLog;
-      await Bun.sleep(LOOK_MS);
-    }
-  }
-
-  /** When it is not there, an entry without content takes its place, so that it cannot arrive later. */
-  async #isInLog({ position, id }: EntryMark): Promise<boolean> {
-    const { source, codec, node } = this.#options;
-    for (;;) {
-      const found = await source.idAt(position);
-      if (found !== null) return found === id;
-      const empty = { position, id: Bun.randomUUIDv7() };
-      await source.append(codec.encode(empty, node, { changed: null, facts: [] }));
-    }
-  }
-}
-
-const RETRY_SECONDS = "5";
-
-function unavailable(cause: unknown): ApiError {
-  const meaning = meaningOf(cause);
-  const problem = meaning === null ? "cannot be reached" : `cannot be used: ${meaning}`;
-  return new ApiError(503, `the database of the fleet ${problem}; nothing was changed`, {
-    cause,
-    headers: { "retry-after": RETRY_SECONDS },
-  });
 }
 
 const cannotStore = (error: unknown) =>
@@ -353,23 +269,6 @@ const actorOf = ({ actor, method, address, sessionId }: Actor): Actor => ({
   address,
   sessionId,
 });
-
-/** Removes what `next` does not have. */
-export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
-  const sessions = new Set<string>();
-  const users = new Set<string>();
-  for (const fact of next) {
-    if (fact.kind === "session_began") sessions.add(fact.session.id);
-    if (fact.kind === "second_factor") users.add(fact.user_id);
-  }
-  return before.flatMap((fact): Fact[] => {
-    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
-      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
-    if (fact.kind === "second_factor" && !users.has(fact.user_id))
-      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
-    return [];
-  });
-}
 
 interface CommitRest {
   readonly undo: ConfigChange | undefined;

@@ -45,6 +45,10 @@ const WATCH_MS = 1000;
 
 const FORGED = "its row in the database is not signed with the secret key of this fleet";
 
+/** The positions of a node that has diverged are those of another history. */
+const serves = ({ state, served }: NodeView, position: number): boolean =>
+  state !== "diverged" && served >= position;
+
 export class Fleet implements FleetView {
   readonly #options: FleetOptions;
   readonly #watch = new NodeWatch();
@@ -52,6 +56,7 @@ export class Fleet implements FleetView {
   /** Number of looks at the nodes, and of the newest one that was compared: they may end in another order. */
   #looks = 0;
   #compared = 0;
+  #looking: Promise<readonly NodeView[]> | null = null;
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** The state of this node, and since when by the clock. */
   #present: { readonly state: NodeState; readonly at: number };
@@ -152,13 +157,21 @@ export class Fleet implements FleetView {
   ): Promise<Reach> {
     const end = performance.now() + waitMs;
     for (let pause = LOOK_MS; ; pause = Math.min(pause * 2, MAX_LOOK_MS)) {
-      const nodes = await this.nodes();
-      const missing = nodes.filter(({ served }) => served < position);
+      const nodes = await this.#sharedLook();
+      const missing = nodes.filter((node) => !serves(node, position));
       if (missing.length === 0) this.#options.meter.ack.observe(performance.now() - at);
       if (!missing.some(isPresent) || performance.now() >= end)
         return { live: nodes.length - missing.length, nodes: nodes.length, missing };
       await Bun.sleep(pause);
     }
+  }
+
+  /** One look for all that wait, so that they do not crowd out heartbeats: it may be a little older. */
+  #sharedLook(): Promise<readonly NodeView[]> {
+    this.#looking ??= this.nodes().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
   }
 
   async reachStored(waitMs?: number): Promise<Reach> {

@@ -318,7 +318,9 @@ export class Follower {
     this.#isListening = true;
     const { source, log } = this.#options;
     source
-      .listen(() => void this.#follow())
+      .listen((position) => {
+        if (this.#parts?.store.expects(position) === false) void this.#follow();
+      })
       .then(
         (isNotified) => {
           if (!isNotified && this.#isNotified !== false)

@@ -51,7 +51,7 @@ export interface Membership {
   readonly source: PostgresSource;
   readonly codec: EntryCodec;
   /** Makes the configuration of this node that of the fleet; null: the fleet has one already. */
-  readonly found: ((founding: Founding) => Promise<void>) | null;
+  readonly found: ((founding: Founding) => Promise<EntryMark>) | null;
 }
 
 /**
@@ -82,15 +82,30 @@ export async function join(options: JoinOptions): Promise<Membership> {
     return { source, codec: new EntryCodec(known, signingKey), found: null };
   }
   const codec = new EntryCodec(identity.fleetId, signingKey);
-  const isLogEmpty = (await source.after(0)).head === 0;
   // A node that ended while it founded the fleet has noted the first entry, which the log may have or not.
-  if (isLogEmpty && (store.mark()?.position ?? 1) === 1) {
-    store.joinFleet(identity.fleetId);
-    return { source, codec, found: (founding) => found(founding, options, codec) };
-  }
-  if (store.mark() === null) await enter(options, codec);
+  const mayFound = (store.mark()?.position ?? 1) === 1;
+  const isFounder = mayFound && (await isToFound(options));
+  if (!isFounder && (store.isEmpty() || store.mark() === null)) await enter(options, codec);
   store.joinFleet(identity.fleetId);
-  return { source, codec, found: null };
+  if (!isFounder) return { source, codec, found: null };
+  return { source, codec, found: (founding) => found(founding, options, codec) };
+}
+
+/** How long a node has for its start and the first entry, before another one may write it. */
+const FOUND_MS = 30_000;
+const LOOK_MS = 100;
+
+/** Whether this node is to write the first entry: nodes that start at the same time wait for one of them. */
+async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
+  let isWaiting = false;
+  for (;;) {
+    // Without the entries, which may be large.
+    if ((await source.after(Number.MAX_SAFE_INTEGER)).head > 0) return false;
+    if (await source.claimFounding(id, FOUND_MS)) return true;
+    if (!isWaiting) log.info("another node is founding the fleet: this one waits for it");
+    isWaiting = true;
+    await Bun.sleep(LOOK_MS);
+  }
 }
 
 function requireSameFleet(
@@ -133,7 +148,15 @@ export function beginningOf(entry: Entry, codec: EntryCodec): Commit {
   const { position, id } = entry;
   if (changed === null) throw new FleetError("--store: the log of the fleet has no beginning");
   const { revision, at, actor, summary, change, audit } = changed;
-  return { revision, change, entry: { at, actor, summary }, audit, facts, mark: { position, id } };
+  return {
+    revision,
+    change,
+    entry: { at, actor, summary },
+    audit,
+    facts,
+    mark: { position, id },
+    isWhole: true,
+  };
 }
 
 function decoded(entry: Entry, codec: EntryCodec) {
@@ -148,7 +171,7 @@ async function found(
   { revision, config, change, entry, facts }: Founding,
   { source, store, node }: JoinOptions,
   codec: EntryCodec,
-): Promise<void> {
+): Promise<EntryMark> {
   const free = [...config.listeners.values()].find(({ port }) => port === 0);
   if (free !== undefined)
     throw new FleetError(
@@ -156,9 +179,9 @@ async function found(
     );
   const mark = { position: 1, id: Bun.randomUUIDv7() };
   // First, so that a node that ends before it gets the answer knows its own entry.
-  store.setMark(mark);
+  if (!store.isEmpty()) store.setMark(mark);
   const changed = { revision, ...entry, by: local, change, audit: [] };
-  if (await source.append(codec.encode(mark, node, { changed, facts }))) return;
+  if (await source.append(codec.encode(mark, node, { changed, facts }))) return mark;
   store.leaveFleet();
   throw new FleetError("--store: another node has founded the fleet meanwhile; start again");
 }

@@ -93,6 +93,20 @@ export class PostgresConnection {
     await this.ask((sql) => sql.begin((transaction) => migrate(transaction)));
   }
 
+  /** Whether the node may write the first entry: one at a time, until `ms` have passed. */
+  async claimFounding(id: string, ms: number): Promise<boolean> {
+    const rows = await this.ask(
+      (sql) => sql`
+        insert into sluice.meta as known (key, value)
+        values ('founder', ${id} || ' ' || extract(epoch from now()))
+        on conflict (key) do update set value = excluded.value
+        where split_part(known.value, ' ', 1) = ${id}
+          or split_part(known.value, ' ', 2)::float8 < extract(epoch from now()) - ${ms}::float8 / 1000
+        returning key`,
+    );
+    return rows.length === 1;
+  }
+
   /** The fleet in this database; `created` becomes it when there is none. */
   async identify(created: FleetIdentity): Promise<FleetIdentity> {
     const { fleetId, keyId } = created;
@@ -111,14 +125,15 @@ export class PostgresConnection {
   }
 
   /**
-   * Calls `wake` when an entry was added. Resolves with whether that works, which a notification of one's own shows: behind a
+   * Calls `wake` with the position of each entry that is added. Resolves with whether that works, which a notification of one's own shows: behind a
    * pooler none arrives. May stop without a word: also poll.
    */
-  async listen(wake: () => void): Promise<boolean> {
+  async listen(wake: (position: number) => void): Promise<boolean> {
     const { queryMs } = this.options;
     const echo = Bun.randomUUIDv7();
     const arrived = Promise.withResolvers<true>();
-    const onNotification = (payload: string) => (payload === echo ? arrived.resolve(true) : wake());
+    const onNotification = (payload: string) =>
+      payload === echo ? arrived.resolve(true) : wake(Number(payload));
     await within(this.#sql.listen("sluice", onNotification), queryMs, SourceUnreachable);
     await this.ask((sql) => sql`select pg_notify('sluice', ${echo})`);
     return await within(arrived.promise, queryMs, SourceUnreachable).catch(() => false);

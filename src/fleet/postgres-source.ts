@@ -22,7 +22,11 @@ export class PostgresSource extends PostgresRegistry implements EntrySource {
     const rows = await this.ask(
       (sql) => sql`
         with moved as (
-          update sluice.head set position = ${position} where position = ${position - 1}
+          update sluice.head set position = ${position}
+          where position = ${position - 1} and not exists (
+            select from sluice.meta where key = 'turn' and split_part(value, ' ', 1) <> ${writer}
+              and split_part(value, ' ', 2)::float8 > extract(epoch from now())
+          )
           returning position
         ), written as (
           insert into sluice.entry (position, entry_id, node, format, body, mac)
@@ -33,6 +37,19 @@ export class PostgresSource extends PostgresRegistry implements EntrySource {
       { ms: this.options.appendMs, late: AppendInDoubt },
     );
     if (rows.length === 0 && isLarge) await this.#dropChunks(id);
+    return rows.length === 1;
+  }
+
+  async reserve(writer: string, ms: number): Promise<boolean> {
+    const rows = await this.ask(
+      (sql) => sql`
+        insert into sluice.meta as known (key, value)
+        values ('turn', ${writer} || ' ' || extract(epoch from now()) + ${ms}::float8 / 1000)
+        on conflict (key) do update set value = excluded.value
+        where split_part(known.value, ' ', 1) = ${writer}
+          or split_part(known.value, ' ', 2)::float8 <= extract(epoch from now())
+        returning key`,
+    );
     return rows.length === 1;
   }
 

@@ -19,9 +19,11 @@ export interface LogPage {
 
 export interface EntrySource {
   /**
-   * Adds an entry; false: another entry has its position. Rejects with SourceUnreachable or AppendInDoubt.
+   * Adds an entry; false: another entry has its position, or another node has reserved the log. Rejects with SourceUnreachable or AppendInDoubt.
    */
   append(entry: Entry): Promise<boolean>;
+  /** For `ms` only the named node can append; false: another one has reserved the log. 0 ends it. */
+  reserve(node: string, ms: number): Promise<boolean>;
   after(position: number): Promise<LogPage>;
   /** Id of the entry at `position`; null: none. */
   idAt(position: number): Promise<string | null>;

@@ -45,7 +45,7 @@ export interface PruneLimits {
 export const pruneLimits: PruneLimits = { keep: 1000, absentMs: 86_400_000 };
 
 export interface PruneOptions {
-  readonly source: PostgresSource;
+  readonly source: Pick<PostgresSource, "wholePosition" | "writeWhole" | "prune">;
   readonly codec: EntryCodec;
   readonly store: StoredNode;
   /** Name of this node. */
@@ -59,9 +59,11 @@ export interface PruneOptions {
  */
 export async function prune(options: PruneOptions): Promise<void> {
   const { source, store, limits, log } = options;
+  const newest = await source.wholePosition();
+  // After the query: what is loaded must be the state of the mark.
   const mark = store.mark();
   if (mark === null) return;
-  if (mark.position - (await source.wholePosition()) >= limits.keep) {
+  if (mark.position - newest >= limits.keep) {
     const entry = wholeEntry(options, mark);
     await source.writeWhole(entry);
     log.info("the state of the fleet was written for nodes that join", {
@@ -70,4 +72,21 @@ export async function prune(options: PruneOptions): Promise<void> {
     });
   }
   await source.prune(limits);
+}
+
+/** Removes what `next` does not have. */
+export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
+  const sessions = new Set<string>();
+  const users = new Set<string>();
+  for (const fact of next) {
+    if (fact.kind === "session_began") sessions.add(fact.session.id);
+    if (fact.kind === "second_factor") users.add(fact.user_id);
+  }
+  return before.flatMap((fact): Fact[] => {
+    if (fact.kind === "session_began" && !sessions.has(fact.session.id))
+      return [{ kind: "sessions_ended", ids: [fact.session.id] }];
+    if (fact.kind === "second_factor" && !users.has(fact.user_id))
+      return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
+    return [];
+  });
 }

@@ -18,6 +18,8 @@ export interface Commit {
   readonly facts?: readonly Fact[];
   /** The entry of the fleet's log that holds the change; absent: no fleet. */
   readonly mark?: EntryMark;
+  /** The change writes what a node found in its fleet: the history does not repeat it. Default: false. */
+  readonly isWhole?: boolean;
   /** From `stage`. */
   readonly staged?: StagedChange | null;
 }

@@ -206,12 +206,14 @@ export class Store {
     this.#retainedRevisions = retained;
   }
 
-  #writeChange({ revision, change, undo, entry, audit = [], staged }: Commit, retained: number) {
+  #writeChange(commit: Commit, retained: number): void {
+    const { revision, change, undo, entry, audit = [], staged } = commit;
     this.#tables.write(change, {
       staged: staged ?? null,
       ...(undo === undefined ? {} : { undo }),
     });
-    const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
+    const shown = commit.isWhole === true ? {} : toStoredChange(change, undo);
+    const text = staged?.revision ?? JSON.stringify(shown);
     this.#tables.writeRevision(revision, { entry, change: text }, retained);
     this.audit.append(audit);
   }

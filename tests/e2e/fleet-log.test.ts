@@ -8,6 +8,7 @@ import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
 import { needs } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { codec, TestNode } from "../unit/fleet/node.ts";
 import { serviceOf } from "../unit/store/fixture.ts";
@@ -131,6 +132,38 @@ test("the log is pruned below what every node has, never its last entries, and a
   await first!.changes.follow();
   expect(namesOf(first!)).toEqual(namesOf(away!));
   await sql.close();
+}, 60_000);
+
+test("a slow change is not starved by a node that is always faster", async () => {
+  const { postgres, source } = await openSource();
+  const [slow, fast] = [nodeOf("slow", source), nodeOf("fast", sourceOf(postgres))];
+  let isOver = false;
+  let made = 0;
+  const writer = (async () => {
+    while (!isOver) {
+      await add(fast, `fast ${made}`);
+      made++;
+    }
+  })();
+  let tries = 0;
+  await slow.change(async (draft) => {
+    tries++;
+    const before = made;
+    // Until it is too late, or the other one has to wait.
+    const end = performance.now() + 300;
+    while (made < before + 2 && performance.now() < end) await Bun.sleep(5);
+    const now = draft.stamp();
+    const identity = { id: Bun.randomUUIDv7(), created_at: now, updated_at: now };
+    draft.put("services", { ...serviceOf("slow"), ...identity });
+  });
+  const meanwhile = made;
+  await eventually(() => made > meanwhile + 3);
+  isOver = true;
+  await writer;
+  expect(tries).toBe(4);
+  await slow.changes.follow();
+  expect(namesOf(slow)).toEqual(namesOf(fast));
+  expect(namesOf(slow)).toContain("slow");
 }, 60_000);
 
 test("pieces of entries that never came are removed after an hour", async () => {

@@ -98,10 +98,14 @@ test("a batch whose answer was lost is sent again, and counts once", async () =>
   using other = peerOf("n2", source);
   for (let index = 0; index < 5; index++) one.throttle.begin("10.0.0.1", "root").failed();
   record(one, "rename");
-  // The node cannot store what it has appended, so that it knows nothing of it.
-  one.node.isFull = true;
+  source.fault = "answer";
+  const { idAt } = source;
+  source.idAt = async () => {
+    throw new Error("the database is away");
+  };
   await one.activity.stop();
-  one.node.isFull = false;
+  source.idAt = idAt;
+  await one.node.changes.follow();
   await one.activity.stop();
   expect(source.entries).toHaveLength(2);
   await other.node.changes.follow();

@@ -43,6 +43,10 @@ export class MemorySource implements EntrySource {
     return isAdded;
   }
 
+  reserve(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
   #add(entry: Entry): boolean {
     const isNext = entry.position === this.entries.length + 1;
     if (isNext) this.entries.push(entry);

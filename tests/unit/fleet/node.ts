@@ -24,6 +24,7 @@ export const codec = new EntryCodec("fleet", "key");
 
 export class TestNode {
   readonly #directory = temporaryDirectory();
+  readonly #path: string;
   readonly #name: string;
   readonly #source: EntrySource;
   readonly #clock: { now(): number };
@@ -40,8 +41,9 @@ export class TestNode {
   /** Revisions that the workers served, in order. */
   readonly served: number[] = [];
 
-  /** `aheadMs`: how far its clock is ahead. */
-  constructor(name: string, source: EntrySource, aheadMs: number) {
+  /** `aheadMs`: how far its clock is ahead; `directory`: an existing one. */
+  constructor(name: string, source: EntrySource, aheadMs: number, directory?: string) {
+    this.#path = directory ?? this.#directory.path;
     this.#name = name;
     this.#source = source;
     this.#clock = { now: () => Date.parse(at) + aheadMs };
@@ -49,7 +51,7 @@ export class TestNode {
   }
 
   start(): void {
-    this.store = openStore(this.#directory.path).store;
+    this.store = openStore(this.#path).store;
     if (this.store.isEmpty())
       this.store.begin(emptyConfiguration(at), { at, actor: "test", summary: "first start" });
     const options = {
@@ -120,7 +122,7 @@ export class TestNode {
     this.start();
   }
 
-  change(mutate: (draft: Draft) => void) {
+  change(mutate: (draft: Draft) => void | Promise<void>) {
     return this.changes.run({ by: local, dryRun: false, mutate });
   }
 

@@ -1,0 +1,172 @@
+// Appends entries to the shared log, one at a time: finds out what became of one whose response was lost, and takes turns with others.
+import { ChangeConflict } from "../control/change-contract.ts";
+import { ApiError } from "../model/error.ts";
+import type { EntryCodec, EntryContent, EntryMark } from "./entry.ts";
+import { failPoint } from "./fail-point.ts";
+import type { FleetMeter } from "./meter.ts";
+import { meaningOf } from "./postgres-words.ts";
+import { AppendInDoubt, type EntrySource } from "./source.ts";
+
+export interface AppenderOptions {
+  readonly source: EntrySource;
+  readonly codec: EntryCodec;
+  /** The name of this node. */
+  readonly node: string;
+  /** How long a change waits for the outcome of an append whose response was lost. Milliseconds. */
+  readonly doubtMs: number;
+  /** The source did not respond. */
+  readonly onLost: () => void;
+  readonly meter: FleetMeter;
+}
+
+/** Pause between two looks for an entry in doubt, and while another node has the turn. Milliseconds. */
+const LOOK_MS = 20;
+
+/** After so many conflicts in a row a change gets a turn of its own: other nodes would always be faster than a large one. */
+const MAX_CONFLICTS = 3;
+const TURN_MS = 10_000;
+
+const RETRY_SECONDS = "5";
+
+export class Appender {
+  readonly #options: AppenderOptions;
+  /** An entry that may or may not be in the log. */
+  #doubt: EntryMark | null = null;
+  #position: number | null = null;
+  /** In a row. */
+  #conflicts = 0;
+
+  constructor(options: AppenderOptions) {
+    this.#options = options;
+  }
+
+  /** Position of the entry that is being appended; null: none. */
+  get position(): number | null {
+    return this.#position;
+  }
+
+  /** Throws a 503 while it is not known whether an entry was stored. */
+  requireNoDoubt(): void {
+    if (this.#doubt === null) return;
+    throw new ApiError(
+      503,
+      `whether entry ${this.#doubt.id} was stored is not known yet: this node makes no further change before it is; nothing was changed`,
+      { headers: { "retry-after": RETRY_SECONDS } },
+    );
+  }
+
+  /** The entry in doubt is in the log when this resolves, or never will be. */
+  async settleDoubt(): Promise<void> {
+    if (this.#doubt !== null) await this.#isInLog(this.#doubt);
+    this.#doubt = null;
+  }
+
+  /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
+  async append(position: number, content: EntryContent): Promise<EntryMark> {
+    this.#position = position;
+    try {
+      const mark = { position, id: Bun.randomUUIDv7() };
+      if (await this.#isAppended(mark, content)) {
+        await this.#endTurn();
+        return mark;
+      }
+    } finally {
+      this.#position = null;
+    }
+    await this.#lost(position);
+    throw new ChangeConflict();
+  }
+
+  async #isAppended(mark: EntryMark, content: EntryContent): Promise<boolean> {
+    const { source, codec, node, onLost, meter } = this.#options;
+    const entry = codec.encode(mark, node, content);
+    const began = performance.now();
+    failPoint("before_append");
+    try {
+      const isAppended = await source.append(entry);
+      failPoint("after_append");
+      if (isAppended) meter.append.observe(performance.now() - began);
+      return isAppended;
+    } catch (error) {
+      if (!(error instanceof AppendInDoubt)) {
+        onLost();
+        throw unavailable(error);
+      }
+      meter.countDoubt();
+      return await this.#settle(mark);
+    }
+  }
+
+  /** Another entry has the position, or another node the turn. */
+  async #lost(position: number): Promise<void> {
+    const { source, node, meter } = this.#options;
+    meter.countConflict();
+    this.#conflicts++;
+    if (this.#conflicts >= MAX_CONFLICTS) await source.reserve(node, TURN_MS).catch(() => false);
+    if ((await source.idAt(position).catch(() => "")) === null) await Bun.sleep(LOOK_MS);
+  }
+
+  async #endTurn(): Promise<void> {
+    const { source, node } = this.#options;
+    const hadTurn = this.#conflicts >= MAX_CONFLICTS;
+    this.#conflicts = 0;
+    // Otherwise it ends by itself.
+    if (hadTurn) await source.reserve(node, 0).catch(() => false);
+  }
+
+  /** Whether the entry is in the log; throws a 504 when that cannot be found out in time. */
+  async #settle(mark: EntryMark): Promise<boolean> {
+    const { doubtMs, onLost } = this.#options;
+    const late = Promise.withResolvers<null>();
+    const timer = setTimeout(() => late.resolve(null), doubtMs);
+    // A query may take longer than the time that is left.
+    const isInLog = await Promise.race([this.#look(mark, doubtMs), late.promise]);
+    clearTimeout(timer);
+    if (isInLog !== null) return isInLog;
+    this.#doubt = mark;
+    onLost();
+    throw new ApiError(
+      504,
+      `the database of the fleet did not answer in time: whether the change was made is not known (entry ${mark.id})`,
+    );
+  }
+
+  /** Whether the entry is in the log; null: the source did not say. */
+  async #look(mark: EntryMark, ms: number): Promise<boolean | null> {
+    const end = performance.now() + ms;
+    for (;;) {
+      const isInLog = await this.#isInLog(mark).catch(() => null);
+      if (isInLog !== null || performance.now() + LOOK_MS >= end) return isInLog;
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+
+  /**
+   * When it is not there, an entry without content takes its place, so that it cannot arrive later. Null: the log does not say,
+   * because it has lost its entry of that position.
+   */
+  async #isInLog({ position, id }: EntryMark): Promise<boolean | null> {
+    const { source, codec, node } = this.#options;
+    for (;;) {
+      const found = await source.idAt(position);
+      if (found !== null) return found === id;
+      const empty = { position, id: Bun.randomUUIDv7() };
+      if (await source.append(codec.encode(empty, node, { changed: null, facts: [] })))
+        return false;
+      const { head } = await source.after(Number.MAX_SAFE_INTEGER);
+      // Pruned or replaced, or too short for an entry there: no late one can arrive either.
+      if (head !== position - 1 && (await source.idAt(position)) === null) return null;
+      // Another node has the turn.
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+}
+
+function unavailable(cause: unknown): ApiError {
+  const meaning = meaningOf(cause);
+  const problem = meaning === null ? "cannot be reached" : `cannot be used: ${meaning}`;
+  return new ApiError(503, `the database of the fleet ${problem}; nothing was changed`, {
+    cause,
+    headers: { "retry-after": RETRY_SECONDS },
+  });
+}

@@ -1,0 +1,178 @@
+// How nodes come into a fleet, are upgraded in it, and leave it; and what their command line and log must not show.
+import { expect } from "bun:test";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, namesOn, newKey, settled, statesOn, TestFleet } from "../support/fleet.ts";
+import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
+import { Postgres } from "../support/postgres.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, test } = needs("executable", "postgres");
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function track<T extends { stop(): unknown }>(started: T): T {
+  cleanups.push(() => started.stop());
+  return started;
+}
+
+const run = (words: readonly string[]) => runCommand([...words], { binary: executable });
+
+const nodeArgs = (postgres: Postgres, name: string) => [
+  "--store",
+  postgres.url,
+  "--node-name",
+  name,
+];
+
+test("nodes that start at the same time on an empty database found one fleet", async () => {
+  const postgres = track(await Postgres.create());
+  const secret = newKey();
+  // Each with listeners of its own: only those of the founder are configured on all nodes, so the others do not start twice.
+  const start = (index: number) =>
+    startGateway({
+      binary: executable,
+      workers: 1,
+      env: { SLUICE_SECRET_KEY: secret },
+      args: nodeArgs(postgres, `n${index}`),
+    }).then(
+      (node) => track(node),
+      (error: Error) => error.message,
+    );
+  const results = await Promise.all([1, 2, 3].map(start));
+  const nodes = results.filter((result): result is Gateway => typeof result !== "string");
+  // On one machine the others find the ports of the founder taken: they have joined, and say so.
+  expect(nodes.length).toBeGreaterThanOrEqual(1);
+  for (const result of results)
+    if (typeof result === "string") expect(result).toMatch(/address|port/);
+  const sql = new Bun.SQL(postgres.url, { max: 1 });
+  const [{ entries }] =
+    await sql`select count(*)::int as entries from sluice.entry where position = 1`;
+  const [{ founders }] =
+    await sql`select count(distinct node)::int as founders from sluice.entry where position = 1`;
+  expect([entries, founders]).toEqual([1, 1]);
+  await sql.close();
+}, 60_000);
+
+test("one machine becomes a fleet with all it has, and a machine of its own again", async () => {
+  const postgres = track(await Postgres.create());
+  const first = track(await startGateway({ binary: executable, workers: 1, args: [] }));
+  for (const name of ["http", "https"]) await first.ok("DELETE", `/api/v1/listeners/${name}`);
+  await create(first, "before the fleet");
+  const [{ revision }] = await first.ok("GET", "/api/v1/revisions");
+  first.signal("SIGTERM");
+  await first.exited();
+  const key = join(first.dataDir, "secret.key");
+  const init = await run(["fleet", "init", "--data-dir", first.dataDir, "--store", postgres.url]);
+  expect([init.code, init.stderr]).toEqual([0, ""]);
+  expect(init.stdout).toContain("secret.key");
+  const { dataDir } = first;
+  const serve = async (name: string, directory: string) => {
+    const args = nodeArgs(postgres, name);
+    return track(await startGateway({ binary: executable, workers: 1, args, dataDir: directory }));
+  };
+  const founder = await serve("n1", dataDir);
+  const joining = mkdtempSync(join(tmpdir(), "sluice-joining-"));
+  cleanups.push(() => rmSync(joining, { recursive: true, force: true }));
+  copyFileSync(key, join(joining, "secret.key"));
+  const second = await serve("n2", joining);
+  expect(await namesOn(second)).toEqual(["before the fleet"]);
+  expect((await second.ok("GET", "/api/v1/revisions"))[0].revision).toBe(revision);
+  expect((await create(second, "of the fleet")).nodes).toBe("2/2");
+  const status = await run(["fleet", "status", "--store", postgres.url]);
+  expect(status.stdout).toMatch(/n1 +serving[\s\S]*n2 +serving/);
+  founder.signal("SIGTERM");
+  await founder.exited();
+  // A node that has ended is not waited for, and not counted.
+  expect((await create(second, "alone")).nodes).toBe("1/1");
+  const refused = await startGateway({
+    binary: executable,
+    workers: 1,
+    dataDir,
+    args: [],
+  }).then(
+    () => "it started",
+    (error: Error) => error.message,
+  );
+  expect(refused).toContain("sluice fleet leave");
+  const rotated = await run(["rotate-key", "--data-dir", dataDir]);
+  expect([rotated.code, rotated.stderr]).toEqual([1, expect.stringContaining("share one key")]);
+  const offline = await run(["reset-admin-networks", "--data-dir", dataDir]);
+  expect([offline.code, offline.stderr]).toEqual([1, expect.stringContaining("part of a fleet")]);
+  const left = await run(["fleet", "leave", "--data-dir", dataDir, "--store", postgres.url]);
+  expect([left.code, left.stderr]).toEqual([0, ""]);
+  const alone = track(await startGateway({ binary: executable, workers: 1, dataDir, args: [] }));
+  expect(await namesOn(alone)).toEqual(["before the fleet", "of the fleet"]);
+  expect((await create(alone, "alone again")).nodes).toBeNull();
+}, 60_000);
+
+test("a node is upgraded in place: the others wait for it once, and it has lost nothing", async () => {
+  const fleet = track(await TestFleet.start(2));
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  await create(first, "before");
+  let isOver = false;
+  const answered: string[] = ["before"];
+  const writer = (async () => {
+    for (let round = 0; !isOver; round++) {
+      const { status } = await create(first, `during ${round}`);
+      expect(status).toBe(200);
+      answered.push(`during ${round}`);
+    }
+  })();
+  const upgraded = await run(["upgrade", "--data-dir", second.dataDir, "--executable", executable]);
+  const pid = Number(/^Process (\d+) serves/.exec(upgraded.stdout)?.[1]);
+  // It is no child of the test, and holds the pipes of the one that it replaced.
+  cleanups.push(() => process.kill(pid, "SIGKILL"));
+  const before = answered.length;
+  await eventually(() => answered.length > before + 5);
+  isOver = true;
+  await writer;
+  expect([upgraded.code, upgraded.stderr]).toEqual([0, ""]);
+  await eventually(async () => (await statesOn(first)).join() === "n1 serving,n2 serving");
+  await eventually(async () => (await namesOn(second)).length === answered.length);
+  expect(await settled(fleet.nodes)).toEqual(answered);
+  expect((await create(second, "of the new process")).nodes).toBe("2/2");
+}, 60_000);
+
+test("only our log lines are written while the database is away, and no password in any", async () => {
+  const postgres = track(await Postgres.create({ password: "hunter2-of-the-database" }));
+  const directory = mkdtempSync(join(tmpdir(), "sluice-password-"));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, "password");
+  writeFileSync(file, "hunter2-of-the-database\n", { mode: 0o600 });
+  const url = URL.parse(postgres.url)!;
+  url.password = "";
+  const args = ["--store", url.href, "--store-password-file", file, "--node-name", "n1"];
+  const node = track(await startGateway({ binary: executable, workers: 1, args }));
+  await postgres.kill();
+  await eventually(async () => (await create(node, "refused")).text.includes("cut off"));
+  await eventually(() => node.stderr.includes("does not answer"));
+  await postgres.start();
+  await eventually(async () => (await create(node, "served")).status === 200);
+  const lines = node.stderr.trim().split("\n");
+  for (const line of lines) expect(() => JSON.parse(line)).not.toThrow();
+  expect(node.stderr).not.toContain("hunter2");
+  const listed = await Bun.file(`/proc/${node.pid}/cmdline`).text();
+  expect(listed).not.toContain("hunter2");
+  // A password on the command line is reported, without it.
+  const open = postgres.url.includes("@") ? postgres.url : "";
+  const second = startGateway({
+    binary: executable,
+    workers: 1,
+    args: ["--store", open, "--node-name", "n2"],
+  });
+  const said = await second.then(
+    async (started) => {
+      await started.stop();
+      return started.stderr;
+    },
+    (error: Error) => error.message,
+  );
+  expect(said).not.toContain("hunter2");
+}, 60_000);

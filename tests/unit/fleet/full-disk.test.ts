@@ -1,0 +1,28 @@
+// What a node says of facts that are in the log, but not in its own database.
+import { expect, test } from "bun:test";
+import type { Fact } from "../../../src/model/fact.ts";
+import { MemorySource } from "./memory-source.ts";
+import { TestNode } from "./node.ts";
+
+test("facts in the log were recorded, though the own disk is full, and are stored when it is not", async () => {
+  const source = new MemorySource();
+  const node = new TestNode("n1", source, 0);
+  const seen: Fact[] = [];
+  node.changes.onFact((fact) => void seen.push(fact));
+  const created_at = "2026-03-01T12:00:00.000Z";
+  const fact: Fact = {
+    kind: "admin_token",
+    token: { token_hash: "a".repeat(64), created_at },
+  };
+  node.isFull = true;
+  // The other nodes have it: whoever asked for it needs the result.
+  expect(await node.changes.record(() => ({ value: "made", facts: [fact] }))).toBe("made");
+  expect([source.entries.length, seen]).toEqual([1, [fact]]);
+  expect(node.store.mark()).toBeNull();
+  node.isFull = false;
+  await node.changes.follow();
+  expect(node.store.mark()?.position).toBe(1);
+  expect(node.store.facts()).toContainEqual(fact);
+  expect(seen).toEqual([fact]);
+  node.close();
+});
