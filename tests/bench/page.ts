@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 const HEAD = `# Benchmarks
 
-Written by \`make bench\`, \`make bench-scale\` and \`make bench-fleet\`. The figures hold for the machine that is named with them; compare only
-ratios with those of another one.
+Written by \`make bench\`, \`make bench-scale\` and \`make bench-fleet\`. The figures hold for the machine that is named with
+them; compare only ratios with those of another one.
 `;
 
 const SECTIONS = ["comparison", "streams", "content", "access-log", "scale", "fleet"] as const;

@@ -1,5 +1,5 @@
 // Everything that the image and its compose file name exists: flags, variables, files and commands of this program.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { healthcheckCommand } from "../../../src/cli/healthcheck.ts";
@@ -18,6 +18,15 @@ const compose = Bun.YAML.parse(read("scripts/packaging/compose.yaml")) as {
 const variables = new Set(
   createServe(() => Promise.resolve(0)).flags.map(({ name }) => environmentName(name)),
 );
+
+const optionsOf = (variables: Record<string, string>) =>
+  new Promise<ServeOptions>((resolve) => {
+    const serve = createServe((options) => {
+      resolve(options);
+      return Promise.resolve(0);
+    });
+    void serve.run([], { env: variables, print: () => undefined });
+  });
 
 test("every variable belongs to a flag of serve", () => {
   const files = [dockerfile, read("scripts/packaging/compose.yaml"), read("scripts/install.sh")];
@@ -48,14 +57,6 @@ test("the data of the compose file survives the container", () => {
 test("the management API of the compose file is restricted, as its address requires", async () => {
   const { sluice = {} } = compose.services;
   const env = sluice["environment"] as Record<string, string>;
-  const optionsOf = (variables: Record<string, string>) =>
-    new Promise<ServeOptions>((resolve) => {
-      const serve = createServe((options) => {
-        resolve(options);
-        return Promise.resolve(0);
-      });
-      void serve.run([], { env: variables, print: () => undefined });
-    });
   const fresh = { isNew: true, users: 0, networks: [] };
   const first = { ...env, SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "1" };
   expect(placeManagement(await optionsOf(first), fresh).access.heldBack).toBeNull();
@@ -64,8 +65,55 @@ test("the management API of the compose file is restricted, as its address requi
   expect(placeManagement(await optionsOf(later), served).hostname).toBe("0.0.0.0");
 });
 
-test("everything that the page on installing names exists", () => {
-  const page = read("docs/install.md");
+describe("the examples of a fleet", () => {
+  const folder = "scripts/packaging/fleet";
+  const { services, volumes } = Bun.YAML.parse(read(`${folder}/compose.yaml`)) as {
+    services: Record<string, { environment: Record<string, string>; volumes: string[] }>;
+    volumes: object;
+  };
+  const { n1, n2 } = services;
+  const nodes = [n1!, n2!];
+
+  test("give each node a name and a data directory of its own, and all one database and one key", () => {
+    const of = (name: string) => new Set(nodes.map(({ environment }) => environment[name]));
+    expect(of("SLUICE_NODE_NAME")).toEqual(new Set(["n1", "n2"]));
+    for (const name of ["SLUICE_STORE", "SLUICE_SECRET_KEY"]) expect(of(name).size).toBe(1);
+    const places = nodes.flatMap(({ volumes }) => volumes);
+    expect(new Set(places).size).toBe(2);
+    for (const place of places) expect(place).toEndWith("-data:/var/lib/sluice");
+    for (const { environment } of nodes)
+      for (const name of Object.keys(environment))
+        expect([name, variables.has(name) || name === "SLUICE_SECRET_KEY"]).toEqual([name, true]);
+    expect(Object.keys(volumes)).toEqual(["n1-data", "n2-data", "db-data"]);
+  });
+
+  test("start as serve decodes them", async () => {
+    for (const { environment } of nodes) {
+      const first = {
+        ...environment,
+        SLUICE_STORE: environment["SLUICE_STORE"]!.replace(/\$\{[^}]*\}/, "password"),
+        SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "1",
+      };
+      const options = await optionsOf(first);
+      expect(options.fleet?.database.urls).toEqual(["postgres://sluice:password@db/sluice"]);
+      const fresh = { isNew: true, users: 0, networks: [] };
+      expect(placeManagement(options, fresh).access.heldBack).toBeNull();
+    }
+  });
+
+  test("name the nodes of the compose file in the load balancer", () => {
+    const named = read(`${folder}/haproxy.cfg`).matchAll(/^ {2}server (\w+) (\w+):(\d+)$/gm);
+    expect([...named].map(([, name, host, port]) => [name, host, port])).toEqual([
+      ["n1", "n1", "80"],
+      ["n2", "n2", "80"],
+      ["n1", "n1", "443"],
+      ["n2", "n2", "443"],
+    ]);
+  });
+});
+
+test.each(["docs/install.md", "docs/fleet.md"])("all that %s names exists", (name) => {
+  const page = read(name);
   for (const [path] of page.matchAll(/scripts\/[\w./-]+\w/g))
     expect([path, existsSync(resolve(root, path))]).toEqual([path, true]);
   const help = Bun.spawnSync([
