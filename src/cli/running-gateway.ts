@@ -101,6 +101,7 @@ export class RunningGateway {
     this.#replacement.abandon();
     this.#file?.stop();
     control.alertEngine.stop();
+    this.#parts.follower?.leave();
     const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
     this.#closeManagement();
     const socketStopped = this.#socket?.stop();

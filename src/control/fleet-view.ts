@@ -7,7 +7,7 @@ import type { DurationHistogram } from "./metrics/duration-histogram.ts";
  * `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and asks load
  * balancers to send no requests; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version;
  * `diverged`: the database of the fleet lacks changes that the node has; `cut_off`: does not reach the database; `away`: no sign of
- * life for some seconds.
+ * life for some seconds; `leaving`: stops after its last requests.
  */
 export const nodeStates = [
   "serving",
@@ -19,6 +19,7 @@ export const nodeStates = [
   "diverged",
   "cut_off",
   "away",
+  "leaving",
 ] as const;
 export type NodeState = (typeof nodeStates)[number];
 

@@ -78,6 +78,7 @@ export class Follower {
   #wantsFollow = false;
   #timer: Timer | null = null;
   #isSuspended = false;
+  #isLeaving = false;
   #prunedAt = performance.now();
 
   constructor(options: FollowerOptions) {
@@ -145,6 +146,7 @@ export class Follower {
 
   get state(): NodeState {
     if (this.isCutOff) return "cut_off";
+    if (this.#isLeaving) return "leaving";
     if (this.#obstacle.reason !== null) return this.#obstacle.reason.state;
     // Without an answer of the database this node is as far as it can know.
     if (this.#isJoining && this.isConnected) return "joining";
@@ -198,6 +200,12 @@ export class Follower {
   /** Milliseconds that the clock of this node is ahead of the database's; null: not measured yet. */
   get clockOffsetMs(): number | null {
     return this.#offset.ms;
+  }
+
+  /** The others do not wait for this node any more, which serves its last requests. */
+  leave(): void {
+    this.#isLeaving = true;
+    void this.#beat();
   }
 
   /** Stops to follow and to report, before another process goes on with the data directory. */

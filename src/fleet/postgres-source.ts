@@ -7,6 +7,9 @@ import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
 /** Entries per query. */
 const PAGE = 64;
 
+/** The bodies of a page, so that it arrives in time on a slow line; one entry in any case. */
+const PAGE_BYTES = 2_097_152;
+
 /** Larger bodies are split. */
 const CHUNK_BYTES = 1_048_576;
 
@@ -62,7 +65,11 @@ export class PostgresSource extends PostgresRegistry implements EntrySource {
         left join sluice.entry known on known.position = ${position}
         left join sluice.whole on whole.position = ${position}
         left join lateral (
-          select * from sluice.entry where entry.position > ${position} order by position limit ${PAGE}
+          select * from (
+            select *, sum(coalesce(octet_length(body), 0)) over (order by position) as bytes
+            from sluice.entry where entry.position > ${position} order by position limit ${PAGE}
+          ) page
+          where bytes <= ${PAGE_BYTES} or page.position = ${position + 1}
         ) next on true
         order by next.position`,
     );

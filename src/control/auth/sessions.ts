@@ -19,6 +19,10 @@ export type Session = Omit<StoredSession, "token_hash">;
 /** The sessions of the last run. */
 export interface SessionStore {
   load(): readonly StoredSession[];
+  /** Ids of ended sessions that other nodes do not know yet. */
+  ended(): readonly string[];
+  /** Keeps these ids across restarts; throws when it cannot. */
+  keepEnded(ids: readonly string[]): void;
 }
 
 export interface CreatedSession {
@@ -56,15 +60,22 @@ export class Sessions {
   /** Ended, but still in the store. */
   readonly #leftovers = new Set<string>();
   #recorded: Promise<void> = Promise.resolve();
+  /** Whether the store keeps ids of them. */
+  #isKept = false;
 
   /** Loads the store and drops expired sessions. */
   constructor(options: SessionsOptions) {
     this.#options = options;
-    for (const session of options.store.load()) this.#add(session);
+    for (const id of options.store.ended()) this.#leftovers.add(id);
+    this.#isKept = this.#leftovers.size > 0;
+    for (const session of options.store.load())
+      if (!this.#leftovers.has(session.id)) this.#add(session);
     options.changes.onFact((fact) => {
       if (fact.kind === "session_began") this.#add(fact.session);
       else if (fact.kind === "sessions_ended") {
+        const before = this.#leftovers.size;
         for (const id of fact.ids) this.#leftovers.delete(id);
+        if (this.#leftovers.size < before && this.#isKept) this.#keepEnded();
         this.#forget(this.#known(fact.ids));
       }
     });
@@ -205,8 +216,18 @@ export class Sessions {
         return { value: null, facts: ids.length === 0 ? [] : [{ kind: "sessions_ended", ids }] };
       });
     } catch (error) {
-      // They stay in the set for a retry: a restart before that would restore them.
       this.#options.log.error("ended sessions could not be deleted from the database", { error });
+      this.#keepEnded();
+    }
+  }
+
+  /** They stay in the set for a retry, also after a restart: a node that is cut off from its fleet may wait for long. */
+  #keepEnded(): void {
+    try {
+      this.#options.store.keepEnded([...this.#leftovers]);
+      this.#isKept = this.#leftovers.size > 0;
+    } catch (error) {
+      this.#options.log.error("ended sessions would be valid again after a restart", { error });
     }
   }
 }

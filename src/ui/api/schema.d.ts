@@ -4527,10 +4527,10 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s; `leaving`: stops after its last requests
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
             /** @description Position of the last change in its database */
@@ -4555,10 +4555,10 @@ export interface components {
             /** @description Version of Sluice */
             version: string;
             /**
-             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s
+             * @description `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s; `leaving`: stops after its last requests
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
             /** @description Position of the last change in its database */
@@ -4583,7 +4583,7 @@ export interface components {
              * @description State of this node
              * @enum {string}
              */
-            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+            state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
             /**
              * Format: date-time
              * @description Since when it is in this state
@@ -7280,7 +7280,7 @@ export interface components {
                  * @description State of this node
                  * @enum {string}
                  */
-                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away";
+                state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
                 /**
                  * Format: date-time
                  * @description Since when it is in this state

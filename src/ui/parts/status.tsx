@@ -22,6 +22,7 @@ const tones: Readonly<Record<string, Tone>> = {
   degraded: "warn",
   draining: "warn",
   joining: "warn",
+  leaving: "warn",
   lagging: "warn",
   renewing: "warn",
   ordering: "warn",

@@ -218,7 +218,7 @@ export function controlPlane(
     instanceId: "test",
     store: steps,
     auditStore: steps,
-    sessionStore: { load: () => [] },
+    sessionStore: { load: () => [], ended: () => [], keepEnded() {} },
     tokenStore: {
       loadAdminToken: () => null,
       loadUse: () => [],

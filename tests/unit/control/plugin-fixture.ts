@@ -76,7 +76,7 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
     store: steps,
     auditStore: steps,
     revisionStore: { list: () => [], get: () => null, since: () => [] } as never,
-    sessionStore: { load: () => [] },
+    sessionStore: { load: () => [], ended: () => [], keepEnded() {} },
     tokenStore: {
       loadAdminToken: () => null,
       loadUse: () => [],

@@ -162,18 +162,22 @@ describe("the end of a session", () => {
     using directory = temporaryDirectory();
     using it = scene(directory.path);
     let isBroken = true;
-    const sessions = it.open((facts) => {
+    const refuse = (facts: readonly Fact[]) => {
       if (isBroken && facts[0]?.kind === "sessions_ended") throw new Error("disk full");
       it.store.record(facts);
-    });
+    };
+    const sessions = it.open(refuse);
     const { cookie, session } = sessions.begin("u1");
     expect(sessions.end(session.id)).toBe(true);
     expect(sessions.find(cookie)).toBeNull();
     expect(it.table.load()).toHaveLength(1);
     await Promise.resolve();
     expect(it.logged.join()).toContain("ended sessions could not be deleted");
+    // A start before it was written does not bring it back, and writes it when that works.
+    expect(it.open(refuse).find(cookie)).toBeNull();
     isBroken = false;
     sessions.prune();
     expect(it.table.load()).toEqual([]);
+    expect(it.table.ended()).toEqual([]);
   });
 });
