@@ -82,6 +82,8 @@ export function decodeDatabase(given: Flags): PostgresAddress | null {
     throw new UsageError(
       "--store: must be the URL of a PostgreSQL database, such as postgres://user@host:5432/sluice",
     );
+  if (url.hostname.includes(","))
+    throw new UsageError("--store: must have one host; name the others in --store-fallback-hosts");
   const file = given.get("store-password-file");
   if (file !== undefined) url.password = encodeURIComponent(passwordIn(file));
   const rootCertificate = url.searchParams.get("sslrootcert");

@@ -59,6 +59,13 @@ export function createNode(
   });
   const meter = new FleetMeter();
   const view = new Fleet({ ...shared, follower, meter });
+  view.onNodeEvent(({ event, name: node, why }) =>
+    log.info("a node of the fleet has changed its state", {
+      node,
+      event,
+      ...(why === null ? {} : { why }),
+    }),
+  );
   const fleetStore = new FleetStore({
     store,
     source,

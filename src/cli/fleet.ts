@@ -102,7 +102,7 @@ async function status({ given, print }: Call): Promise<void> {
     await source.open();
     const { head } = await source.after(Number.MAX_SAFE_INTEGER);
     const nodes = await source.nodes();
-    print(`The log has ${head} entries; ${nodes.length} nodes are registered.\n`);
+    print(`Last entry of the log: ${head}. Registered nodes: ${nodes.length}.\n`);
     const rows = nodes.map((node) => [
       node.name,
       stateOf(node),

@@ -55,7 +55,8 @@ export async function openState(
     options.config === null ? null : declaredNetworks(readConfigFile(options.config));
   const nothing = { isNew: true, users: 0, networks: fromFile ?? [] };
   // Before the data directory exists, so that a refused first start leaves none behind.
-  if (!Store.isThere(dataDir)) placeManagement(options, nothing);
+  const joins = options.fleet !== null;
+  if (!Store.isThere(dataDir) && !joins) placeManagement(options, nothing);
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });

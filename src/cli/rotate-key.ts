@@ -48,7 +48,7 @@ function rotate(dataDir: string, { env, print }: CommandContext): void {
   try {
     if (store.fleetId() !== null)
       throw new StoreError(
-        "the nodes of a fleet share one key, which cannot be replaced while there is more than one node: run `sluice fleet leave` on all but the first, then on that one, rotate its key, and found the fleet anew",
+        "the nodes of a fleet share one key, which cannot be replaced while there is more than one node: run `sluice fleet leave` on all, drop the schema sluice of their database, rotate the key of the first, found the fleet anew with it, and let the others join with empty data directories and the new key",
       );
     const box = openSecretBox({ dataDir, env, keyIds: store.sealedKeyIds() });
     const next = rotateKey({ dataDir, env, store, box });

@@ -342,7 +342,7 @@ export class Follower {
     this.#meaning = meaningOf(error);
     if (this.#missedBeats === MISSED_BEATS)
       log.warn("the database of the fleet does not answer: this node serves what it has", {
-        error,
+        reason: this.#meaning ?? "no response",
       });
     if (!this.isCutOff) return;
     this.#isListening = false;

@@ -1,20 +1,24 @@
 // Makes a data directory part of the fleet of a database: founds the fleet, joins it, or comes back; starts nothing.
+import { systemClock } from "../clock.ts";
+import type { ForeignChange } from "../control/change-contract.ts";
+import { Draft } from "../control/draft.ts";
 import { local } from "../control/principal.ts";
+import { createStamp } from "../control/stamp.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Commit } from "../store/commit.ts";
 import type { RevisionEntry } from "../store/tables.ts";
-import { type Entry, EntryCodec, type EntryMark } from "./entry.ts";
+import { type Entry, EntryCodec, type EntryMark, Unfollowable } from "./entry.ts";
+import { LogReader, type NodeStore } from "./log-reader.ts";
 import { FleetError, type FleetIdentity } from "./postgres-connection.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { SourceUnreachable } from "./source.ts";
 
 /** This node's database. */
-export interface JoiningStore {
+export interface JoiningStore extends NodeStore {
   isEmpty(): boolean;
-  mark(): EntryMark | null;
   setMark(mark: EntryMark): void;
   fleetId(): string | null;
   joinFleet(id: string): void;
@@ -191,7 +195,27 @@ async function enter({ source, store }: JoinOptions, codec: EntryCodec): Promise
     throw new FleetError(
       "--store: this data directory has a configuration that is not the one of the fleet; export it if you need it, and start with an empty data directory",
     );
-  store.commit(beginningOf(await oldestOf(source), codec));
+  const beginning = beginningOf(await oldestOf(source), codec);
+  store.commit(beginning);
+  // Before the start, which depends on users and settings. Nothing serves yet, so no worker has to be asked.
+  const reader = new LogReader({ store, source, codec });
+  let { config } = store.load();
+  const stamp = createStamp(systemClock, config);
+  for (let next = await nextOf(reader); next !== null; next = await nextOf(reader)) {
+    next.store(config);
+    if (next.changed === null) continue;
+    const { change, at } = next.changed;
+    config = Draft.of(change, config, stamp).config;
+    stamp.observe(change, at);
+  }
+}
+
+/** Null also for an entry that this node must not apply: it reports that once it serves. */
+async function nextOf(reader: LogReader): Promise<ForeignChange | null> {
+  return await reader.next().catch((error: unknown) => {
+    if (error instanceof Unfollowable) return null;
+    throw error;
+  });
 }
 
 /** The entry from which a node can get to the end of the log. */

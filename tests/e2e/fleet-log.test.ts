@@ -84,7 +84,7 @@ test("an entry of several megabytes lies in pieces, and one whose pieces are los
   expect(namesOf(third!)).toEqual([]);
   await sql`delete from sluice.chunk`;
   const gone = await third!.changes.follow().catch((error: Error) => error.message);
-  expect(gone).toContain("lacks changes");
+  expect(gone).toContain("lacks entry");
   // With what the others have, it joins whole.
   const mark = first!.store.mark()!;
   await source.writeWhole(first!.whole());

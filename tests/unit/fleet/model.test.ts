@@ -163,6 +163,6 @@ async function missOne(subject: TestNode, source: MemorySource): Promise<void> {
     (error: Error) => error.message,
   );
   source.hasGap = false;
-  if (missing > 1) expect(followed).toContain("lacks changes");
+  if (missing > 1) expect(followed).toContain("lacks entry");
   expect(stateOf(subject)).toEqual(before);
 }
