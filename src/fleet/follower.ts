@@ -281,8 +281,9 @@ export class Follower {
   async #oneBeat(): Promise<void> {
     const { source, log, clock } = this.#options;
     const sentAt = clock.now();
+    const row = this.#heartbeat();
     try {
-      this.#end = await source.beat(this.#heartbeat());
+      this.#end = await source.beat(row);
     } catch (error) {
       this.#miss(error);
       return;
@@ -293,14 +294,13 @@ export class Follower {
     this.#missedBeats = 0;
     this.#contact.answered();
     this.#listen();
-    const before = this.#served;
     if (this.#isBehind) this.#followWhenDue();
     else {
       this.#obstacle.clear();
       this.#pruneWhenDue();
     }
     this.#update();
-    if (this.#served !== before) this.#wantsBeat = true;
+    if (this.#served !== row.served || this.state !== row.state) this.#wantsBeat = true;
   }
 
   #heartbeat(): Heartbeat {
