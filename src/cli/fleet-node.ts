@@ -7,7 +7,7 @@ import { FleetStore } from "../fleet/fleet-store.ts";
 import { Follower } from "../fleet/follower.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
-import { prune, pruneLimits } from "../fleet/whole.ts";
+import { pruneEvery, pruneLimits } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
 import { MetaRows } from "../store/meta-rows.ts";
 import { RevisionTable } from "../store/revisions.ts";
@@ -55,7 +55,15 @@ export function createNode(
     log,
     duty,
     contact: store.with((context) => new MetaRows(context)),
-    prune: () => prune({ source, codec, store, node: name, limits: pruneLimits, log }),
+    prune: pruneEvery(times.prune, {
+      source,
+      codec,
+      store,
+      node: name,
+      limits: pruneLimits,
+      log,
+      duty,
+    }),
   });
   const meter = new FleetMeter();
   const view = new Fleet({ ...shared, follower, meter });

@@ -35,8 +35,8 @@ export interface FollowerOptions {
   readonly times: FleetTimes;
   readonly contact: ContactStore;
   readonly duty: Duty;
-  /** Removes entries from the log that no node needs. */
-  readonly prune: () => Promise<void>;
+  /** Removes entries from the log that no node needs, where that is due and the duty of this node. */
+  readonly prune: () => void;
   /** Whether this node asks load balancers to send no requests; from its database. */
   readonly isDrained: () => boolean;
 }
@@ -79,7 +79,6 @@ export class Follower {
   #timer: Timer | null = null;
   #isSuspended = false;
   #isLeaving = false;
-  #prunedAt = performance.now();
 
   constructor(options: FollowerOptions) {
     this.#options = options;
@@ -297,7 +296,7 @@ export class Follower {
     if (this.#isBehind) this.#followWhenDue();
     else {
       this.#obstacle.clear();
-      this.#pruneWhenDue();
+      this.#options.prune();
     }
     this.#update();
     if (this.#served !== row.served || this.state !== row.state) this.#wantsBeat = true;
@@ -361,17 +360,6 @@ export class Follower {
     const isUnstored = this.#parts?.store.isUnstored === true;
     if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
       void this.#follow();
-  }
-
-  /** One node does it. */
-  #pruneWhenDue(): void {
-    const { times, prune, duty, log } = this.#options;
-    if (performance.now() - this.#prunedAt < times.prune) return;
-    this.#prunedAt = performance.now();
-    if (duty.isOurs)
-      prune().catch((error: unknown) =>
-        log.warn("the log of the fleet could not be pruned", { error }),
-      );
   }
 
   /** One at a time; an entry that comes during one is found right after it. */

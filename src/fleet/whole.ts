@@ -3,6 +3,7 @@ import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
 import { type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
+import type { Duty } from "./duty.ts";
 import type { Entry, EntryCodec, EntryMark } from "./entry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 
@@ -94,4 +95,20 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
       return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
     return [];
   });
+}
+
+/** Does it at most once in `everyMs`, and only on the node with the duty. */
+export function pruneEvery(
+  everyMs: number,
+  { duty, ...options }: PruneOptions & { readonly duty: Pick<Duty, "isOurs"> },
+): () => void {
+  let last = performance.now();
+  return () => {
+    if (performance.now() - last < everyMs) return;
+    last = performance.now();
+    if (!duty.isOurs) return;
+    prune(options).catch((error: unknown) =>
+      options.log.warn("the log of the fleet could not be pruned", { error }),
+    );
+  };
 }

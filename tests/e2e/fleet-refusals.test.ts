@@ -163,6 +163,19 @@ describe("a node does not start, and says what to do", () => {
     );
   }, 60_000);
 
+  test("with a database that is too old", async () => {
+    const fleet = track(await TestFleet.start(1));
+    // A function before those of the system says what an older server would say.
+    await fleet.query(
+      (sql) => sql`
+        create function public.current_setting(text) returns text language sql as $$ select '130014' $$`,
+    );
+    await fleet.query((sql) => sql`alter role sluice set search_path = public, pg_catalog`);
+    expect(await refusal(fleet.secret, fleet.postgres.url)).toContain(
+      "older than PostgreSQL 14; upgrade it",
+    );
+  }, 60_000);
+
   test("without the right to create its tables", async () => {
     const fleet = track(await TestFleet.start(1));
     await fleet.query((sql) => sql`create role reader login`);

@@ -9,6 +9,7 @@ import type { NodeStore } from "../../../src/fleet/log-reader.ts";
 import { FleetMeter } from "../../../src/fleet/meter.ts";
 import { wholeEntry } from "../../../src/fleet/whole.ts";
 import { ApiError } from "../../../src/model/error.ts";
+import type { RolloutStatus } from "../../../src/snapshot/rollout.ts";
 import { createLog } from "../../../src/log.ts";
 import type { Draft } from "../../../src/control/draft.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -31,12 +32,15 @@ export class TestNode {
   readonly #clock: { now(): number };
   /** Whether nothing can be written to its database. */
   isFull = false;
+  /** Whether a worker does not activate versions. */
+  isStuck = false;
   /** What the next changes expect of the other nodes. */
   expects: FleetWrite | null = null;
   /** Whether the other nodes are away. */
   isAlone = false;
   /** Ends the node in this step of the next change. */
   crashIn: "none" | "prepare" | "activate" = "none";
+  #active = 1;
   store!: Store;
   changes!: Changes;
   fleetStore!: FleetStore;
@@ -75,6 +79,7 @@ export class TestNode {
     this.crashIn = "none";
     this.isFull = false;
     this.fleetStore = new FleetStore(options);
+    this.#active = this.store.load().revision;
     this.changes = new Changes({
       store: this.fleetStore,
       rollout: {
@@ -84,16 +89,22 @@ export class TestNode {
         },
         activate: async (revision) => {
           this.#step("activate");
+          this.#active = revision;
+          if (this.isStuck) throw new ApiError(500, "a worker is being replaced");
           this.served.push(revision);
         },
         discard: async () => {},
-        status: () => ({ workers: 1, ready: 1, revision: 1 }),
+        status: () => this.rolloutStatus(),
       },
       clock: this.#clock,
       log,
       current: compileStored(this.store.load(), context),
       context: () => context,
     });
+  }
+
+  rolloutStatus(): RolloutStatus {
+    return { workers: 1, ready: this.isStuck ? 0 : 1, revision: this.#active };
   }
 
   /** The store, whose disk can be full. */
