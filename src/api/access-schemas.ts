@@ -30,7 +30,9 @@ const node = t.Object(
     draining: t.Boolean({ description: "Whether its `/readyz` returns 503 on request" }),
     stored: position("Position of the last change in its database"),
     served: position("Position of the last change that all its workers serve"),
-    error: t.String({ description: "Why it cannot serve the next change; empty: it can" }),
+    error: t.String({
+      description: "Why it cannot serve the next change; empty: it can, or the client is no admin",
+    }),
     seen_ms_ago: t.Integer({ minimum: 0, description: "Time since its last heartbeat" }),
     clock_offset_ms: t.Integer({ description: "How far its clock is ahead of the database's" }),
   },

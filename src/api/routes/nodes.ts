@@ -1,6 +1,8 @@
 // Endpoints of the nodes of a fleet; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
+import type { NodeView } from "../../control/fleet-view.ts";
 import type { Nodes } from "../../control/nodes.ts";
+import { roleOf } from "../../control/principal.ts";
 import { pathParameter, plainResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
@@ -22,7 +24,8 @@ export function nodeEndpoints({ nodes }: ControlPlane): Endpoint[] {
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
-        return { body: await nodes.list() };
+        const all = await nodes.list();
+        return { body: all.map((node) => shown(node, call)) };
       },
     },
     {
@@ -37,7 +40,7 @@ export function nodeEndpoints({ nodes }: ControlPlane): Endpoint[] {
       },
       answer: async (call) => {
         const id = idOf(call);
-        return { body: await nodes.get(id) };
+        return { body: shown(await nodes.get(id), call) };
       },
     },
     {
@@ -97,6 +100,10 @@ function drainEndpoints(nodes: Nodes): Endpoint[] {
     },
   ];
 }
+
+/** The reason may name files, ports and programs of the machine: that is for admins. */
+const shown = (node: NodeView, { principal }: Call): NodeView =>
+  roleOf(principal) === "admin" ? node : { ...node, error: "" };
 
 function idOf(call: Call): string {
   requireKnownQuery(call, []);

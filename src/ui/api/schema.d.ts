@@ -4537,7 +4537,7 @@ export interface components {
             stored: number;
             /** @description Position of the last change that all its workers serve */
             served: number;
-            /** @description Why it cannot serve the next change; empty: it can */
+            /** @description Why it cannot serve the next change; empty: it can, or the client is no admin */
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
@@ -4565,7 +4565,7 @@ export interface components {
             stored: number;
             /** @description Position of the last change that all its workers serve */
             served: number;
-            /** @description Why it cannot serve the next change; empty: it can */
+            /** @description Why it cannot serve the next change; empty: it can, or the client is no admin */
             error: string;
             /** @description Time since its last heartbeat */
             seen_ms_ago: number;
