@@ -72,6 +72,8 @@ export class Follower {
   readonly #obstacle: Obstacle;
   /** Monotonic time since when the workers do not serve the end of the log; null: they do. */
   #behindSince: number | null = null;
+  /** What the last heartbeat said. */
+  #sent: Heartbeat | null = null;
   #beating: Promise<void> | null = null;
   #wantsBeat = false;
   #following: Promise<void> | null = null;
@@ -95,11 +97,9 @@ export class Follower {
     parts.changes.onServed(() => {
       activationFailPoint();
       this.#update();
-      void this.#beat();
+      this.#report();
     });
-    parts.changes.onFact((fact) => {
-      if (fact.kind === "node_drained" && fact.node_id === this.#options.id) void this.#beat();
-    });
+    parts.changes.onFact(() => this.#report());
     await (isReachable ? this.#beat() : void this.#beat());
     if (this.isConnected && this.#isBehind) await this.#follow();
     this.#options.duty.begin();
@@ -254,10 +254,16 @@ export class Follower {
 
   #tick(): void {
     const { beat, poll } = this.#options.times;
+    const pause = this.#isNotified === false ? poll : beat;
     void this.#beat().finally(() => {
-      const pause = this.#isNotified === false ? poll : beat;
       if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), pause);
     });
+  }
+
+  /** A heartbeat out of turn, when there is something new to say. */
+  #report(): void {
+    const { served, state, error } = this.#sent ?? {};
+    if (this.#served !== served || this.state !== state || this.error !== error) void this.#beat();
   }
 
   /** One heartbeat at a time; another one follows at once for what changes during one. */
@@ -281,6 +287,7 @@ export class Follower {
     const { source, log, clock } = this.#options;
     const sentAt = clock.now();
     const row = this.#heartbeat();
+    this.#sent = row;
     try {
       this.#end = await source.beat(row);
     } catch (error) {
@@ -293,8 +300,11 @@ export class Follower {
     this.#missedBeats = 0;
     this.#contact.answered();
     this.#listen();
-    if (this.#isBehind) this.#followWhenDue();
-    else {
+    if (this.#isBehind) {
+      const isUnstored = this.#parts?.store.isUnstored === true;
+      if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
+        void this.#follow();
+    } else {
       this.#obstacle.clear();
       this.#options.prune();
     }
@@ -356,12 +366,6 @@ export class Follower {
     source.reconnect();
   }
 
-  #followWhenDue(): void {
-    const isUnstored = this.#parts?.store.isUnstored === true;
-    if (isUnstored || this.#obstacle.isDue(this.#end.position, this.#options.times.retry))
-      void this.#follow();
-  }
-
   /** One at a time; an entry that comes during one is found right after it. */
   #follow(): Promise<void> {
     this.#wantsFollow = true;
@@ -391,6 +395,6 @@ export class Follower {
       if (!this.#wantsFollow && !(error instanceof SourceUnreachable))
         this.obstruct(reasonOf(error));
     }
-    void this.#beat();
+    this.#report();
   }
 }
