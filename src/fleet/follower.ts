@@ -131,10 +131,10 @@ export class Follower {
     );
   }
 
-  /** The database did not answer a change. */
-  lose(): void {
+  /** The database did not answer a change, or a look for entries. */
+  lose(error: unknown = null): void {
     this.#missedBeats = Math.max(this.#missedBeats, MISSED_BEATS - 1);
-    this.#miss(null);
+    this.#miss(error);
     void this.#beat();
   }
 
@@ -391,9 +391,8 @@ export class Follower {
       this.#update();
     } catch (error) {
       this.#wantsFollow ||= store.mayBeOneOfMany;
-      // Without the database the heartbeat says so.
-      if (!this.#wantsFollow && !(error instanceof SourceUnreachable))
-        this.obstruct(reasonOf(error));
+      if (error instanceof SourceUnreachable) this.lose(error);
+      else if (!this.#wantsFollow) this.obstruct(reasonOf(error));
     }
     this.#report();
   }
