@@ -1,9 +1,9 @@
 // Decides for a node whose fleet's database lacks changes that the node has: which of the two is right. No gateway may run here.
+import { differenceOf } from "../control/undo.ts";
 import type { Commit } from "../store/commit.ts";
 import type { EntryCodec, EntryMark } from "./entry.ts";
 import { beginningOf, oldestOf } from "./join.ts";
 import type { PostgresSource } from "./postgres-source.ts";
-import { differenceOf } from "../control/undo.ts";
 import { forgotten, type StoredNode, wholeEntry } from "./whole.ts";
 
 /** This node's database. */

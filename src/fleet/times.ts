@@ -1,4 +1,5 @@
 // How long the nodes of a fleet wait for each other and for the database.
+
 /** Times in milliseconds. */
 export interface FleetTimes {
   /** Between two heartbeats. Default 500. */

@@ -75,6 +75,8 @@ export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<Ac
 /** A webhook that writes into the name server of the CA, as a DNS provider would. */
 export function startDnsHook(pebble: Pebble) {
   const values = new Map<string, Set<string>>();
+  /** What the name server has. */
+  const served = new Map<string, ReadonlySet<string>>();
   const calls: string[] = [];
   let gate: { readonly promise: Promise<void>; readonly resolve: () => void } | null = null;
   const server = Bun.serve({
@@ -92,6 +94,7 @@ export function startDnsHook(pebble: Pebble) {
       else held.delete(value);
       await pebble.clearTxt(host);
       for (const text of held) await pebble.setTxt(host, text);
+      served.set(host, new Set(held));
       return new Response("{}");
     },
   });
@@ -108,7 +111,7 @@ export function startDnsHook(pebble: Pebble) {
     },
     /** Current records. */
     get left() {
-      return [...values].flatMap(([host, held]) => [...held].map((value) => `${host} ${value}`));
+      return [...served].flatMap(([host, held]) => [...held].map((value) => `${host} ${value}`));
     },
     stop: () => server.stop(true),
   };

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Authority } from "./authority.ts";
+import { HeldResolver } from "./held-resolver.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 
@@ -16,6 +17,8 @@ export interface PebbleOptions {
   readonly hostname?: string;
   /** Percentage of good nonces that it rejects. Default 0. */
   readonly badNonces?: number;
+  /** Whether validations ask `resolver`, which can keep them waiting. */
+  readonly hasResolver?: boolean;
   /** More environment, such as `PEBBLE_VA_SLEEPTIME`. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -30,6 +33,7 @@ export class Pebble {
   #ca: Authority | null = null;
   #names: Bun.Subprocess | null = null;
   #process: Bun.Subprocess | null = null;
+  #resolver: HeldResolver | null = null;
   /** What was written. */
   output = "";
 
@@ -48,6 +52,12 @@ export class Pebble {
   /** `address:port` of its name server. */
   get nameServer(): string {
     return `${this.#hostname}:${this.#dnsPort}`;
+  }
+
+  /** What its validations ask, with `hasResolver`. */
+  get resolver(): HeldResolver {
+    if (this.#resolver === null) throw new Error("the CA asks its name server itself");
+    return this.#resolver;
   }
 
   /** PEM of the CA of its own certificate. */
@@ -83,16 +93,15 @@ export class Pebble {
       },
     };
     const path = this.#write("pebble.json", JSON.stringify(config));
-    this.#process = this.#spawn(
-      "pebble",
-      ["-config", path, "-dnsserver", this.nameServer, "-strict"],
-      {
-        PEBBLE_VA_NOSLEEP: "1",
-        PEBBLE_WFE_NONCEREJECT: String(badNonces),
-        PEBBLE_AUTHZREUSE: "0",
-        ...this.#options.env,
-      },
-    );
+    if (this.#options.hasResolver === true)
+      this.#resolver ??= await HeldResolver.create(this.nameServer);
+    const nameServer = this.#resolver?.address ?? this.nameServer;
+    this.#process = this.#spawn("pebble", ["-config", path, "-dnsserver", nameServer, "-strict"], {
+      PEBBLE_VA_NOSLEEP: "1",
+      PEBBLE_WFE_NONCEREJECT: String(badNonces),
+      PEBBLE_AUTHZREUSE: "0",
+      ...this.#options.env,
+    });
     await eventually(async () => (await this.#get(this.directoryUrl)).status === 200);
   }
 
@@ -105,6 +114,7 @@ export class Pebble {
 
   async stop(): Promise<void> {
     await this.kill();
+    this.#resolver?.close();
     this.#names?.kill("SIGKILL");
     await this.#names?.exited;
     rmSync(this.#directory, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
 import type { Fact } from "../../model/fact.ts";
 import type { Changes } from "../change.ts";
-import type { FleetView } from "../fleet-view.ts";
+import type { FleetView, NodeState } from "../fleet-view.ts";
 import type { Proofs, ShareChallenges } from "./challenge-board.ts";
 import type { AcmeStore } from "./state.ts";
 
@@ -86,7 +86,10 @@ export class FleetAcmeStore implements AcmeStore {
 /** A slow node may need so long to serve the responses. */
 const SHARE_MS = 10_000;
 
-/** Rejects when a node that is not away does not serve the responses. */
+/** The CA reaches no node in one of these states. */
+const GONE: readonly NodeState[] = ["away", "leaving"];
+
+/** Rejects when a node that the CA may reach does not serve the responses. */
 export function shareOver(
   fleet: Pick<FleetView, "id" | "reachStored">,
   { changes, box }: { readonly changes: Pick<Changes, "record">; readonly box: SecretBox },
@@ -101,7 +104,7 @@ export function shareOver(
     await changes.record(() => ({ value: null, facts: [fact()] }));
     if (own.http.length + own.tls.length === 0) return;
     const { missing } = await fleet.reachStored(SHARE_MS);
-    const late = missing.filter(({ state }) => state !== "away").map(({ name }) => name);
+    const late = missing.filter(({ state }) => !GONE.includes(state)).map(({ name }) => name);
     if (late.length > 0)
       throw new Error(`nodes that do not serve the challenge response: ${late.join(", ")}`);
   };

@@ -48,11 +48,20 @@ export async function proveNames(
   if (open.length === 0) return;
   const takeDown = await putUp(open, certificate.challenge, parts);
   try {
-    for (const { challenge } of open)
-      if (challenge.status === "pending") await ca.complete(challenge);
+    for (const proof of open) if (proof.challenge.status === "pending") await complete(proof, ca);
     await Promise.all(open.map((proof) => judged(proof, parts)));
   } finally {
     await takeDown();
+  }
+}
+
+/** Notifies the CA. An earlier run may have done so, and the CA have judged since the challenge was read. */
+async function complete({ authorization, challenge }: OpenProof, ca: CaClient): Promise<void> {
+  try {
+    await ca.complete(challenge);
+  } catch (error) {
+    const [now] = await ca.authorizations([authorization.url]);
+    if (now === undefined || now.status === "pending") throw error;
   }
 }
 
