@@ -255,8 +255,7 @@ test("one node notifies of a target that is down for all", async () => {
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
-      // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
-      const { event, status, gateway } = (await request.json()) as any;
+      const { event, status, gateway } = (await request.json()) as Record<string, string>;
       received.push(`${event} ${status} ${gateway}`);
       return new Response();
     },

@@ -1,5 +1,8 @@
 // Nodes of a fleet that differ: in their clocks, in what they can listen on, and in the version of the program.
 import { createHmac, randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "bun:test";
 import { openSecretBox } from "../../src/control/sealing.ts";
 import { clockOff, fakeTime } from "../support/faketime.ts";
@@ -86,6 +89,24 @@ test("a node that cannot listen where the others do says so, and comes back when
   await eventually(async () => (await statesOn(first)).every(isServing));
   expect((await create(second, "with it")).nodes).toBe("2/2");
   expect(await settled(nodes)).toEqual(["behind it", "with it"]);
+}, 60_000);
+
+test("a node that may not write a file of the others says so, and serves what it has", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-logs-"));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const { nodes } = await startFleet(2, {
+    node: (name) => (name === "n1" ? { args: ["--log-dir", directory] } : {}),
+  });
+  const [first, second] = nodes as [Gateway, Gateway];
+  const path = join(directory, "access.log");
+  const plugin = { name: "access-log", config: { sinks: [{ file: { path } }] } };
+  const reply = await send(first, "POST", ["/api/v1/plugins", plugin]);
+  expect([reply.status, reply.nodes, reply.missing]).toEqual([200, "1/2", "n2;refused"]);
+  const { error } = await second.ok("GET", "/api/v1/nodes/n2");
+  expect(error).toContain("--log-dir");
+  const { id } = JSON.parse(reply.text) as { id: string };
+  expect((await send(first, "DELETE", [`/api/v1/plugins/${id}`])).status).toBe(200);
+  await eventually(async () => (await statesOn(first)).every(isServing));
 }, 60_000);
 
 /** An entry of a version to come, signed as its nodes would. */

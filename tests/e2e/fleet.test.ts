@@ -77,6 +77,15 @@ test("without the database all nodes serve, refuse changes, start, and go on whe
   });
   expect(all).toBe(true);
   expect(await namesOn(second)).toEqual(await namesOn(first));
+  // Both listen, also the one whose first attempt failed.
+  const sql = new Bun.SQL(postgres.url, { max: 1 });
+  cleanups.push(() => sql.close());
+  await eventually(async () => {
+    const rows = await sql`
+      select 1 from pg_stat_activity
+      where application_name = 'sluice' and query ilike 'listen%'`;
+    return rows.length === 2;
+  });
 }, 60_000);
 
 test("three writers at the same time: every answered change is on all nodes, in one order", async () => {

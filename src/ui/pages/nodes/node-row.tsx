@@ -1,9 +1,10 @@
 // One node of the fleet: its state, how far it is, and its actions.
 import { ActionIcon, Anchor, Badge, Group, Menu, Text } from "@mantine/core";
 import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { capitalised } from "../../api/changes.tsx";
 import type { Schemas } from "../../api/resources.ts";
+import { DetailCell } from "../../parts/detail-cell.tsx";
 import { Can } from "../../parts/page-layout.tsx";
 import { StatusBadge, StatusMark, toneOf } from "../../parts/status.tsx";
 import { ForgetDialog } from "./forget-dialog.tsx";
@@ -43,18 +44,18 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
           {version}
         </Text>
       </td>
-      <Detail title="State">
+      <DetailCell title="State">
         <Group gap={4}>
           <StatusBadge state={state} />
           {node.draining && state !== "draining" && <StatusBadge state="draining" />}
         </Group>
-      </Detail>
+      </DetailCell>
       {figuresOf(node, head).map(({ title, text, isNotable }) => (
-        <Detail key={title} title={title}>
+        <DetailCell key={title} title={title}>
           <Text size="sm" span {...(isNotable && !isBlind ? { fw: 600 } : { c: "dimmed" })}>
             {isBlind ? "–" : text}
           </Text>
-        </Detail>
+        </DetailCell>
       ))}
       <td className="list-cell is-end">
         {!isBlind && (
@@ -100,19 +101,6 @@ function figuresOf({ served, state, seen_ms_ago, clock_offset_ms }: Node, head: 
       isNotable: Math.abs(clock_offset_ms) > CLOCK_LIMIT_MS,
     },
   ];
-}
-
-function Detail({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <td className="list-cell is-detail">
-      <span className="cell-label" aria-hidden="true">
-        {title}
-      </span>
-      <div className="cell-value" style={{ minWidth: 0 }}>
-        {children}
-      </div>
-    </td>
-  );
 }
 
 function NodeMenu({ node, isOwn }: { readonly node: Node; readonly isOwn: boolean }) {

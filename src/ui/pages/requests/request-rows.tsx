@@ -3,6 +3,7 @@ import { memo } from "react";
 import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
 import { RequestStatus } from "./request-status.tsx";
+import { DetailCell } from "../../parts/detail-cell.tsx";
 
 interface Props {
   readonly rows: readonly RequestRow[];
@@ -67,36 +68,23 @@ const Row = memo(({ row, onOpen }: RowProps) => {
           {shortened(path ?? "")}
         </button>
       </td>
-      <Cell title="Route">
+      <DetailCell title="Route">
         {route === null ? <span className="is-dim">no route</span> : (route.name ?? "unnamed")}
         {target !== null && (
           <span className="is-dim is-small mono">{target.address ?? "deleted target"}</span>
         )}
-      </Cell>
-      <Cell title="Client">
+      </DetailCell>
+      <DetailCell title="Client">
         <span className="mono">{client}</span>
         {row.consumer !== null && <span className="is-dim is-small">{row.consumer}</span>}
-      </Cell>
-      <Cell title="Duration">{inMilliseconds(timings.total)}</Cell>
-      <Cell title="Reasons">
+      </DetailCell>
+      <DetailCell title="Duration">{inMilliseconds(timings.total)}</DetailCell>
+      <DetailCell title="Reasons">
         {reasons.length === 0 ? null : <span className="mono">{reasons.join(", ")}</span>}
-      </Cell>
+      </DetailCell>
     </tr>
   );
 });
-
-function Cell({ title, children }: { readonly title: string; readonly children: React.ReactNode }) {
-  return (
-    <td className="list-cell is-detail">
-      <span className="cell-label" aria-hidden="true">
-        {title}
-      </span>
-      <div className="cell-value" style={{ minWidth: 0 }}>
-        {children}
-      </div>
-    </td>
-  );
-}
 
 const shortened = (path: string): string => (path.length > 160 ? `${path.slice(0, 160)}…` : path);
 

@@ -1,0 +1,20 @@
+// A cell of a list: its title stands beside the value where the table has no room for columns.
+import type { ReactNode } from "react";
+
+interface Props {
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+export function DetailCell({ title, children }: Props) {
+  return (
+    <td className="list-cell is-detail">
+      <span className="cell-label" aria-hidden="true">
+        {title}
+      </span>
+      <div className="cell-value" style={{ minWidth: 0 }}>
+        {children}
+      </div>
+    </td>
+  );
+}
