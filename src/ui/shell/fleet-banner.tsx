@@ -36,7 +36,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
   const { node, state, since, head, served, live, nodes } = fleet;
   const time = <RelativeTime at={since} />;
   const behind = head - served;
-  const changes = behind === 1 ? "1 change" : `${behind} changes`;
+  const entries = behind === 1 ? "1 entry" : `${behind} entries`;
   switch (state) {
     case "cut_off":
       return {
@@ -55,7 +55,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
         title: `Node ${node} cannot serve the next change`,
         text: (
           <>
-            Since {time}. It serves the configuration before that change, {changes} behind the
+            Since {time}. It serves the configuration before that change, {entries} behind the
             fleet.
           </>
         ),
@@ -66,7 +66,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
         title: `Node ${node} runs an older version than the fleet`,
         text: (
           <>
-            It fell behind {time}, {changes} behind the fleet. Upgrade it to serve the changes of
+            It fell behind {time}, {entries} behind the fleet. Upgrade it to serve the changes of
             newer nodes.
           </>
         ),
@@ -88,7 +88,7 @@ function noticeOf(fleet: Schemas["FleetStatus"]): Notice | null {
   if (state !== "serving" && Date.now() - Date.parse(since) > LAG_MS)
     return {
       color: "yellow",
-      title: `Node ${node} is ${changes} behind the fleet`,
+      title: `Node ${node} is ${entries} behind the fleet`,
       text: <>It fell behind {time}. Its pages show the configuration that it serves.</>,
     };
   if (live === null || live === nodes) return null;

@@ -6,8 +6,8 @@ import { clockText, lagText, seenText } from "../../../src/ui/pages/nodes/node-t
 test.each([
   { served: 7, head: 7, text: "up to date" },
   { served: 8, head: 7, text: "up to date" },
-  { served: 6, head: 7, text: "1 change behind" },
-  { served: 0, head: 7, text: "7 changes behind" },
+  { served: 6, head: 7, text: "1 entry behind" },
+  { served: 0, head: 7, text: "7 entries behind" },
 ])("served $served of $head: $text", ({ served, head, text }) => {
   expect(lagText(served, head)).toBe(text);
 });

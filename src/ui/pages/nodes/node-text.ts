@@ -1,10 +1,10 @@
 // Figures of a node in words; knows no component.
 
-/** `up to date`, `2 changes behind`. */
+/** `up to date`, `2 entries behind`: sign-ins and audit entries are entries of the log too. */
 export function lagText(served: number, head: number): string {
   const behind = Math.max(0, head - served);
   if (behind === 0) return "up to date";
-  return behind === 1 ? "1 change behind" : `${behind} changes behind`;
+  return behind === 1 ? "1 entry behind" : `${behind} entries behind`;
 }
 
 /** Time since the last heartbeat: `just now`, `12 s ago`, `3 min ago`. */
