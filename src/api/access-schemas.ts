@@ -28,6 +28,9 @@ const node = t.Object(
       "`joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and `/readyz` returns 503; `refused`: cannot serve the next change; `outdated`: the next change is of a newer version; `diverged`: the database lacks changes that the node has; `cut_off`: does not reach the database; `away`: no heartbeat for 5 s; `leaving`: stops after its last requests",
     ),
     draining: t.Boolean({ description: "Whether its `/readyz` returns 503 on request" }),
+    leader: t.Boolean({
+      description: "Whether it does the work of one node: certificates, applications, alerts",
+    }),
     stored: position("Position of the last change in its database"),
     served: position("Position of the last change that all its workers serve"),
     error: t.String({

@@ -1,10 +1,10 @@
 // Creates the parts of a node in a fleet, and founds the fleet with the first one; connects nothing that is not given.
 import type { Clock } from "../clock.ts";
-import { Duty } from "../fleet/duty.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { FleetError } from "../fleet/postgres-connection.ts";
 import { FleetStore } from "../fleet/fleet-store.ts";
 import { Follower } from "../fleet/follower.ts";
+import { Lease } from "../fleet/lease.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { pruneEvery, pruneLimits } from "../fleet/whole.ts";
@@ -24,7 +24,7 @@ export interface NodeParts {
   readonly follower: Follower;
   /** What changes are stored in. */
   readonly store: FleetStore;
-  readonly duty: Duty;
+  readonly duty: Lease;
 }
 
 const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
@@ -45,15 +45,14 @@ export function createNode(
   const times = defaultTimes;
   const id = store.instanceId;
   const isDrained = () => store.isDrained();
-  const shared = { source, codec, id, name, clock, times, isDrained };
-  const duty = new Duty({ nodes: () => view.nodes(), id, awayMs: times.away });
+  const lease = new Lease({ source, id, state: () => follower.state });
+  const shared = { source, codec, id, name, clock, times, isDrained, lease };
   const follower = new Follower({
     ...shared,
     mark: () => store.mark(),
     url,
     version,
     log,
-    duty,
     contact: store.with((context) => new MetaRows(context)),
     prune: pruneEvery(times.prune, {
       source,
@@ -62,7 +61,7 @@ export function createNode(
       node: name,
       limits: pruneLimits,
       log,
-      duty,
+      duty: lease,
     }),
   });
   const meter = new FleetMeter();
@@ -82,13 +81,14 @@ export function createNode(
     meter,
     node: name,
     doubtMs: times.doubt,
+    term: () => lease.term,
     requireOpen: () => follower.requireOpen(),
     onLost: () => follower.lose(),
     onObstacle: (obstacle) => follower.obstruct(obstacle),
     expected: (by) => view.expected(by),
     requirePresent: (requirement) => view.requirePresent(requirement),
   });
-  return { view, follower, store: fleetStore, duty };
+  return { view, follower, store: fleetStore, duty: lease };
 }
 
 /**

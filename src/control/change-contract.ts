@@ -41,9 +41,11 @@ export interface ChangeStore {
     readonly facts: readonly Fact[];
     /** From `stage`. */
     readonly staged: StagedChange | null;
+    /** Only while this node does the work of its fleet. */
+    readonly asLeader: boolean;
   }): void | Promise<void>;
   /** Writes facts without a change of the configuration. */
-  record(facts: readonly Fact[]): void | Promise<void>;
+  record(facts: readonly Fact[], asLeader: boolean): void | Promise<void>;
   /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
   requireOpen?(): void;
   /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */
@@ -86,12 +88,16 @@ export interface ChangeRequest<T> {
   readonly facts?: () => readonly Fact[];
   /** Whether the caller accepts to lock itself out. Default: false. */
   readonly force?: boolean;
+  /** Work that only one node of a fleet does: refused when it is another one meanwhile. Default: false. */
+  readonly asLeader?: boolean;
 }
 
 /** What is to be stored, and the result of the caller. */
 export interface RecordedFacts<T> {
   readonly value: T;
   readonly facts: readonly Fact[];
+  /** As in a ChangeRequest. */
+  readonly asLeader?: boolean;
 }
 
 export interface ChangeResult<T> {

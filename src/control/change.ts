@@ -155,11 +155,11 @@ export class Changes extends ChangeListeners {
 
   async #record<T>(decide: () => RecordedFacts<T>): Promise<T> {
     for (;;) {
-      const { value, facts } = decide();
+      const { value, facts, asLeader = false } = decide();
       if (facts.length === 0) return value;
       try {
         this.#options.store.requireOpen?.();
-        const stored = this.#options.store.record(facts);
+        const stored = this.#options.store.record(facts, asLeader);
         if (stored instanceof Promise) await stored;
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw error;
@@ -259,7 +259,8 @@ export class Changes extends ChangeListeners {
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
-      if (facts.length > 0) await this.#options.store.record(facts);
+      const { asLeader = false } = request;
+      if (facts.length > 0) await this.#options.store.record(facts, asLeader);
       void this.recorded(facts);
       return { value, revision: this.revision, warnings: [] };
     }
@@ -327,8 +328,9 @@ export class Changes extends ChangeListeners {
     {
       by,
       facts: ofRequest,
+      asLeader = false,
       pace,
-    }: Pick<ChangeRequest<unknown>, "by" | "facts"> & { readonly pace: Pace },
+    }: Pick<ChangeRequest<unknown>, "by" | "facts" | "asLeader"> & { readonly pace: Pace },
   ): Promise<ChangeEvent> {
     const change = draft.change();
     const entry = { at: this.#stamp(), actor: by.actor, summary: draft.summary };
@@ -343,7 +345,7 @@ export class Changes extends ChangeListeners {
       const staged = (await store.stage?.(change, undo, pace)) ?? null;
       // In the turn of the commit: a session may have begun meanwhile.
       facts = [...this.factsOf(pending), ...(ofRequest?.() ?? [])];
-      await store.commit({ revision, change, undo, entry, by, audit, facts, staged });
+      await store.commit({ revision, change, undo, entry, by, audit, facts, staged, asLeader });
     } catch (error) {
       if (error instanceof ChangeConflict) {
         await this.#discard(revision);

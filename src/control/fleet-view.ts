@@ -32,6 +32,8 @@ export interface NodeView {
   readonly state: NodeState;
   /** Whether `/readyz` tells load balancers to send no requests. */
   readonly draining: boolean;
+  /** Whether it does the work that only one node does. */
+  readonly leader: boolean;
   /** Position of the last change in its database. */
   readonly stored: number;
   /** Position of the last change that all its workers serve. */
@@ -110,6 +112,8 @@ export interface FleetFigures {
   readonly conflicts: number;
   readonly doubts: number;
   readonly isConnected: boolean;
+  /** Whether this node does the work that only one node does. */
+  readonly isLeader: boolean;
   /** How far the clock of this node is ahead of the database's; null: not measured yet. */
   readonly clockOffsetSeconds: number | null;
 }
@@ -141,9 +145,9 @@ export interface FleetView {
   onNodeEvent(listener: (event: NodeTransition) => void): void;
 }
 
-/** The work that only one node of the fleet does. */
+/** The work that only one node of the fleet does: certificates, applications, alerts, pruning. */
 export interface FleetDuty {
-  /** Whether it is for this node. */
+  /** Whether it is for this node now. */
   readonly isOurs: boolean;
   /** Calls `listener` when this node has got or lost it. */
   onChange(listener: () => void): void;

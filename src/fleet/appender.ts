@@ -5,7 +5,7 @@ import type { EntryCodec, EntryContent, EntryMark } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";
-import { AppendInDoubt, type EntrySource } from "./source.ts";
+import { AppendInDoubt, type EntrySource, type Term } from "./source.ts";
 
 export interface AppenderOptions {
   readonly source: EntrySource;
@@ -17,6 +17,8 @@ export interface AppenderOptions {
   /** The source did not respond. */
   readonly onLost: () => void;
   readonly meter: FleetMeter;
+  /** What entries of the work that only one node does are appended with; null: another node may have it. */
+  readonly term: () => Term | null;
 }
 
 /** Pause between two looks for an entry in doubt, and while another node has the turn. Milliseconds. */
@@ -63,12 +65,18 @@ export class Appender {
     this.#doubt = null;
   }
 
-  /** Returns the place of the new entry; throws a ChangeConflict when another one came first. */
-  async append(position: number, content: EntryContent): Promise<EntryMark> {
+  /**
+   * Returns the place of the new entry; throws a ChangeConflict when another one came first. `asLeader`: only while this node has
+   * the work that only one node does; throws a 503 otherwise.
+   */
+  async append(position: number, content: EntryContent, asLeader: boolean): Promise<EntryMark> {
+    const term = asLeader ? this.#options.term() : null;
+    if (asLeader && term === null)
+      throw new ApiError(503, "another node of the fleet does this work now; nothing was changed");
     this.#position = position;
     try {
       const id = Bun.randomUUIDv7();
-      if (await this.#isAppended({ position, id, previous: content.previous }, content)) {
+      if (await this.#isAppended({ position, id, previous: content.previous }, content, term)) {
         await this.#endTurn();
         return { position, id };
       }
@@ -79,13 +87,13 @@ export class Appender {
     throw new ChangeConflict();
   }
 
-  async #isAppended(mark: Place, content: EntryContent): Promise<boolean> {
+  async #isAppended(mark: Place, content: EntryContent, term: Term | null): Promise<boolean> {
     const { source, codec, node, onLost, meter } = this.#options;
     const entry = codec.encode({ position: mark.position, id: mark.id }, node, content);
     const began = performance.now();
     failPoint("before_append");
     try {
-      const isAppended = await source.append(entry);
+      const isAppended = await source.append(entry, term);
       failPoint("after_append");
       if (isAppended) meter.append.observe(performance.now() - began);
       return isAppended;

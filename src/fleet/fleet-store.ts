@@ -11,7 +11,7 @@ import type { Pace } from "../pace.ts";
 import type { Commit, RecordedEntry } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import { Appender, type AppenderOptions } from "./appender.ts";
-import { type EntryMark, Unfollowable } from "./entry.ts";
+import { type EntryContent, type EntryMark, Unfollowable } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
 import { LogReader, type LogReaderOptions } from "./log-reader.ts";
 
@@ -82,32 +82,30 @@ export class FleetStore implements ChangeStore {
   }
 
   async commit(write: Write): Promise<void> {
-    const { revision, entry, by, change, audit, facts } = write;
+    const { revision, entry, by, change, audit, facts, asLeader } = write;
     requireFixedPorts(change);
     const expected = this.#options.expected(by);
     if (expected !== null && expected.requires !== null)
       await this.#options.requirePresent(expected.requires);
-    const mark = await this.#appender.append(this.#next, {
-      previous: this.#options.store.mark()?.id ?? null,
-      changed: { revision, ...entry, by: actorOf(by), change, audit },
-      facts,
-    });
+    const changed = { revision, ...entry, by: actorOf(by), change, audit };
+    const mark = await this.#append({ changed, facts }, asLeader);
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
     this.revision = revision;
     this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
-  async record(facts: readonly Fact[]): Promise<void> {
+  async record(facts: readonly Fact[], asLeader: boolean): Promise<void> {
     this.requireOpen();
-    const mark = await this.#appender.append(this.#next, {
-      previous: this.#options.store.mark()?.id ?? null,
-      changed: null,
-      facts,
-    });
+    const mark = await this.#append({ changed: null, facts }, asLeader);
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
     this.#write({ facts, mark });
+  }
+
+  #append(content: Omit<EntryContent, "previous">, asLeader: boolean): Promise<EntryMark> {
+    const previous = this.#options.store.mark()?.id ?? null;
+    return this.#appender.append(this.#next, { ...content, previous }, asLeader);
   }
 
   /** Of an entry that is in the log: the other nodes get it, so this one goes on from memory when it cannot store it. */

@@ -17,6 +17,7 @@ import type { EntryCodec } from "./entry.ts";
 import type { Follower } from "./follower.ts";
 import type { FleetTimes } from "./times.ts";
 import type { FleetMeter } from "./meter.ts";
+import type { Lease } from "./lease.ts";
 import { isSigned } from "./node-row.ts";
 import { NodeWatch } from "./node-watch.ts";
 import type { FleetNode } from "./postgres-registry.ts";
@@ -35,6 +36,7 @@ export interface FleetOptions {
   readonly meter: FleetMeter;
   /** Whether this node asks load balancers to send no requests; from its database. */
   readonly isDrained: () => boolean;
+  readonly lease: Pick<Lease, "isOurs">;
 }
 
 /** Between two looks at all nodes for events and metrics. */
@@ -131,7 +133,7 @@ export class Fleet implements FleetView {
   }
 
   figures(): FleetFigures {
-    const { meter, follower } = this.#options;
+    const { meter, follower, lease } = this.#options;
     const { head, stored, served, isConnected, lagMs, clockOffsetMs } = follower;
     return {
       states: this.#watch.states(),
@@ -144,6 +146,7 @@ export class Fleet implements FleetView {
       ack: meter.ack,
       conflicts: meter.conflicts,
       doubts: meter.doubts,
+      isLeader: lease.isOurs,
       clockOffsetSeconds: clockOffsetMs === null ? null : clockOffsetMs / 1000,
     };
   }
@@ -181,12 +184,13 @@ export class Fleet implements FleetView {
 
   #viewOf(node: FleetNode): NodeView {
     const { codec, follower, isDrained } = this.#options;
-    const { id, name, url, version, seenMsAgo, draining, clockOffsetMs } = node;
+    const { id, name, url, version, seenMsAgo, draining, leads, clockOffsetMs } = node;
     const known = {
       id,
       name,
       version,
       draining,
+      leader: leads,
       url: url === "" ? null : url,
       seen_ms_ago: Math.round(seenMsAgo),
       clock_offset_ms: clockOffsetMs,

@@ -7,12 +7,12 @@ import { ApiError } from "../model/error.ts";
 import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { ClockOffset } from "./clock-offset.ts";
 import { Contact, type ContactStore } from "./contact.ts";
-import type { Duty } from "./duty.ts";
 import { ENTRY_FORMAT, type EntryCodec, type EntryMark, type Unfollowable } from "./entry.ts";
 import { activationFailPoint } from "./fail-point.ts";
 import type { FleetStore } from "./fleet-store.ts";
 import type { FleetTimes } from "./times.ts";
 import { signNode } from "./node-row.ts";
+import type { Lease } from "./lease.ts";
 import { Obstacle, reasonOf } from "./obstacle.ts";
 import type { Heartbeat, LogEnd } from "./postgres-registry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
@@ -34,8 +34,8 @@ export interface FollowerOptions {
   readonly clock: Clock;
   readonly times: FleetTimes;
   readonly contact: ContactStore;
-  readonly duty: Duty;
-  /** Removes entries from the log that no node needs, where that is due and the duty of this node. */
+  readonly lease: Pick<Lease, "begin" | "end">;
+  /** Removes entries from the log that no node needs, where that is due and the work of this node. */
   readonly prune: () => void;
   /** Whether this node asks load balancers to send no requests; from its database. */
   readonly isDrained: () => boolean;
@@ -102,7 +102,7 @@ export class Follower {
     parts.changes.onFact(() => this.#report());
     await (isReachable ? this.#beat() : void this.#beat());
     if (this.isConnected && this.#isBehind) await this.#follow();
-    this.#options.duty.begin();
+    this.#options.lease.begin();
     if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
@@ -210,8 +210,8 @@ export class Follower {
   /** Stops to follow and to report, before another process goes on with the data directory. */
   async suspend(): Promise<void> {
     this.#isSuspended = true;
-    this.#options.duty.end();
     if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#options.lease.end();
     await this.#beating;
     await this.#following;
   }
@@ -219,7 +219,7 @@ export class Follower {
   /** Ends `suspend`. */
   resume(): void {
     this.#isSuspended = false;
-    this.#options.duty.begin();
+    this.#options.lease.begin();
     this.#tick();
   }
 

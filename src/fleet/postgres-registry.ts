@@ -1,7 +1,7 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
 import { FleetError, PostgresConnection } from "./postgres-connection.ts";
 import type { head, node } from "./schema.ts";
-import { SourceUnreachable } from "./source.ts";
+import { type LeaseSource, SourceUnreachable, type Term } from "./source.ts";
 
 /** Every change costs a notification and a row for each node. */
 const MAX_NODES = 50;
@@ -12,6 +12,8 @@ type NodeRow = typeof node.$inferSelect;
 export interface FleetNode extends Omit<NodeRow, "seen"> {
   /** Milliseconds since its last heartbeat, by the clock of the database. */
   readonly seenMsAgo: number;
+  /** Whether it has the lease. */
+  readonly leads: boolean;
 }
 
 /** What a node says about itself with each heartbeat. */
@@ -32,7 +34,10 @@ export interface LogEnd extends Pick<typeof head.$inferSelect, "position"> {
   readonly at: number;
 }
 
-export class PostgresRegistry extends PostgresConnection {
+/** The only lease. */
+const WORK = "work";
+
+export class PostgresRegistry extends PostgresConnection implements LeaseSource {
   /**
    * Makes room for a node that starts. Throws a FleetError when a node of another id has its name, or there are too many.
    */
@@ -91,8 +96,50 @@ export class PostgresRegistry extends PostgresConnection {
       (sql) => sql`
         select id, name, url, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
           draining, clock_offset_ms::float8 as "clockOffsetMs",
-          greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo"
+          greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo",
+          exists (select from sluice.lease where node_id = node.id and expires > now()) as leads
         from sluice.node order by name`,
+    );
+  }
+
+  async lease({
+    holder,
+    nodeId,
+    ms,
+  }: Parameters<LeaseSource["lease"]>[0]): Promise<Term & { readonly leftMs: number }> {
+    // The others only read: a row that many lock is slow. Its loss in a crash gives the work to another node.
+    const [term] = await this.ask<(Term & { leftMs: number })[]>(
+      (sql) => sql`
+        with quick as (
+          select set_config('synchronous_commit', 'off', true) as word
+        ), taken as (
+          insert into sluice.lease as held (name, holder, node_id, epoch, expires)
+          select ${WORK}, ${holder}::uuid, ${nodeId}, 1, now() + ${ms}::float8 * interval '1 ms' from quick
+          where not exists (
+            select from sluice.lease where name = ${WORK} and holder <> ${holder}::uuid and expires > now()
+          )
+          on conflict (name) do update set holder = excluded.holder, node_id = excluded.node_id,
+            expires = excluded.expires, epoch = held.epoch + (held.holder <> excluded.holder)::int
+          where held.holder = excluded.holder or held.expires <= now()
+          returning holder, epoch, expires
+        )
+        select holder, epoch::float8, greatest(0, extract(epoch from expires - now()) * 1000)::float8 as "leftMs"
+        from (
+          select * from taken
+          union all
+          select holder, epoch, expires from sluice.lease where name = ${WORK} and not exists (select from taken)
+        ) known`,
+      { ms: this.options.beatMs },
+    );
+    // Another process has just inserted the first row.
+    return term ?? { holder: "", epoch: 0, leftMs: ms };
+  }
+
+  async release(holder: string): Promise<void> {
+    await this.ask(
+      (sql) =>
+        sql`update sluice.lease set expires = now() where name = ${WORK} and holder = ${holder}::uuid`,
+      { ms: this.options.beatMs },
     );
   }
 

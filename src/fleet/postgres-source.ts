@@ -2,7 +2,7 @@
 import type { Entry } from "./entry.ts";
 import { PostgresRegistry } from "./postgres-registry.ts";
 import type { chunk, entry, whole } from "./schema.ts";
-import { AppendInDoubt, type EntrySource, type LogPage } from "./source.ts";
+import { AppendInDoubt, type EntrySource, type LogPage, type Term } from "./source.ts";
 
 /** Entries per query. */
 const PAGE = 64;
@@ -17,7 +17,7 @@ type EntryRow = typeof entry.$inferSelect;
 type WholeRow = typeof whole.$inferSelect;
 
 export class PostgresSource extends PostgresRegistry implements EntrySource {
-  async append(added: Entry): Promise<boolean> {
+  async append(added: Entry, term: Term | null = null): Promise<boolean> {
     const { position, id, node: writer, format, body, mac } = added;
     const isLarge = body.byteLength > CHUNK_BYTES;
     if (isLarge) await this.#writeChunks(id, body);
@@ -29,7 +29,9 @@ export class PostgresSource extends PostgresRegistry implements EntrySource {
           where position = ${position - 1} and not exists (
             select from sluice.meta where key = 'turn' and split_part(value, ' ', 1) <> ${writer}
               and split_part(value, ' ', 2)::float8 > extract(epoch from now())
-          )
+          ) and (${term?.holder ?? null}::uuid is null or exists (
+            select from sluice.lease where holder = ${term?.holder ?? null}::uuid and epoch = ${term?.epoch ?? 0}::bigint
+          ))
           returning position
         ), written as (
           insert into sluice.entry (position, entry_id, node, format, body, mac)

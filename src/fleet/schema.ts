@@ -68,6 +68,19 @@ export const chunk = sluice.table(
   (columns) => [primaryKey({ columns: [columns.bodyId, columns.part] })],
 );
 
+/** Work that only one node does: who has it, until when. */
+export const lease = sluice.table("lease", {
+  name: text("name").primaryKey(),
+  /** The process that has it: a UUID of its own for each start. */
+  holder: uuid("holder").notNull(),
+  /** Id of its node. */
+  nodeId: text("node_id").notNull(),
+  /** Grows by one with each new holder. */
+  epoch: bigint("epoch", { mode: "number" }).notNull(),
+  /** By the clock of the database. */
+  expires: instant("expires").notNull(),
+});
+
 /** The nodes, one row each, written by the node alone. */
 export const node = sluice.table("node", {
   id: text("id").primaryKey(),

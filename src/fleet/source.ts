@@ -26,11 +26,31 @@ export interface LogPage {
   readonly entries: readonly Entry[];
 }
 
+/** Who has the work that only one node does, and since which change of the holder. */
+export interface Term {
+  /** UUID of a process. */
+  readonly holder: string;
+  readonly epoch: number;
+}
+
+export interface LeaseSource {
+  /** Takes or renews the lease for `ms` where no other process has it; returns who has it, and for how many milliseconds more. */
+  lease(wanted: {
+    readonly holder: string;
+    /** Id of its node. */
+    readonly nodeId: string;
+    readonly ms: number;
+  }): Promise<Term & { readonly leftMs: number }>;
+  /** Ends the lease where `holder` has it. */
+  release(holder: string): Promise<void>;
+}
+
 export interface EntrySource {
   /**
-   * Adds an entry; false: another entry has its position, or another node has reserved the log. Rejects with SourceUnreachable or AppendInDoubt.
+   * Adds an entry; false: another entry has its position, another node has reserved the log, or `term` has ended. Rejects with
+   * SourceUnreachable or AppendInDoubt.
    */
-  append(entry: Entry): Promise<boolean>;
+  append(entry: Entry, term?: Term | null): Promise<boolean>;
   /** For `ms` only the named node can append; false: another one has reserved the log. 0 ends it. */
   reserve(node: string, ms: number): Promise<boolean>;
   after(position: number): Promise<LogPage>;

@@ -1,9 +1,9 @@
 // All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
+import type { FleetDuty } from "../control/fleet-view.ts";
 import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
 import { type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
-import type { Duty } from "./duty.ts";
 import type { Entry, EntryCodec, EntryMark } from "./entry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 
@@ -100,7 +100,7 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
 /** Does it at most once in `everyMs`, and only on the node with the duty. */
 export function pruneEvery(
   everyMs: number,
-  { duty, ...options }: PruneOptions & { readonly duty: Pick<Duty, "isOurs"> },
+  { duty, ...options }: PruneOptions & { readonly duty: Pick<FleetDuty, "isOurs"> },
 ): () => void {
   let last = performance.now();
   return () => {

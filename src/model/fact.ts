@@ -98,6 +98,8 @@ export type Fact =
     }
   /** All challenge responses of the orders of a node, sealed; every node serves them. */
   | { readonly kind: "acme_challenges"; readonly node_id: string; readonly sealed: string }
+  /** The leading node has delivered notifications of an alert, or given up; `keys` are the same for all nodes. Not stored. */
+  | { readonly kind: "alert_sent"; readonly alert_id: string; readonly keys: readonly string[] }
   | { readonly kind: "node_activity"; readonly activity: NodeActivity }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

@@ -209,3 +209,27 @@ export const measureFaults = (): Promise<string[]> =>
     },
     { networks: true },
   );
+
+/** From the stop (SIGSTOP) of the leader until another node leads, the longest of `rounds`. */
+export const measureTakeover = (rounds: number): Promise<number> =>
+  withFleet(3, async ({ nodes }) => {
+    const times: number[] = [];
+    const leads = async (node: Gateway) => {
+      const metrics = await (await node.api("GET", "/metrics")).text();
+      return /^sluice_fleet_leader 1$/m.test(metrics);
+    };
+    const leaderOf = async (among: readonly Gateway[]) => {
+      for (const node of among) if (await leads(node)) return node;
+      return null;
+    };
+    for (let round = 0; round < rounds; round++) {
+      const leader = await eventually(() => leaderOf(nodes));
+      leader.signal("SIGSTOP");
+      const began = performance.now();
+      await eventually(() => leaderOf(nodes.filter((node) => node !== leader)));
+      times.push(performance.now() - began);
+      leader.signal("SIGCONT");
+      await eventually(async () => (await statesOn(leader)).every(isServing));
+    }
+    return Math.max(...times);
+  });

@@ -8,6 +8,7 @@ import {
   measureJoin,
   measurePartition,
   measureStarts,
+  measureTakeover,
   type OutageResult,
 } from "./fleet-measure.ts";
 import { describeCommit, describeMachine } from "./machine.ts";
@@ -18,7 +19,7 @@ const USAGE = `make bench-fleet ARGS="..."
   --changes N    changes to measure (500)
   --routes N     routes of the fleet that a node joins (100000)
   --starts N     starts of each kind (7)
-  --only WHAT    changes, faults, starts or join
+  --only WHAT    changes, faults, starts, join or leader
   --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
 
 interface Row {
@@ -103,6 +104,11 @@ async function joinRows(routes: number): Promise<Row[]> {
   ];
 }
 
+async function leaderRows(): Promise<Row[]> {
+  const what = "another node leads after the leader was stopped, the longest of 5";
+  return [{ what, measured: await measureTakeover(5), atMost: 4000, show: inMs }];
+}
+
 function toRows(rows: readonly Row[]): Table {
   const cells = rows.map(({ what, measured, atMost, show }) => [
     what,
@@ -147,6 +153,7 @@ async function run(): Promise<Row[]> {
     faults: faultRows,
     starts: () => startRows(Number(values.starts)),
     join: () => joinRows(Number(values.routes)),
+    leader: leaderRows,
   };
   const rows: Row[] = [];
   for (const [name, measure] of Object.entries(parts)) {

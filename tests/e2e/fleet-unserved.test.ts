@@ -1,6 +1,5 @@
 // A node whose workers do not serve a change that is in the log: it never says that nothing was changed, and names itself.
 import { expect } from "bun:test";
-import { Duty } from "../../src/fleet/duty.ts";
 import { Fleet } from "../../src/fleet/fleet.ts";
 import { Follower } from "../../src/fleet/follower.ts";
 import { FleetMeter } from "../../src/fleet/meter.ts";
@@ -32,15 +31,14 @@ async function startNode() {
   const log = createLog({ level: "error", format: "json", sink: () => {} });
   const times = { ...defaultTimes, beat: 20 };
   const isDrained = () => false;
-  const shared = { source, codec, id: "n1", name: "n1", clock: Date, times, isDrained };
-  const duty = new Duty({ nodes: () => fleet.nodes(), id: "n1", awayMs: times.away });
+  const lease = { begin() {}, end: () => Promise.resolve(), isOurs: false };
+  const shared = { source, codec, id: "n1", name: "n1", clock: Date, times, isDrained, lease };
   const follower = new Follower({
     ...shared,
     mark: () => node.store.mark(),
     url: null,
     version: "0",
     log,
-    duty,
     contact: { get: () => null, set() {} },
     prune() {},
   });

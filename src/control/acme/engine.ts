@@ -68,7 +68,7 @@ export class AcmeEngine {
   readonly #options: AcmeEngineOptions;
   readonly #random: () => number;
   readonly #duty: FleetDuty;
-  readonly #states: Map<string, AcmeState>;
+  #states: Map<string, AcmeState>;
   readonly #runs = new Map<string, Run>();
   readonly #asking = new Set<string>();
   /** Accounts with a key rollover in progress. */
@@ -87,7 +87,7 @@ export class AcmeEngine {
     const { changes, store, show, log } = options;
     this.#options = options;
     this.#random = options.random ?? Math.random;
-    this.#states = new Map([...store.load()].map(([id, document]) => [id, toState(document)]));
+    this.#states = loadStates(store);
     this.#duty = options.duty ?? soleDuty;
     this.#board = new ChallengeBoard(
       show,
@@ -148,6 +148,9 @@ export class AcmeEngine {
     if (this.#duty.isOurs) return this.tick();
     for (const { abort } of this.#runs.values())
       abort.abort(new Error("another node issues certificates now"));
+    const { store } = this.#options;
+    store.dropUnsent?.();
+    this.#states = loadStates(store);
   }
 
   #observe(fact: Fact): void | Promise<void> {
@@ -191,7 +194,7 @@ export class AcmeEngine {
 
   /** Requests a new certificate now, independent of the present one. */
   askFor(certificate: Certificate): void {
-    this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null });
+    this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null }, false);
     this.tick();
   }
 
@@ -368,7 +371,8 @@ export class AcmeEngine {
         return { ...kept, fingerprint: certificate.fingerprint ?? "", ask_again_at };
       })
       .then((answer) => {
-        if (!signal.aborted) this.#save(id, { renewal: settled(answer, renewal) });
+        if (!signal.aborted && this.#duty.isOurs)
+          this.#save(id, { renewal: settled(answer, renewal) });
       })
       .finally(() => {
         this.#asking.delete(id);
@@ -440,15 +444,18 @@ export class AcmeEngine {
     this.#options.store.remove(id);
   }
 
-  #save(id: string, part: Partial<AcmeState>): void | Promise<void> {
+  #save(id: string, part: Partial<AcmeState>, asLeader = true): void | Promise<void> {
     const { changes, store, log } = this.#options;
     if (!changes.config.certificates.has(id)) return;
     const state = { ...this.stateOf(id), ...part };
     this.#states.set(id, state);
     try {
-      return store.put(id, state);
+      return store.put(id, state, asLeader);
     } catch (error) {
       log.error("the ACME state of a certificate could not be stored", { error });
     }
   }
 }
+
+const loadStates = (store: AcmeStore): Map<string, AcmeState> =>
+  new Map([...store.load()].map(([id, document]) => [id, toState(document)]));

@@ -18,10 +18,15 @@ export interface FleetAcmeOptions {
 
 const RETRY_MS = 5000;
 
+interface Unsent {
+  readonly document: Record<string, unknown>;
+  readonly asLeader: boolean;
+}
+
 export class FleetAcmeStore implements AcmeStore {
   readonly #options: FleetAcmeOptions;
-  /** The newest states that other nodes lack. */
-  readonly #unsent = new Map<string, Record<string, unknown>>();
+  /** The newest states that are not in the log. */
+  readonly #unsent = new Map<string, Unsent>();
   /** Facts of this node. */
   readonly #own = new WeakSet<Fact>();
   #last: Promise<void> = Promise.resolve();
@@ -35,10 +40,13 @@ export class FleetAcmeStore implements AcmeStore {
     return this.#options.store.load();
   }
 
-  put(certificateId: string, document: Record<string, unknown>): Promise<void> {
-    void this.#options.store.put(certificateId, document);
-    this.#unsent.set(certificateId, document);
+  put(certificateId: string, document: Record<string, unknown>, asLeader: boolean): Promise<void> {
+    this.#unsent.set(certificateId, { document, asLeader });
     return this.#sendNext();
+  }
+
+  dropUnsent(): void {
+    for (const [id, { asLeader }] of this.#unsent) if (asLeader) this.#unsent.delete(id);
   }
 
   remove(certificateId: string): void {
@@ -62,16 +70,15 @@ export class FleetAcmeStore implements AcmeStore {
     try {
       const sent = await changes.record(() => {
         const states = [...this.#unsent];
-        const facts = states.map(([certificate_id, document]): Fact => ({
+        const facts = states.map(([certificate_id, { document }]): Fact => ({
           kind: "acme_state",
           certificate_id,
           document,
         }));
         for (const fact of facts) this.#own.add(fact);
-        return { value: states, facts };
+        return { value: states, facts, asLeader: states.some(([, { asLeader }]) => asLeader) };
       });
-      for (const [id, document] of sent)
-        if (this.#unsent.get(id) === document) this.#unsent.delete(id);
+      for (const [id, unsent] of sent) if (this.#unsent.get(id) === unsent) this.#unsent.delete(id);
     } catch (error) {
       log.debug("the state of ACME orders could not be sent to the other nodes yet", { error });
       this.#retry ??= setTimeout(() => {

@@ -62,6 +62,7 @@ export class Installation {
       await this.#changes.run({
         by: issuer,
         dryRun: false,
+        asLeader: true,
         mutate: (draft) => {
           used.clear();
           const names: string[] = [];

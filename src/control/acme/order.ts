@@ -30,7 +30,27 @@ export interface OrderParts extends ProofParts {
 
 /** Throws an AcmeFailure. */
 export async function obtain(job: OrderJob, parts: OrderParts): Promise<CertificateChain> {
-  const { order, key } = (await resume(job, parts)) ?? (await begin(job, parts));
+  const resumed = await resume(job, parts);
+  if (resumed !== null) {
+    try {
+      return await complete(resumed, job, parts);
+    } catch (error) {
+      // The CA may have looked for the responses while no process served them: that does not speak against another order.
+      if (parts.signal.aborted || !isOver(error)) throw error;
+    }
+  }
+  return await complete(await begin(job, parts), job, parts);
+}
+
+/** Whether the CA has decided against an order. */
+const isOver = (error: unknown) =>
+  error instanceof AcmeFailure && !error.isOutage && error.type !== "rateLimited";
+
+async function complete(
+  { order, key }: Begun,
+  job: OrderJob,
+  parts: OrderParts,
+): Promise<CertificateChain> {
   try {
     const valid = await bringToEnd(order, { job, key }, parts);
     const { preferred_chain: own } = job.certificate;
@@ -73,8 +93,7 @@ async function resume({ begun }: OrderJob, parts: OrderParts): Promise<Begun | n
   if (begun === null) return null;
   try {
     const order = await parts.ca.order(begun.url);
-    const isOver = order.status === "invalid";
-    return isOver ? null : { order, key: parts.unseal(begun.sealed_key) };
+    return order.status === "invalid" ? null : { order, key: parts.unseal(begun.sealed_key) };
   } catch (error) {
     if (!(error instanceof AcmeFailure) || error.isOutage || error.type === "rateLimited")
       throw error;

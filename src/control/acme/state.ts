@@ -84,9 +84,18 @@ export function toState(document: Readonly<Record<string, unknown>> | undefined)
 /** The storage of states. */
 export interface AcmeStore {
   load(): ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-  /** A promise resolves when the other nodes can get it, or cannot for now. It does not reject. */
-  put(certificateId: string, document: Record<string, unknown>): void | Promise<void>;
+  /**
+   * A promise resolves when it is stored and the other nodes can get it, or cannot for now. It does not reject. `asLeader`: it is of
+   * the work that only one node of a fleet does.
+   */
+  put(
+    certificateId: string,
+    document: Record<string, unknown>,
+    asLeader: boolean,
+  ): void | Promise<void>;
   remove(certificateId: string): void;
+  /** Another node does the work now: what was put for it and is not stored yet is void. Absent: there are no other nodes. */
+  dropUnsent?(): void;
   /** Whether this node has a newer state than the one in the log. Absent: there are no other nodes. */
   isBehind?(fact: Fact): boolean;
 }

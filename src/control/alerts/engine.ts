@@ -4,6 +4,7 @@ import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
 import type { Alert } from "../../model/alert.ts";
+import type { Fact } from "../../model/fact.ts";
 import { openConfig } from "../../snapshot/plugin-config.ts";
 import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import type { Changes } from "../change.ts";
@@ -15,6 +16,7 @@ import { Incidents, type NotificationRules } from "./incidents.ts";
 import { type AlertMessage, MessageHistory } from "./message-history.ts";
 import type { Notice, Signal } from "./notice.ts";
 import { DeliveryError, type DeliveryStatus, idleDelivery, Outbox } from "./outbox.ts";
+import { noticeKey, PendingNotices } from "./pending-notices.ts";
 import { sinks } from "./sinks.ts";
 import { endOfUnwatched, signalOf, watchedKinds } from "./sources.ts";
 
@@ -34,7 +36,9 @@ export interface AlertEngineOptions {
 
 interface Watch {
   readonly incidents: Incidents;
-  readonly outbox: Outbox;
+  /** Of what all nodes see, while another one sends it. */
+  readonly pending: PendingNotices;
+  outbox: Outbox;
   readonly history: MessageHistory;
 }
 
@@ -46,12 +50,16 @@ export class AlertEngine {
   readonly #options: AlertEngineOptions;
   readonly #watches = new Map<string, Watch>();
   readonly #shares = new ErrorShares();
+  readonly #duty: FleetDuty;
   #subscription: Subscription | null = null;
   #timer: Timer | null = null;
   #looks = 0;
 
   constructor(options: AlertEngineOptions) {
     this.#options = options;
+    this.#duty = options.duty ?? soleDuty;
+    this.#duty.onChange(() => this.#guarded(() => this.#takeOrLoseDuty()));
+    options.changes.onFact((fact) => this.#observe(fact));
   }
 
   /** Notifies about events from now on. */
@@ -167,14 +175,53 @@ export class AlertEngine {
   }
 
   #put(alert: Alert, notices: readonly Notice[]): void {
-    const { outbox, history } = this.#watchOf(alert);
-    const { isOurs } = this.#options.duty ?? soleDuty;
+    const { outbox, history, pending } = this.#watchOf(alert);
     for (const notice of notices.filter((each) => isWanted(alert, each))) {
       // The other nodes see the same, but not the workers of this one.
-      if (!isOurs && !isOfNode(notice)) continue;
+      if (!this.#duty.isOurs && !isOfNode(notice)) {
+        pending.put(notice, this.#options.clock.now());
+        continue;
+      }
       history.put(notice);
       outbox.put(notice);
     }
+  }
+
+  /** The node that takes the work sends what the one before it has not. */
+  #takeOrLoseDuty(): void {
+    const now = this.#options.clock.now();
+    for (const [id, watch] of this.#watches) {
+      if (this.#duty.isOurs) {
+        for (const notice of watch.pending.take(now)) {
+          watch.history.put(notice);
+          watch.outbox.put(notice);
+        }
+        continue;
+      }
+      const waiting = watch.outbox.stop();
+      watch.outbox = this.#createOutbox(id, watch.history);
+      for (const notice of waiting)
+        if (isOfNode(notice)) watch.outbox.put(notice);
+        else watch.pending.put(notice, now);
+    }
+  }
+
+  #observe(fact: Fact): void {
+    if (fact.kind !== "alert_sent" || this.#duty.isOurs) return;
+    const pending = this.#watches.get(fact.alert_id)?.pending;
+    for (const key of fact.keys) pending?.sent(key, this.#options.clock.now());
+  }
+
+  /** Without the database this node has lost the work, or is about to. */
+  #confirm(id: string, notice: Notice): void {
+    const { changes, fleet, log } = this.#options;
+    if (fleet === undefined || isOfNode(notice) || notice.event === "test") return;
+    const fact: Fact = { kind: "alert_sent", alert_id: id, keys: [noticeKey(notice)] };
+    changes
+      .record(() => ({ value: null, facts: [fact], asLeader: true }))
+      .catch((error: unknown) =>
+        log.debug("other nodes do not know that a notification was sent", { error }),
+      );
   }
 
   #enabled(): readonly Alert[] {
@@ -184,9 +231,17 @@ export class AlertEngine {
   #watchOf({ id }: Alert): Watch {
     const known = this.#watches.get(id);
     if (known !== undefined) return known;
-    const { changes, clock, log } = this.#options;
     const history = new MessageHistory();
-    const outbox = new Outbox({
+    const outbox = this.#createOutbox(id, history);
+    const pending = new PendingNotices();
+    const watch = { outbox, history, pending, incidents: new Incidents() };
+    this.#watches.set(id, watch);
+    return watch;
+  }
+
+  #createOutbox(id: string, history: MessageHistory): Outbox {
+    const { changes, clock, log } = this.#options;
+    return new Outbox({
       now: () => clock.now(),
       send: async (notice, signal) => {
         // The present configuration, which may have been fixed between two attempts.
@@ -194,15 +249,13 @@ export class AlertEngine {
         if (alert?.enabled) await this.send(alert, notice, signal);
         history.delivered(notice.id);
       },
+      done: (notice) => this.#confirm(id, notice),
       lost: (notice, reason) => {
         history.lost(notice.id, reason);
         const alert = changes.config.alerts.get(id)?.name ?? id;
         log.warn("a notification was not delivered", { alert, event: notice.event, reason });
       },
     });
-    const watch = { outbox, history, incidents: new Incidents() };
-    this.#watches.set(id, watch);
-    return watch;
   }
 
   #rulesOf(alert: Alert): NotificationRules {

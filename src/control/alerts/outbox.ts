@@ -4,6 +4,8 @@ import type { Notice } from "./notice.ts";
 export interface OutboxOptions {
   /** Rejects with a DeliveryError when it was not delivered. */
   readonly send: (notice: Notice, signal: AbortSignal) => Promise<unknown>;
+  /** It was delivered or dropped: nothing more will be sent of it. */
+  readonly done: (notice: Notice) => void;
   /** The notification was dropped after all attempts, or because the queue was full. */
   readonly lost: (notice: Notice, reason: string) => void;
   readonly now: () => number;
@@ -68,10 +70,10 @@ export class Outbox {
     if (!this.#isSending) void this.#run();
   }
 
-  /** Aborts the delivery and sends nothing more. */
-  stop(): void {
-    this.#waiting.length = 0;
+  /** Aborts the delivery and sends nothing more. Returns what was not delivered, the oldest first. */
+  stop(): readonly Notice[] {
     this.#stopped.abort();
+    return this.#waiting.splice(0);
   }
 
   async #run(): Promise<void> {
@@ -81,6 +83,7 @@ export class Outbox {
       if (this.#stopped.signal.aborted) break;
       if (this.#waiting[0] === notice) this.#waiting.shift();
       if (reason !== null) this.#give(notice, reason);
+      this.#options.done(notice);
     }
     this.#isSending = false;
   }

@@ -104,6 +104,7 @@ export class ApplicationReconciler {
       changes.run({
         by: reconciler,
         dryRun: false,
+        asLeader: true,
         mutate: (draft) => {
           const names = ids.flatMap((id) => this.#update(id, draft, sign) ?? []);
           draft.summary = `update HTTPS of ${names.slice(0, 10).join(", ")}`;

@@ -53,6 +53,11 @@ export function fleetMetrics(figures: FleetFigures): Metric[] {
       isConnected ? 1 : 0,
     ),
     gauge(
+      "sluice_fleet_leader",
+      "1 on the node that does the work of one node.",
+      figures.isLeader ? 1 : 0,
+    ),
+    gauge(
       "sluice_fleet_clock_offset_seconds",
       "How far the clock of this node is ahead of the database's.",
       clockOffsetSeconds,

@@ -4533,6 +4533,8 @@ export interface components {
             state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
+            /** @description Whether it does the work of one node: certificates, applications, alerts */
+            leader: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */
@@ -4561,6 +4563,8 @@ export interface components {
             state: "serving" | "joining" | "lagging" | "draining" | "refused" | "outdated" | "diverged" | "cut_off" | "away" | "leaving";
             /** @description Whether its `/readyz` returns 503 on request */
             draining: boolean;
+            /** @description Whether it does the work of one node: certificates, applications, alerts */
+            leader: boolean;
             /** @description Position of the last change in its database */
             stored: number;
             /** @description Position of the last change that all its workers serve */

@@ -40,11 +40,10 @@ test("the newest state of an order is on all nodes, also when the database was a
   const behind: boolean[] = [];
   first.changes.onFact((fact) => void behind.push(states.isBehind(fact)));
   fleet.source.fault = "unreachable";
-  await states.put("c", { attempts: 1 });
-  expect(statesOf(first)).toEqual({ c: { attempts: 1 } });
+  await states.put("c", { attempts: 1 }, false);
   expect(fleet.source.entries).toHaveLength(0);
   await eventually(() => fleet.source.entries.length === 1);
-  await Promise.all([2, 3, 4].map((attempts) => states.put("c", { attempts })));
+  await Promise.all([2, 3, 4].map((attempts) => states.put("c", { attempts }, false)));
   await second.changes.follow();
   expect(statesOf(second)).toEqual({ c: { attempts: 4 } });
   expect(statesOf(first)).toEqual({ c: { attempts: 4 } });
@@ -56,6 +55,29 @@ test("the newest state of an order is on all nodes, also when the database was a
   }));
   await first.changes.follow();
   expect(behind.at(-1)).toBe(false);
+});
+
+test("what a node wrote for an order after it lost the work is void", async () => {
+  using fleet = twoNodes();
+  const [first, second] = fleet.nodes;
+  const store = first.store.with((context) => new AcmeStateTable(context));
+  const states = new FleetAcmeStore({ store, changes: first.changes, log, retryMs: 10 });
+  const term = { holder: "first", epoch: 1 };
+  fleet.source.term = term;
+  first.term = term;
+  await states.put("c", { attempts: 1 }, true);
+  // The other one leads, and this one was stopped meanwhile.
+  fleet.source.term = { holder: "second", epoch: 2 };
+  first.term = null;
+  await states.put("c", { attempts: 2 }, true);
+  expect(statesOf(first)).toEqual({ c: { attempts: 1 } });
+  // A user's request is not of that work.
+  await states.put("d", { is_asked_for: true }, false);
+  states.dropUnsent();
+  await eventually(() => fleet.source.entries.length === 2);
+  await second.changes.follow();
+  const stored = { c: { attempts: 1 }, d: { is_asked_for: true } };
+  expect([statesOf(first), statesOf(second)]).toEqual([stored, stored]);
 });
 
 /** What the workers of the second node serve. */

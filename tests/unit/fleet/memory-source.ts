@@ -5,6 +5,7 @@ import {
   type EntrySource,
   type LogPage,
   SourceUnreachable,
+  type Term,
 } from "../../../src/fleet/source.ts";
 
 /**
@@ -24,12 +25,15 @@ export class MemorySource implements EntrySource {
   /** Position of the entry up to which all were removed; 0: none. */
   pruned = 0;
   newestWhole: Entry | null = null;
+  /** Who has the lease. */
+  term: Term | null = null;
   readonly #late: Entry[] = [];
 
-  async append(entry: Entry): Promise<boolean> {
+  async append(entry: Entry, term: Term | null = null): Promise<boolean> {
     const { fault } = this;
     this.fault = "none";
     await Promise.resolve();
+    if (term !== null && !Bun.deepEquals(term, this.term)) return false;
     if (fault === "unreachable") throw new SourceUnreachable();
     if (fault === "request") throw new AppendInDoubt();
     if (fault === "late") {

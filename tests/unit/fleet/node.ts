@@ -17,7 +17,7 @@ import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { context } from "../control/fixture.ts";
 import { at, openStore, temporaryDirectory } from "../store/fixture.ts";
-import type { EntrySource } from "../../../src/fleet/source.ts";
+import type { EntrySource, Term } from "../../../src/fleet/source.ts";
 import { Crash } from "./memory-source.ts";
 
 const log = createLog({ level: "error", format: "json", sink: () => {} });
@@ -38,6 +38,8 @@ export class TestNode {
   expects: FleetWrite | null = null;
   /** Whether the other nodes are away. */
   isAlone = false;
+  /** What it counts on to do the work of the fleet with. */
+  term: Term | null = null;
   /** Ends the node in this step of the next change. */
   crashIn: "none" | "prepare" | "activate" = "none";
   #active = 1;
@@ -75,6 +77,7 @@ export class TestNode {
         if (this.isAlone) throw new ApiError(409, "too few nodes are present");
       },
       meter: new FleetMeter(),
+      term: () => this.term,
     };
     this.crashIn = "none";
     this.isFull = false;

@@ -34,11 +34,8 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
       <td className="list-cell is-name">
         <Group gap={6}>
           <NodeName name={name} url={isOwn ? null : node.url} />
-          {isOwn && (
-            <Badge size="xs" variant="light" color="blue" tt="none">
-              this node
-            </Badge>
-          )}
+          {isOwn && <Mark color="blue">this node</Mark>}
+          {node.leader && !isBlind && <Mark color="gray">leader</Mark>}
         </Group>
         <Text size="xs" c="dimmed">
           {version}
@@ -72,6 +69,14 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
         </td>
       )}
     </tr>
+  );
+}
+
+function Mark({ color, children }: { readonly color: string; readonly children: string }) {
+  return (
+    <Badge size="xs" variant="light" color={color} tt="none">
+      {children}
+    </Badge>
   );
 }
 

@@ -13,6 +13,7 @@ function scene(send: (title: string, signal: AbortSignal) => Promise<unknown>, p
   const lost: string[] = [];
   const outbox = new Outbox({
     send: ({ title }, signal) => send(title, signal),
+    done: () => {},
     lost: ({ title }, reason) => lost.push(`${title}: ${reason}`),
     now: () => Date.parse(at),
     pauses,
