@@ -1,6 +1,7 @@
 // The node that does the work of one: what happens to certificates and alerts when it is stopped or dies in the middle.
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
+import type { Sent } from "../../src/control/alerts/notice.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
@@ -36,7 +37,7 @@ function startHook() {
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
-      const { event, status, gateway, object } = (await request.json()) as Record<string, any>;
+      const { event, status, gateway, object } = (await request.json()) as Sent;
       received.push(`${event} ${status} ${object.name} by ${gateway}`);
       return new Response();
     },
