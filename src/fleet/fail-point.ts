@@ -1,7 +1,8 @@
 // A testing aid: ends this process as a crash does, at a step that a test names in the environment.
 
-/** The steps of a change, of this node or (`follow_`) of another one. */
+/** The steps of a change, of this node or (`follow_`) of another one; and of a process that takes over from another one. */
 type Step =
+  | "after_take_over"
   | "before_append"
   | "after_append"
   | "after_store"

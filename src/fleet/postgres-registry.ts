@@ -1,12 +1,13 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
 import { FleetError, PostgresConnection } from "./postgres-connection.ts";
-import type { head, node } from "./schema.ts";
-import { type LeaseSource, SourceUnreachable, type Term } from "./source.ts";
+import type { head, lease, node } from "./schema.ts";
+import { type LeaseSource, SourceUnreachable } from "./source.ts";
 
 /** Every change costs a notification and a row for each node. */
 const MAX_NODES = 50;
 
 type NodeRow = typeof node.$inferSelect;
+type LeaseRow = Pick<typeof lease.$inferSelect, "holder" | "epoch"> & { readonly leftMs: number };
 
 /** A node as the others see it. */
 export interface FleetNode extends Omit<NodeRow, "seen"> {
@@ -102,13 +103,9 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
     );
   }
 
-  async lease({
-    holder,
-    nodeId,
-    ms,
-  }: Parameters<LeaseSource["lease"]>[0]): Promise<Term & { readonly leftMs: number }> {
+  async lease({ holder, nodeId, ms }: Parameters<LeaseSource["lease"]>[0]): Promise<LeaseRow> {
     // The others only read: a row that many lock is slow. Its loss in a crash gives the work to another node.
-    const [term] = await this.ask<(Term & { leftMs: number })[]>(
+    const [term] = await this.ask<LeaseRow[]>(
       (sql) => sql`
         with quick as (
           select set_config('synchronous_commit', 'off', true) as word

@@ -243,16 +243,14 @@ describe("a gateway whose successor cannot serve continues and accepts changes",
     },
     {
       why: "it is killed while it takes over",
-      // The shell polls without starting a program, at higher priority: even on a busy machine it detects the takeover in time.
-      text: `nice -n 5 ${executable} "$@" & child=$!; until [ "$pid" = $child ]; do read -r pid < $PID_FILE || :; done; kill -9 $child; wait`,
+      text: `SLUICE_FAIL_POINT=after_take_over exec ${executable} "$@"`,
       message: "the new process ended",
     },
   ];
   test.each(cases)(
     "$why",
     async ({ text, message }) => {
-      const pid = join(gateway.dataDir, "sluice.pid");
-      const program = script(text.replace("$PID_FILE", pid));
+      const program = script(text);
       const load = new SteadyLoad({
         port: gateway.httpPort,
         path: "/",
