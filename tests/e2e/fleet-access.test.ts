@@ -330,6 +330,21 @@ describe("certificates", () => {
     expect(text).not.toContain("PRIVATE KEY");
   }, 60_000);
 
+  test("keep the key of their account on all nodes while one orders", async () => {
+    const { nodes } = await startFleet(2);
+    const [first, second] = nodes as [Gateway, Gateway];
+    const { headers } = await signIn(second);
+    const authority = await startAuthority();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    authority.issueGate = promise;
+    await order(first, headers, authority);
+    const rotate = () => call(second, "POST /api/v1/acme/accounts/ca/rotate-key", headers, {});
+    await eventually(async () => (await rotate()).status === 409);
+    expect((await rotate()).body.error).toContain("an order with it is in progress");
+    resolve();
+    await eventually(async () => (await statusOfCertificate(second, headers)) === "valid");
+  }, 60_000);
+
   needs("executable", "postgres", "pebble", "network namespaces").test(
     "are validated on a node that did not order them, by http-01 and tls-alpn-01",
     async () => {

@@ -46,6 +46,8 @@ export class ScriptedAuthority {
   gate: Promise<void> = Promise.resolve();
   /** Awaited between the head and the end of the response to a new order; null: the response is sent at once. */
   bodyGate: Promise<void> | null = null;
+  /** Awaited before a certificate is issued. */
+  issueGate: Promise<void> = Promise.resolve();
   /** PEM of the CA of its own certificate. */
   readonly trusted: string;
   readonly #server: ReturnType<typeof Bun.serve>;
@@ -167,6 +169,7 @@ export class ScriptedAuthority {
   }
 
   async #finalize(id: number, csr: string): Promise<Response> {
+    await this.issueGate;
     const order = this.#orders[id];
     if (order === undefined) return reply({ type: `${URN}malformed` }, {}, 404);
     const request = new x509.Pkcs10CertificateRequest(Buffer.from(csr, "base64url"));

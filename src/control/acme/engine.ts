@@ -217,11 +217,11 @@ export class AcmeEngine {
   /** Rolls over the account key. Throws an AcmeFailure, of the type `busy` during an order. */
   async changeKey(account: AcmeAccount, by: Actor): Promise<void> {
     const { changes, box, clock } = this.#options;
-    const isBusy = [...this.#runs.keys()].some((id) => {
-      const certificate = changes.config.certificates.get(id);
-      const used = certificate === undefined ? [] : accountsFor(certificate, changes.config);
-      return used.some((each) => each.id === account.id);
-    });
+    const isBusy = [...changes.config.certificates.values()].some(
+      (certificate) =>
+        this.#isOrdering(certificate.id) &&
+        accountsFor(certificate, changes.config).some(({ id }) => id === account.id),
+    );
     if (isBusy || this.#changing.has(account.id))
       throw new AcmeFailure("an order with it is in progress", { type: "busy" });
     this.#changing.add(account.id);
@@ -232,6 +232,11 @@ export class AcmeEngine {
       this.#changing.delete(account.id);
       this.tick();
     }
+  }
+
+  /** On this node or on the leader. */
+  #isOrdering(id: string): boolean {
+    return this.#runs.has(id) || (!this.#duty.isOurs && this.stateOf(id).order !== null);
   }
 
   /** Warnings, one sentence each. */
