@@ -1,44 +1,66 @@
-// Purges cached responses in all workers; knows neither HTTP nor the cache.
+// Purges cached responses in all workers, in a fleet of all nodes; knows neither HTTP nor the cache.
 import { normalizeHost } from "../http/authority.ts";
 import { canonicalPath } from "../http/request-target.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
+import type { Log } from "../log.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
+import type { FleetView } from "./fleet-view.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
+import { untilConfirmed } from "./until-confirmed.ts";
 
 /** Sends a command to every serving or starting worker; throws when one of them does not confirm. */
 export type Broadcast = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
 
-type Purge = Extract<WorkerQuestion, { readonly kind: "purge" }>["which"];
+type PurgeFact = Extract<Fact, { readonly kind: "cache_purged" }>;
+
+export interface CachePurgeOptions {
+  readonly changes: Changes;
+  readonly audit: AuditSink;
+  readonly broadcast: Broadcast;
+  /** The other nodes with these caches; absent: there are none. */
+  readonly fleet?: FleetView;
+  readonly log: Log;
+}
 
 export class CachePurge {
-  readonly #changes: Changes;
-  readonly #audit: AuditSink;
-  readonly #broadcast: Broadcast;
+  readonly #options: CachePurgeOptions;
+  /** Of this node. */
+  readonly #first = new WeakMap<Fact, Promise<number>>();
 
-  constructor(
-    parts: { readonly changes: Changes; readonly audit: AuditSink },
-    broadcast: Broadcast,
-  ) {
-    this.#changes = parts.changes;
-    this.#audit = parts.audit;
-    this.#broadcast = broadcast;
+  constructor(options: CachePurgeOptions) {
+    this.#options = options;
+    if (options.fleet === undefined) return;
+    options.changes.onFact((fact) =>
+      fact.kind === "cache_purged" ? this.#apply(fact) : undefined,
+    );
   }
 
-  /** Resolves to the number of purged responses when no worker serves them any more. */
+  /**
+   * Resolves to the number of purged responses when no worker of this gateway serves them any more. In a fleet it is an entry of
+   * the log, which each node applies.
+   */
   async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
     const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
-    const plugin = key === undefined ? null : findByKey(this.#changes.config.plugins, key);
-    if (key !== undefined && plugin === null)
-      throw invalid("plugin_id", `plugin "${key}" does not exist`);
-    const purged = await this.#purgeAll({ pluginId: plugin?.id ?? null, which });
+    const { changes, audit, fleet } = this.#options;
+    const decide = () => {
+      const plugin = key === undefined ? null : findByKey(changes.config.plugins, key);
+      if (key !== undefined && plugin === null)
+        throw invalid("plugin_id", `plugin "${key}" does not exist`);
+      const fact: PurgeFact = { kind: "cache_purged", plugin_id: plugin?.id ?? null, which };
+      return { value: { plugin, fact }, facts: [fact] };
+    };
+    const { plugin, fact } =
+      fleet === undefined ? decide().value : await changes.record(decide, actor);
+    const purged = await (this.#first.get(fact) ?? this.#purgeAll(fact));
     const { actor: name, method, address } = actor;
-    this.#audit.record({
+    audit.record({
       actor: name,
       method,
       address,
@@ -53,9 +75,21 @@ export class CachePurge {
     return { purged };
   }
 
-  async #purgeAll(what: { readonly pluginId: string | null; readonly which: Purge }) {
+  /** Resolves when all workers have purged: until then this node does not count as having done so. */
+  async #apply(fact: PurgeFact): Promise<void> {
+    const first = this.#purgeAll(fact);
+    this.#first.set(fact, first);
+    const failed = (error: unknown) =>
+      this.#options.log.warn("a worker did not confirm a purge, which is tried again", { error });
+    await first.catch(async (error: unknown) => {
+      failed(error);
+      await untilConfirmed(() => this.#purgeAll(fact), failed);
+    });
+  }
+
+  async #purgeAll({ plugin_id: pluginId, which }: PurgeFact): Promise<number> {
     try {
-      const answers = await this.#broadcast({ kind: "purge", ...what });
+      const answers = await this.#options.broadcast({ kind: "purge", pluginId, which });
       return answers.reduce<number>(
         (sum, answer) => sum + (typeof answer === "number" ? answer : 0),
         0,
@@ -67,7 +101,7 @@ export class CachePurge {
   }
 }
 
-function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge {
+function whichOf(input: { key?: string; prefix?: string; tag?: string }): PurgeFact["which"] {
   const given = Object.entries(input).filter(([, value]) => value !== undefined);
   const [first, second] = given;
   if (second !== undefined) throw invalid(second[0], `cannot be combined with ${first?.[0]}`);

@@ -22,6 +22,14 @@ export interface ForeignChange {
   store(base: GatewayConfig): void;
 }
 
+/** Who writes facts. */
+export interface FactOrigin {
+  /** The caller, who may wait for the other nodes; absent: the gateway itself. */
+  readonly by?: Actor | undefined;
+  /** Only while this node does the work of its fleet. Default: false. */
+  readonly asLeader?: boolean;
+}
+
 /** Stores changes. `commit` and `record` are atomic, and throw or reject when they cannot write. */
 export interface ChangeStore {
   /** Why the store cannot write at the moment; null: no known reason. */
@@ -45,7 +53,7 @@ export interface ChangeStore {
     readonly asLeader: boolean;
   }): void | Promise<void>;
   /** Writes facts without a change of the configuration. */
-  record(facts: readonly Fact[], asLeader: boolean): void | Promise<void>;
+  record(facts: readonly Fact[], origin: FactOrigin): void | Promise<void>;
   /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
   requireOpen?(): void;
   /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */

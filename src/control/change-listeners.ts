@@ -11,8 +11,9 @@ export class ChangeListeners {
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   readonly #factListeners: ((fact: Fact) => void | Promise<void>)[] = [];
-  /** Batches of facts that listeners work on. */
-  #notifying = 0;
+  readonly #settledListeners: (() => void)[] = [];
+  /** Facts that are being stored, and batches that listeners work on. */
+  #unsettled = 0;
 
   constructor(log: Log) {
     this.#log = log;
@@ -24,8 +25,9 @@ export class ChangeListeners {
   }
 
   /**
-   * Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes. This node counts as serving
-   * those of others when the promises are fulfilled.
+   * Calls `listener` for each fact in the turn in which it is stored, also for those of other nodes; for purges with a change
+   * after its activation. This node counts as serving facts when the promises are fulfilled: one that must not count rejects
+   * never, but tries again.
    */
   onFact(listener: (fact: Fact) => void | Promise<void>): void {
     this.#factListeners.push(listener);
@@ -41,9 +43,23 @@ export class ChangeListeners {
     this.#servedListeners.push(listener);
   }
 
+  /** Calls `listener` whenever the listeners for facts are done with all that is stored. */
+  onSettled(listener: () => void): void {
+    this.#settledListeners.push(listener);
+  }
+
   /** Whether the listeners for facts are done with all that is stored. */
   get isSettled(): boolean {
-    return this.#notifying === 0;
+    return this.#unsettled === 0;
+  }
+
+  /** Until the returned function is called, this node does not count as serving what is stored. */
+  #hold(): () => void {
+    this.#unsettled++;
+    return () => {
+      this.#unsettled--;
+      if (this.isSettled) for (const listener of this.#settledListeners) listener();
+    };
   }
 
   protected factsOf(pending: PendingChange): readonly Fact[] {
@@ -58,16 +74,30 @@ export class ChangeListeners {
     this.#notify(this.#servedListeners, event);
   }
 
-  /** Calls all listeners in this turn. */
-  protected async recorded(facts: readonly Fact[]): Promise<void> {
+  /** Stores facts without a change, and calls all listeners in the turn in which they are stored. */
+  protected storing(
+    facts: readonly Fact[],
+    store: () => void | Promise<void>,
+  ): void | Promise<void> {
+    const stored = store();
+    if (!(stored instanceof Promise)) return void this.recorded(facts);
+    const settle = this.#hold();
+    return stored.then(() => void this.recorded(facts)).finally(settle);
+  }
+
+  /** Calls all listeners in this turn; for purges when `activated` is fulfilled: the former version may fill caches until then. */
+  protected async recorded(facts: readonly Fact[], activated?: Promise<void>): Promise<void> {
     if (facts.length === 0) return;
-    this.#notifying++;
+    const settle = this.#hold();
     const calls = facts.flatMap((fact) =>
-      this.#factListeners.map(async (listener) => await listener(fact)),
+      this.#factListeners.map(async (listener) => {
+        if (fact.kind === "cache_purged" && activated !== undefined) await activated;
+        await listener(fact);
+      }),
     );
     const results = await Promise.allSettled(calls);
-    this.#notifying--;
     for (const result of results) if (result.status === "rejected") this.#failed(result.reason);
+    settle();
   }
 
   #notify(listeners: readonly Listener[], event: ChangeEvent): void {

@@ -22,6 +22,7 @@ import {
   type ChangeRequest,
   type ChangeResult,
   type ChangeStore,
+  type FactOrigin,
   type ForeignChange,
   type RecordedFacts,
 } from "./change-contract.ts";
@@ -142,33 +143,35 @@ export class Changes extends ChangeListeners {
    * may lose access while this waits.
    */
   record<T>(decide: () => RecordedFacts<T>, by?: Actor): Promise<T> {
-    if (this.#options.store.next === undefined) return this.#record(decide);
+    if (this.#options.store.next === undefined) return this.#record(decide, by);
     const decideAgain = () => {
       if (by !== undefined) this.#requireValid(by);
       return decide();
     };
     // The place in the log follows from what is stored here: one writer at a time.
-    const result = this.#last.then(() => this.#record(decideAgain));
+    const result = this.#last.then(() => this.#record(decideAgain, by));
     this.#last = result.catch(() => undefined);
     return result;
   }
 
-  async #record<T>(decide: () => RecordedFacts<T>): Promise<T> {
+  async #record<T>(decide: () => RecordedFacts<T>, by: Actor | undefined): Promise<T> {
     for (;;) {
       const { value, facts, asLeader = false } = decide();
       if (facts.length === 0) return value;
       try {
         this.#options.store.requireOpen?.();
-        const stored = this.#options.store.record(facts, asLeader);
+        const stored = this.#storeFacts(facts, { by, asLeader });
         if (stored instanceof Promise) await stored;
+        return value;
       } catch (error) {
         if (!(error instanceof ChangeConflict)) throw error;
         await this.#follow();
-        continue;
       }
-      void this.recorded(facts);
-      return value;
     }
+  }
+
+  #storeFacts(facts: readonly Fact[], origin: FactOrigin): void | Promise<void> {
+    return this.storing(facts, () => this.#options.store.record(facts, origin));
   }
 
   /** Throws an ApiError when nothing can be stored at the moment, before any work for it. */
@@ -259,9 +262,7 @@ export class Changes extends ChangeListeners {
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
-      const { asLeader = false } = request;
-      if (facts.length > 0) await this.#options.store.record(facts, asLeader);
-      void this.recorded(facts);
+      if (facts.length > 0) await this.#storeFacts(facts, request);
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -279,11 +280,12 @@ export class Changes extends ChangeListeners {
   async #serve(next: Compiled, event: ChangeEvent, pace: Pace): Promise<void> {
     // The commit decides: the next change builds on this one, whatever the workers do.
     this.#current = next;
-    void this.recorded(event.facts);
+    const activation = Promise.withResolvers<void>();
+    void this.recorded(event.facts, activation.promise);
     this.stored(event);
     // The commit of a large change has just blocked the event loop.
     if (pace.isDue()) await pace.rest();
-    const isServed = await this.#activate(next.snapshot.revision);
+    const isServed = await this.#activate(next.snapshot.revision).finally(activation.resolve);
     if (!isServed) return;
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });

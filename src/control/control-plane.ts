@@ -191,7 +191,12 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     routes: createRoutes(changes),
     explain: new RouteExplainer(changes, states, options.askWorker ?? noReply),
     listeners: createListeners(changes),
-    cachePurge: new CachePurge({ changes, audit }, options.broadcast ?? noReplies),
+    cachePurge: new CachePurge({
+      ...options,
+      changes,
+      audit,
+      broadcast: options.broadcast ?? noReplies,
+    }),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections({ changes, audit }, options.askWorkers ?? noReplies),
     certificates: publication.certificates,

@@ -1,5 +1,5 @@
 // The store of a node in a fleet: a change is appended to the shared log first, then written to this node's database.
-import type { ChangeStore, ForeignChange } from "../control/change-contract.ts";
+import type { ChangeStore, FactOrigin, ForeignChange } from "../control/change-contract.ts";
 import type { FleetWrite } from "../control/fleet-view.ts";
 import type { NodeRequirement } from "../control/node-requirement.ts";
 import type { Actor } from "../control/principal.ts";
@@ -82,30 +82,35 @@ export class FleetStore implements ChangeStore {
   }
 
   async commit(write: Write): Promise<void> {
-    const { revision, entry, by, change, audit, facts, asLeader } = write;
+    const { revision, entry, by, change, audit, facts } = write;
     requireFixedPorts(change);
-    const expected = this.#options.expected(by);
-    if (expected !== null && expected.requires !== null)
-      await this.#options.requirePresent(expected.requires);
     const changed = { revision, ...entry, by: actorOf(by), change, audit };
-    const mark = await this.#append({ changed, facts }, asLeader);
-    if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
+    const mark = await this.#append({ changed, facts }, write);
     this.revision = revision;
     this.#write({ ...write, mark });
     failPoint("after_store");
   }
 
-  async record(facts: readonly Fact[], asLeader: boolean): Promise<void> {
+  async record(facts: readonly Fact[], origin: FactOrigin): Promise<void> {
     this.requireOpen();
-    const mark = await this.#append({ changed: null, facts }, asLeader);
+    const mark = await this.#append({ changed: null, facts }, origin);
     // It may have been followed meanwhile.
     if (this.applied >= mark.position) return;
     this.#write({ facts, mark });
+    failPoint("after_store");
   }
 
-  #append(content: Omit<EntryContent, "previous">, asLeader: boolean): Promise<EntryMark> {
+  async #append(
+    content: Omit<EntryContent, "previous">,
+    { by, asLeader = false }: FactOrigin,
+  ): Promise<EntryMark> {
+    const expected = by === undefined ? null : this.#options.expected(by);
+    if (expected !== null && expected.requires !== null)
+      await this.#options.requirePresent(expected.requires);
     const previous = this.#options.store.mark()?.id ?? null;
-    return this.#appender.append(this.#next, { ...content, previous }, asLeader);
+    const mark = await this.#appender.append(this.#next, { ...content, previous }, asLeader);
+    if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };
+    return mark;
   }
 
   /** Of an entry that is in the log: the other nodes get it, so this one goes on from memory when it cannot store it. */

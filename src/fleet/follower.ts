@@ -96,10 +96,9 @@ export class Follower {
     this.#served = this.stored;
     parts.changes.onServed(() => {
       activationFailPoint();
-      this.#update();
       this.#report();
     });
-    parts.changes.onFact(() => this.#report());
+    parts.changes.onSettled(() => this.#report());
     await (isReachable ? this.#beat() : void this.#beat());
     if (this.isConnected && this.#isBehind) await this.#follow();
     this.#options.lease.begin();
@@ -262,6 +261,7 @@ export class Follower {
 
   /** A heartbeat out of turn, when there is something new to say. */
   #report(): void {
+    this.#update();
     const { served, state, error } = this.#sent ?? {};
     if (this.#served !== served || this.state !== state || this.error !== error) void this.#beat();
   }
@@ -388,7 +388,6 @@ export class Follower {
     try {
       await changes.follow();
       this.#obstacle.clear();
-      this.#update();
     } catch (error) {
       this.#wantsFollow ||= store.mayBeOneOfMany;
       if (error instanceof SourceUnreachable) this.lose(error);

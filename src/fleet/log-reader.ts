@@ -131,7 +131,7 @@ export class LogReader {
     if (changed === null || changed.revision < revision) throw diverged(page, known);
     const change = differenceOf(config, changed.change);
     const mark = { position: whole.position, id: whole.id };
-    const all = [...forgotten(store.facts(), facts), ...facts];
+    const all = [...forgotten(store.facts(), facts), ...facts, ALL_PURGED];
     if (changed.revision === revision) {
       if (!isEmptyChange(change)) throw diverged(page, known);
       return { changed: null, facts: all, store: () => store.write([{ facts: all, mark }]) };
@@ -146,6 +146,9 @@ export class LogReader {
     };
   }
 }
+
+/** The entries that this node never gets may have purged anything. */
+const ALL_PURGED: Fact = { kind: "cache_purged", plugin_id: null, which: { by: "all" } };
 
 const diverged = ({ head }: LogPage, known: number) =>
   new Unfollowable(

@@ -1,4 +1,5 @@
 // What a change writes beside the configuration, as data: every store can write it, at any time; knows no store.
+import type { Purge } from "../pdk/definition.ts";
 
 /** A second factor as it is stored. */
 export interface StoredSecondFactor {
@@ -101,5 +102,7 @@ export type Fact =
   /** The leading node has delivered notifications of an alert, or given up; `keys` are the same for all nodes. Not stored. */
   | { readonly kind: "alert_sent"; readonly alert_id: string; readonly keys: readonly string[] }
   | { readonly kind: "node_activity"; readonly activity: NodeActivity }
+  /** Cached responses of one plugin instance, or of all, are to be purged. Stored nowhere: caches end with their process. */
+  | { readonly kind: "cache_purged"; readonly plugin_id: string | null; readonly which: Purge }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

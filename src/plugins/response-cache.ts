@@ -48,7 +48,7 @@ with a \`priority\` below 2500 are part of what is stored; move \`compress\` the
 
 \`POST /api/v1/cache/purge\` removes responses in all workers before it returns: \`{"key": "shop.example.com/page?a=1"}\`,
 \`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "update"}\` (a tag of the \`Surrogate-Key\` that the service has sent), or
-everything; with \`plugin_id\` of one instance only.`,
+everything; with \`plugin_id\` of one instance only. In a fleet all nodes purge.`,
   group: "content",
   order: 2500,
   phases: ["request", "response", "body", "log"],

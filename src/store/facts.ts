@@ -61,6 +61,8 @@ export class FactTables {
         return this.#acme.put(fact.certificate_id, fact.document);
       // Only served: orders that a restart interrupts publish their responses again.
       case "acme_challenges":
+      // A cache is memory: it ends with its process.
+      case "cache_purged":
         return;
       case "node_activity":
         return this.#activity.write(fact.activity);

@@ -14,13 +14,13 @@ export function cacheEndpoints({ cachePurge }: ControlPlane): Endpoint[] {
         summary: "Purge responses from the cache",
         description:
           "Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are " +
-          "not cached.",
+          "not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have.",
         tags: ["Plugins"],
         requestBody: { ...bodyOf("CachePurge"), required: false },
         responses: plainResponses(
           "CachePurged",
           "The responses are purged",
-          [400, 403, 413, 415, 500],
+          [400, 403, 413, 415, 500, 503],
         ),
       },
       answer: async (call) => {

@@ -1,5 +1,6 @@
 // The challenge responses that all workers serve: published before the CA checks them, removed afterwards.
 import type { Challenges } from "../../snapshot/message.ts";
+import { untilConfirmed } from "../until-confirmed.ts";
 
 /** Publishes them to every worker; resolves when each of them serves them. */
 export type ShowChallenges = (challenges: Challenges) => Promise<void>;
@@ -23,7 +24,7 @@ export class ChallengeBoard {
   #wanted: readonly string[] = [];
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `failed`: a worker did not remove old responses. */
+  /** `failed`: a worker did not confirm other responses. */
   constructor(
     show: ShowChallenges,
     failed: (error: unknown) => void,
@@ -34,10 +35,13 @@ export class ChallengeBoard {
     this.#share = share;
   }
 
-  /** Resolves when every worker serves the responses of another node, instead of its former ones. */
+  /**
+   * Resolves when every worker serves the responses of another node, instead of its former ones: until then this node does not
+   * count as serving them, and that one does not notify the CA.
+   */
   observe(node: string, proofs: Proofs): Promise<void> {
     this.#foreign.set(node, proofs);
-    return this.#publish();
+    return untilConfirmed(() => this.#publish(), this.#failed);
   }
 
   /** Resolves when every worker serves the responses; the function removes them. */

@@ -91,7 +91,7 @@ export class AcmeEngine {
     this.#duty = options.duty ?? soleDuty;
     this.#board = new ChallengeBoard(
       show,
-      (error) => log.warn("challenge responses could not be removed", { error }),
+      (error) => log.warn("challenge responses could not be published or removed", { error }),
       options.share,
     );
     this.#installation = new Installation(changes, this.#listenerGate);

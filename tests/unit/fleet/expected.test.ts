@@ -1,6 +1,7 @@
 // What a request expects of the fleet for its change, checked at the commit, and what it learns.
 import { afterEach, expect, test } from "bun:test";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
+import { type Actor, local } from "../../../src/control/principal.ts";
 import { SourceUnreachable } from "../../../src/fleet/source.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import { serviceOf } from "../store/fixture.ts";
@@ -40,6 +41,22 @@ test("a change learns its own position in the log", async () => {
   node.expects = write(null);
   await node.change(() => {});
   expect(node.expects.committed).toBeNull();
+});
+
+test("so does what a caller records beside changes, and not what the gateway records itself", async () => {
+  const { source, node } = scene();
+  const facts = [{ kind: "cache_purged", plugin_id: null, which: { by: "all" } }] as const;
+  const record = (by?: Actor) => node.changes.record(() => ({ value: null, facts }), by);
+  node.expects = write(null);
+  await record();
+  expect(node.expects.committed).toBeNull();
+  await record(local);
+  expect(node.expects.committed).toMatchObject({ position: 2 });
+  node.isAlone = true;
+  node.expects = write("all");
+  expect(record(local)).rejects.toMatchObject({ status: 409 });
+  await record(local).catch(() => undefined);
+  expect([source.entries.length, node.expects.committed]).toEqual([2, null]);
 });
 
 test("too few nodes at the commit: nothing is appended or stored, and the store has no problem", async () => {
