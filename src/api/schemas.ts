@@ -12,7 +12,7 @@ import { acmeAccountInput } from "../model/acme-account.ts";
 import { certificateFacts, certificateInput, revocationInput } from "../model/certificate.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
 import { explainInput } from "../model/explain.ts";
-import { identity } from "../model/fields.ts";
+import { identity, oneOf } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
 import { routeInput } from "../model/route.ts";
 import { secretInput } from "../model/secret.ts";
@@ -70,6 +70,22 @@ const serviceHealth = t.Object(
           enum: ["override", "active", "passive", null],
           description:
             "Source of the state: manual override, active check or traffic; null: none yet",
+        }),
+        override: t.Union(
+          [
+            t.Object({
+              state: oneOf(["healthy", "unhealthy"], { description: "Health that it sets" }),
+              until: t.Union([t.String({ format: "date-time" }), t.Null()], {
+                description: "End; null: until it is removed",
+              }),
+            }),
+            t.Null(),
+          ],
+          { description: "The override in force, in a fleet on every node; null: none" },
+        ),
+        observed_state: oneOf(["unknown", "healthy", "failing", "unhealthy"], {
+          description:
+            "What active checks and traffic of this gateway say, also while an override decides",
         }),
         weight: t.Integer(),
         priority: t.Integer(),
@@ -300,7 +316,12 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   SsoInput: ssoInput,
   CachePurge: cachePurgeInput,
   CachePurged: t.Object(
-    { purged: t.Integer({ description: "Purged responses, in all workers" }) },
+    {
+      purged: t.Integer({
+        description:
+          "Purged responses, in all workers; in a fleet those of the node that got the request",
+      }),
+    },
     { title: "CachePurged" },
   ),
   ExplainedRequest: explainInput,

@@ -5,6 +5,7 @@ import {
   createControlPlane,
 } from "../control/control-plane.ts";
 import { CredentialUseTable } from "../store/credentials.ts";
+import { HealthOverrideRow } from "../store/health-overrides.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import { RollupTable } from "../store/rollups.ts";
 import { SessionTable } from "../store/sessions.ts";
@@ -23,6 +24,7 @@ export type ControlParts = Omit<
   | "tokenStore"
   | "revisionStore"
   | "credentialUseStore"
+  | "overrideStore"
   | "rollupStore"
 > &
   Partial<Pick<ControlPlaneOptions, "instanceId" | "store">>;
@@ -37,6 +39,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     sessionStore: store.with((context) => new SessionTable(context)),
     tokenStore: store.with((context) => new TokenTable(context)),
     revisionStore: store.with((context) => new RevisionTable(context)),
+    overrideStore: store.with((context) => new HealthOverrideRow(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
     rollupStore: store.with((context) => new RollupTable(context)),
   });

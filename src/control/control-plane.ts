@@ -41,6 +41,7 @@ import { DnsProviders } from "./dns-providers.ts";
 import { TargetBoardRows } from "./health/target-board-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
+import type { OverrideStore } from "./health/overrides.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
 import { Acme, type AcmeParts } from "./acme/create-acme.ts";
 import { identitiesOf } from "./acme/caa.ts";
@@ -81,6 +82,8 @@ export interface ControlPlaneOptions {
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
   readonly credentialUseStore: UseStore;
+  /** Overrides of target health; a fleet needs it. */
+  readonly overrideStore?: OverrideStore;
   /** All plugins. */
   readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;

@@ -84,15 +84,19 @@ export async function prune(options: PruneOptions): Promise<void> {
 export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[] {
   const sessions = new Set<string>();
   const users = new Set<string>();
+  const overridden = new Set<string>();
   for (const fact of next) {
     if (fact.kind === "session_began") sessions.add(fact.session.id);
     if (fact.kind === "second_factor") users.add(fact.user_id);
+    if (fact.kind === "health_override") overridden.add(fact.target_id);
   }
   return before.flatMap((fact): Fact[] => {
     if (fact.kind === "session_began" && !sessions.has(fact.session.id))
       return [{ kind: "sessions_ended", ids: [fact.session.id] }];
     if (fact.kind === "second_factor" && !users.has(fact.user_id))
       return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
+    if (fact.kind === "health_override" && !overridden.has(fact.target_id))
+      return [{ ...fact, override: null }];
     return [];
   });
 }

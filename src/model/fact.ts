@@ -59,6 +59,13 @@ export interface LoginFailure {
   readonly at: number;
 }
 
+/** An override of a target's health. */
+export interface StoredOverride {
+  readonly state: "healthy" | "unhealthy";
+  /** RFC 3339, UTC; null: until it is removed. */
+  readonly until: string | null;
+}
+
 /** A time of last use. */
 export interface UsedAt {
   readonly id: string;
@@ -104,5 +111,11 @@ export type Fact =
   | { readonly kind: "node_activity"; readonly activity: NodeActivity }
   /** Cached responses of one plugin instance, or of all, are to be purged. Stored nowhere: caches end with their process. */
   | { readonly kind: "cache_purged"; readonly plugin_id: string | null; readonly which: Purge }
+  /** The override of a target's health; null: removed. */
+  | {
+      readonly kind: "health_override";
+      readonly target_id: string;
+      readonly override: StoredOverride | null;
+    }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

@@ -3,6 +3,12 @@ import type { TargetBoard } from "./target-board.ts";
 
 export type HealthState = "unknown" | "healthy" | "failing" | "unhealthy";
 
+export interface HealthOverride {
+  readonly state: "healthy" | "unhealthy";
+  /** Milliseconds since the Unix epoch; null: until it is removed. */
+  readonly until: number | null;
+}
+
 export interface Health {
   readonly state: HealthState;
   /** Milliseconds since the Unix epoch; null: never changed. */
@@ -13,6 +19,10 @@ export interface Health {
   readonly by: "override" | "active" | "passive" | null;
   /** False for `failing` below `consecutive_failures`, which is too little for an alert. */
   readonly isCertain: boolean;
+  /** The override in force; null: none. */
+  readonly override: HealthOverride | null;
+  /** What checks and traffic say, without an override. */
+  readonly observed: HealthState;
 }
 
 const [HEALTHY, UNHEALTHY] = [1, 2] as const;
@@ -56,9 +66,9 @@ export function nextStateChange(board: TargetBoard, row: number, time: number): 
 export function readHealth(board: TargetBoard, row: number, now: number): Health {
   const time = board.time(now);
   const override = overrideOf(board, row, time);
-  const check = board.get(row, "check");
   const ejected = board.get(row, "ejected_until");
   const overrideUntil = board.get(row, "override_until");
+  const observed = observedAt(board, row, time);
   const since = Math.max(
     board.get(row, "since"),
     ejected <= time ? ejected : 0,
@@ -67,19 +77,30 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
   const common = {
     since: since === 0 ? null : board.date(since),
     lastError: failureText(board.get(row, "error")),
-    isCertain: true,
+    observed: observed.state,
   };
+  if (override === 0) return { ...common, ...observed, override: null };
+  const state = override === HEALTHY ? "healthy" : "unhealthy";
+  const until = overrideUntil === 0 ? null : board.date(overrideUntil);
+  return { ...common, state, by: "override", isCertain: true, override: { state, until } };
+}
+
+/** What checks and traffic say. */
+function observedAt(
+  board: TargetBoard,
+  row: number,
+  time: number,
+): Pick<Health, "state" | "by" | "isCertain"> {
+  const check = board.get(row, "check");
   const outcome = board.get(row, "outcome");
-  if (override !== 0)
-    return { ...common, state: override === HEALTHY ? "healthy" : "unhealthy", by: "override" };
-  if (ejected > time) return { ...common, state: "unhealthy", by: "passive" };
-  if (check === UNHEALTHY) return { ...common, state: "unhealthy", by: "active" };
-  if (outcome === outcomes.failing) return { ...common, state: "failing", by: "passive" };
-  if (check === HEALTHY) return { ...common, state: "healthy", by: "active" };
-  if (outcome === outcomes.failed)
-    return { ...common, state: "failing", by: "passive", isCertain: false };
-  if (outcome === outcomes.works) return { ...common, state: "healthy", by: "passive" };
-  return { ...common, state: "unknown", by: null };
+  const of = (state: HealthState, by: Health["by"], isCertain = true) => ({ state, by, isCertain });
+  if (board.get(row, "ejected_until") > time) return of("unhealthy", "passive");
+  if (check === UNHEALTHY) return of("unhealthy", "active");
+  if (outcome === outcomes.failing) return of("failing", "passive");
+  if (check === HEALTHY) return of("healthy", "active");
+  if (outcome === outcomes.failed) return of("failing", "passive", false);
+  if (outcome === outcomes.works) return of("healthy", "passive");
+  return of("unknown", null);
 }
 
 /** Sets an override until `until`, null: without end; `auto` removes it. */

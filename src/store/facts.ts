@@ -2,6 +2,7 @@
 import type { Fact } from "../model/fact.ts";
 import { AcmeStateTable } from "./acme.ts";
 import { ActivityTables } from "./activity.ts";
+import { HealthOverrideRow } from "./health-overrides.ts";
 import { SessionTable } from "./sessions.ts";
 import type { TableContext } from "./store.ts";
 import { TokenTable } from "./tokens.ts";
@@ -14,6 +15,7 @@ export class FactTables {
   readonly #tokens: TokenTable;
   readonly #acme: AcmeStateTable;
   readonly #activity: ActivityTables;
+  readonly #overrides: HealthOverrideRow;
 
   constructor(context: TableContext) {
     this.#sessions = new SessionTable(context);
@@ -21,6 +23,7 @@ export class FactTables {
     this.#tokens = new TokenTable(context);
     this.#acme = new AcmeStateTable(context);
     this.#activity = new ActivityTables(context);
+    this.#overrides = new HealthOverrideRow(context);
   }
 
   /** All that is stored, as facts that write it elsewhere. */
@@ -37,11 +40,17 @@ export class FactTables {
       certificate_id,
       document,
     }));
+    const overrides = [...this.#overrides.load()].map(([target_id, override]): Fact => ({
+      kind: "health_override",
+      target_id,
+      override,
+    }));
     return [
       ...sessions,
       ...factors,
       { kind: "admin_token", token: this.#tokens.loadAdminToken() },
       ...states,
+      ...overrides,
     ];
   }
 
@@ -66,6 +75,8 @@ export class FactTables {
         return;
       case "node_activity":
         return this.#activity.write(fact.activity);
+      case "health_override":
+        return this.#overrides.put(fact.target_id, fact.override);
     }
   }
 }

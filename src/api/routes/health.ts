@@ -33,7 +33,8 @@ export function healthEndpoints({ health, targets }: ControlPlane): Endpoint[] {
         summary: "Override the health of a target",
         description:
           "Applies at once on every worker and overrides checks and traffic until `ttl` seconds have passed, `auto` is " +
-          "sent, or the gateway stops. It is no part of the configuration, revisions, exports or ETags.",
+          "sent, or the gateway stops; in a fleet on every node, also after restarts. It ends when the target or its service " +
+          "is disabled. It is no part of the configuration, revisions, exports or ETags.",
         tags: ["Targets"],
         parameters: [pathParameter("ID of the target")],
         requestBody: bodyOf("TargetHealthInput"),
@@ -42,9 +43,9 @@ export function healthEndpoints({ health, targets }: ControlPlane): Endpoint[] {
           ...errorResponses([400, 404, 409, 413, 415]),
         },
       },
-      answer: (call) => {
+      answer: async (call) => {
         requireKnownQuery(call, []);
-        const { id } = health.order(idOf(call), call.body, call.principal);
+        const { id } = await health.order(idOf(call), call.body, call.principal);
         return replyRead(targets.get(id));
       },
     },

@@ -1,12 +1,11 @@
 // Composes the use cases of health and runs their periodic checks; knows no HTTP.
-import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { AuditSink } from "../audit-entry.ts";
-import type { Changes } from "../change.ts";
 import type { EventHub } from "../events.ts";
 import { HealthUseCases } from "./health.ts";
 import { HealthWatch } from "./health-watch.ts";
+import { HealthOverrides, type OverrideOptions } from "./overrides.ts";
 import type { TargetBoardRows } from "./target-board-rows.ts";
 import type { TargetStates } from "./target-states.ts";
 
@@ -14,14 +13,12 @@ export type { HealthUseCases } from "./health.ts";
 
 const CHECK_MS = 1000;
 
-export interface HealthParts {
+export interface HealthParts extends Omit<OverrideOptions, "board"> {
   readonly targetBoard: TargetBoard;
   readonly rows: TargetBoardRows;
   readonly states: TargetStates;
-  readonly changes: Changes;
   readonly audit: AuditSink;
   readonly events: EventHub;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -36,5 +33,6 @@ export function createHealth(parts: HealthParts): HealthUseCases {
   };
   // The timer must not delay the end of the process.
   setInterval(check, CHECK_MS).unref();
-  return new HealthUseCases({ ...parts, board });
+  const overrides = new HealthOverrides({ ...parts, board });
+  return new HealthUseCases({ ...parts, overrides });
 }

@@ -4,14 +4,14 @@ import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import type { Service } from "../../model/service.ts";
 import { type Target, targetHealthInput } from "../../model/target.ts";
-import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import { type Health, override } from "../../shared-memory/target-health.ts";
+import type { Health, HealthOverride } from "../../shared-memory/target-health.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
 import { findByKey } from "../key.ts";
 import type { Actor } from "../principal.ts";
 import { labelOf } from "../reference.ts";
 import { targetLookup, type TargetHealth, type TargetView } from "../representation.ts";
+import type { HealthOverrides } from "./overrides.ts";
 import type { TargetStates } from "./target-states.ts";
 
 export interface ServiceHealth {
@@ -27,11 +27,18 @@ export interface TargetReport extends Pick<Target, "id" | "host" | "port" | "wei
   readonly last_error: string | null;
   /** What decided: an override, an active check, the traffic, or nothing yet. */
   readonly by: Health["by"];
+  /** The override in force; null: none. */
+  readonly override: {
+    readonly state: HealthOverride["state"];
+    readonly until: string | null;
+  } | null;
+  /** What checks and traffic of this gateway say, also while an override decides. */
+  readonly observed_state: Health["state"];
   readonly active_requests: number;
 }
 
 export interface HealthOptions {
-  readonly board: TargetBoard;
+  readonly overrides: HealthOverrides;
   readonly states: TargetStates;
   readonly changes: Changes;
   readonly audit: AuditSink;
@@ -61,24 +68,22 @@ export class HealthUseCases {
   #report(target: Target): TargetReport {
     const { states } = this.#options;
     const { id, host, port, weight, priority, health, active_requests } = states.view(target);
-    const { by } = states.read(target);
-    return { id, host, port, ...health, by, weight, priority, active_requests };
+    const { by, override, observed } = states.read(target);
+    const common = { id, host, port, ...health, by, weight, priority, active_requests };
+    if (override === null) return { ...common, override, observed_state: observed };
+    const until = override.until === null ? null : new Date(override.until).toISOString();
+    return { ...common, override: { ...override, until }, observed_state: observed };
   }
 
-  /** Overrides the health of a target, regardless of checks and traffic. In effect in all workers on return; not stored. */
-  order(key: string, body: unknown, by: Actor): TargetView {
-    const { changes, board, states, clock } = this.#options;
+  /** Overrides the health of a target, regardless of checks and traffic. In effect in all workers of this gateway on return. */
+  async order(key: string, body: unknown, by: Actor): Promise<TargetView> {
+    const { changes, overrides, states, clock } = this.#options;
     const target = findByKey(changes.config.targets, key);
     if (target === null) throw new ApiError(404, `target "${key}" does not exist`);
     const { state, ttl = null } = decode(targetHealthInput, body);
     if (state === "auto" && ttl !== null) throw invalid("ttl", "makes no sense for auto");
-    const service = changes.config.services.get(target.service_id);
-    if (!target.enabled || service?.enabled !== true)
-      throw new ApiError(409, "the target takes no traffic: it or its service is disabled");
-    const now = clock.now();
-    const until = ttl === null ? null : now + ttl * 1000;
-    const rows = { target: board.rowOf(target.id), service: board.rowOf(service.id) };
-    override(board, rows, { state, until, now });
+    const until = ttl === null ? null : new Date(clock.now() + ttl * 1000).toISOString();
+    await overrides.set(target.id, state === "auto" ? null : { state, until }, by);
     this.#record(target, { state, ttl }, by);
     return states.view(target);
   }

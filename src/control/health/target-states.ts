@@ -11,6 +11,8 @@ const UNKNOWN: Health = {
   lastError: null,
   by: null,
   isCertain: true,
+  override: null,
+  observed: "unknown",
 };
 
 export class TargetStates {

@@ -188,7 +188,7 @@ export interface paths {
         get?: never;
         /**
          * Override the health of a target
-         * @description Applies at once on every worker and overrides checks and traffic until `ttl` seconds have passed, `auto` is sent, or the gateway stops. It is no part of the configuration, revisions, exports or ETags.
+         * @description Applies at once on every worker and overrides checks and traffic until `ttl` seconds have passed, `auto` is sent, or the gateway stops; in a fleet on every node, also after restarts. It ends when the target or its service is disabled. It is no part of the configuration, revisions, exports or ETags.
          */
         put: operations["putApiV1TargetsByIdHealth"];
         post?: never;
@@ -831,7 +831,7 @@ export interface paths {
         put?: never;
         /**
          * Purge responses from the cache
-         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached.
+         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have.
          */
         post: operations["postApiV1CachePurge"];
         delete?: never;
@@ -2712,6 +2712,21 @@ export interface components {
                  * @enum {string|null}
                  */
                 by: "override" | "active" | "passive" | null;
+                /** @description The override in force, in a fleet on every node; null: none */
+                override: {
+                    /**
+                     * @description Health that it sets
+                     * @enum {string}
+                     */
+                    state: "healthy" | "unhealthy";
+                    /** @description End; null: until it is removed */
+                    until: string | null;
+                } | null;
+                /**
+                 * @description What active checks and traffic of this gateway say, also while an override decides
+                 * @enum {string}
+                 */
+                observed_state: "unknown" | "healthy" | "failing" | "unhealthy";
                 weight: number;
                 priority: number;
                 /** @description Requests in flight */
@@ -7055,7 +7070,7 @@ export interface components {
         };
         /** CachePurged */
         CachePurged: {
-            /** @description Purged responses, in all workers */
+            /** @description Purged responses, in all workers; in a fleet those of the node that got the request */
             purged: number;
         };
         /** ExplainedRequest */

@@ -201,6 +201,8 @@ describe("the reported health", () => {
       since: expect.any(String),
       last_error: failure,
       by: "active",
+      override: null,
+      observed_state: "unhealthy",
       weight: 0,
       priority: 0,
       active_requests: 0,
@@ -258,20 +260,28 @@ describe("an override", () => {
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
     const see = () => targets.get(id).view.health.state;
-    expect(health.order(id, { state: "unhealthy", ttl: 60 }, options.by).health.state).toBe(
-      "unhealthy",
-    );
-    expect(health.ofService("s").targets[0]?.by).toBe("override");
+    const view = await health.order(id, { state: "unhealthy", ttl: 60 }, options.by);
+    expect(view.health.state).toBe("unhealthy");
+    expect(health.ofService("s").targets[0]).toMatchObject({
+      by: "override",
+      override: { state: "unhealthy", until: "2026-01-01T00:01:00.000Z" },
+      observed_state: "unknown",
+    });
     clock.now += 59_900;
     expect(see()).toBe("unhealthy");
     clock.now += 100;
     expect(see()).toBe("unknown");
     checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
-    health.order(id, { state: "healthy" }, options.by);
+    await health.order(id, { state: "healthy" }, options.by);
     expect(see()).toBe("healthy");
+    // Both are visible: what was ordered, and what checks say.
+    expect(health.ofService("s").targets[0]).toMatchObject({
+      override: { state: "healthy", until: null },
+      observed_state: "unhealthy",
+    });
     clock.now += 86_400_000;
     expect(see()).toBe("healthy");
-    health.order(id, { state: "auto" }, options.by);
+    await health.order(id, { state: "auto" }, options.by);
     expect(see()).toBe("unhealthy");
     expect(steps.recorded).toHaveLength(3);
     expect(steps.recorded[0]).toMatchObject({
@@ -299,7 +309,7 @@ describe("an override", () => {
     const { create, health } = scene();
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
-    expect(() => health.order(id, body, options.by)).toThrow(message);
+    expect(health.order(id, body, options.by)).rejects.toThrow(message);
   });
 
   test("of a target without traffic is rejected", async () => {
@@ -307,11 +317,11 @@ describe("an override", () => {
     const service = await create("s", [1, 2]);
     const [first, second] = service.targets.map(({ id }) => id);
     await targets.patch(first ?? "", { enabled: false }, options);
-    const order = (id: string) => () => health.order(id, { state: "healthy" }, options.by);
-    expect(order(first ?? "")).toThrow("it or its service is disabled");
+    const order = (id: string) => health.order(id, { state: "healthy" }, options.by);
+    await expect(order(first ?? "")).rejects.toThrow("it or its service is disabled");
     await services.patch("s", { enabled: false }, options);
-    expect(order(second ?? "")).toThrow("it or its service is disabled");
-    expect(order(crypto.randomUUID())).toThrow("does not exist");
+    await expect(order(second ?? "")).rejects.toThrow("it or its service is disabled");
+    await expect(order(crypto.randomUUID())).rejects.toThrow("does not exist");
   });
 });
 
@@ -372,7 +382,7 @@ describe("the watch", () => {
     const service = await create("s", [1]);
     watch.check();
     const id = service.targets[0]?.id ?? "";
-    health.order(id, { state: "unhealthy", ttl: 10 }, options.by);
+    await health.order(id, { state: "unhealthy", ttl: 10 }, options.by);
     watch.check();
     clock.now += 9_900;
     watch.check();

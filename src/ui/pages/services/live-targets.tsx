@@ -159,6 +159,7 @@ function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
             <>
               since <RelativeTime at={since} />
               {by !== null && `, ${sources[by]}`}
+              {by === "override" && `; checks and traffic: ${health?.observed_state}`}
               {state === "failing" && "; it still gets traffic"}
             </>
           )}
