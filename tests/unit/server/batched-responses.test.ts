@@ -60,18 +60,23 @@ async function recordsFor(body: Uint8Array): Promise<number> {
   const server = Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]);
   const relay = await startRelay(server.port ?? 0);
   const client = await H2Client.connect({ port: relay.port, tls: true });
-  const ids = Array.from({ length: REQUESTS }, (_, index) =>
+  const request = (path: string) =>
     client.headers([
       [":method", "GET"],
       [":scheme", "https"],
       [":authority", "h"],
-      [":path", `/${index}`],
-    ]),
-  );
-  await eventually(() => streams.length === REQUESTS);
-  const before = relay.records;
+      [":path", path],
+    ]);
   const headers = new Headers({ "content-type": "text/plain" });
   const head = { status: 200, headers, hasContentType: true, hasLength: false };
+  // What begins a connection has been written when the first response is there.
+  const first = request("/");
+  await eventually(() => streams.length === 1);
+  streams.shift()?.respond(head, [body], true);
+  await client.result(first);
+  const ids = Array.from({ length: REQUESTS }, (_, index) => request(`/${index}`));
+  await eventually(() => streams.length === REQUESTS);
+  const before = relay.records;
   // Each in an event of its own, as the responses of targets arrive.
   for (const stream of streams) setImmediate(() => stream.respond(head, [body], true));
   const results = await Promise.all(ids.map((id) => client.result(id)));
