@@ -154,6 +154,12 @@ bench-fleet: build
 	@scripts/debian-packages.sh postgresql
 	$(BUN) tests/bench/fleet.ts $(ARGS)
 
+#? bench-fleet-simulation: Simulate fleets of up to 1,000 nodes, flat and behind relays, with constants measured before
+.PHONY: bench-fleet-simulation
+bench-fleet-simulation: build
+	@scripts/debian-packages.sh postgresql
+	$(BUN) tests/bench/fleet-simulation.ts $(ARGS)
+
 #? docs: Write docs/configuration.md, docs/plugins/ and badges anew from schemas and package.json
 .PHONY: docs
 docs: setup

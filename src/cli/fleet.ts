@@ -5,7 +5,7 @@ import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
 import { EntryCodec } from "../fleet/entry.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
-import type { FleetNode } from "../fleet/postgres-registry.ts";
+import type { FleetNode } from "../fleet/source.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
 import { SourceUnreachable } from "../fleet/source.ts";

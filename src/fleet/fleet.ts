@@ -20,13 +20,12 @@ import type { FleetMeter } from "./meter.ts";
 import type { Lease } from "./lease.ts";
 import { isSigned } from "./node-row.ts";
 import { NodeWatch } from "./node-watch.ts";
-import type { FleetNode } from "./postgres-registry.ts";
-import type { PostgresSource } from "./postgres-source.ts";
 import { SharedLook } from "./shared-look.ts";
+import type { FleetNode, FleetSource } from "./source.ts";
 
 export interface FleetOptions {
   readonly follower: Follower;
-  readonly source: PostgresSource;
+  readonly source: Pick<FleetSource, "nodes" | "forgetAway">;
   readonly codec: EntryCodec;
   /** Id of this node. */
   readonly id: string;

@@ -14,13 +14,11 @@ import type { FleetTimes } from "./times.ts";
 import { signNode } from "./node-row.ts";
 import type { Lease } from "./lease.ts";
 import { Obstacle, reasonOf } from "./obstacle.ts";
-import type { Heartbeat, LogEnd } from "./postgres-registry.ts";
-import type { PostgresSource } from "./postgres-source.ts";
 import { meaningOf } from "./postgres-words.ts";
-import { SourceUnreachable } from "./source.ts";
+import { type FleetSource, type Heartbeat, type LogEnd, SourceUnreachable } from "./source.ts";
 
 export interface FollowerOptions {
-  readonly source: PostgresSource;
+  readonly source: FleetSource;
   readonly codec: EntryCodec;
   /** The last entry in this node's database. */
   readonly mark: () => EntryMark | null;

@@ -14,7 +14,7 @@ import { LogReader, type NodeStore } from "./log-reader.ts";
 import { FleetError, type FleetIdentity } from "./postgres-connection.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 import { meaningOf } from "./postgres-words.ts";
-import { SourceUnreachable } from "./source.ts";
+import { type EntrySource, SourceUnreachable } from "./source.ts";
 
 /** This node's database. */
 export interface JoiningStore extends NodeStore {
@@ -219,7 +219,7 @@ async function nextOf(reader: LogReader): Promise<ForeignChange | null> {
 }
 
 /** The entry from which a node can get to the end of the log. */
-export async function oldestOf(source: PostgresSource): Promise<Entry> {
+export async function oldestOf(source: EntrySource): Promise<Entry> {
   const whole = await source.whole();
   if (whole !== null) return whole;
   const [first] = (await source.after(0)).entries;

@@ -1,6 +1,6 @@
 // The signature of a node's row: who can write to the database must not be able to speak for a node.
 import type { EntryCodec } from "./entry.ts";
-import type { FleetNode, Heartbeat } from "./postgres-registry.ts";
+import type { FleetNode, Heartbeat } from "./source.ts";
 
 type Signed = Omit<Heartbeat, "mac">;
 

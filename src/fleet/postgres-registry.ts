@@ -1,24 +1,18 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
 import { FleetError, PostgresConnection } from "./postgres-connection.ts";
 import type { head, lease, node } from "./schema.ts";
-import { type LeaseSource, SourceUnreachable } from "./source.ts";
+import {
+  type FleetNode,
+  type Heartbeat,
+  type LeaseSource,
+  type LogEnd,
+  SourceUnreachable,
+} from "./source.ts";
 
 /** Every change costs a notification and a row for each node. */
 const MAX_NODES = 50;
 
-type NodeRow = typeof node.$inferSelect;
 type LeaseRow = Pick<typeof lease.$inferSelect, "holder" | "epoch"> & { readonly leftMs: number };
-
-/** A node as the others see it. */
-export interface FleetNode extends Omit<NodeRow, "seen"> {
-  /** Milliseconds since its last heartbeat, by the clock of the database. */
-  readonly seenMsAgo: number;
-  /** Whether it has the lease. */
-  readonly leads: boolean;
-}
-
-/** What a node says about itself with each heartbeat. */
-export type Heartbeat = Omit<NodeRow, "seen">;
 
 /** A node that wants to start. */
 export interface Admission {
@@ -26,13 +20,6 @@ export interface Admission {
   readonly name: string;
   /** A node that was seen within this time is there. */
   readonly presentMs: number;
-}
-
-/** The last entry of the log; position 0: it is empty. */
-export interface LogEnd extends Pick<typeof head.$inferSelect, "position"> {
-  readonly id: string | null;
-  /** The database's clock: milliseconds since the Unix epoch. */
-  readonly at: number;
 }
 
 /** The only lease. */
@@ -67,7 +54,7 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
   async beat(row: Heartbeat): Promise<LogEnd> {
     const { id, name, url, version, formatMax, stored, served, state, error, mac } = row;
     const { draining, clockOffsetMs } = row;
-    const [end] = await this.ask<LogEnd[]>(
+    const [end] = await this.ask<(LogEnd & Pick<typeof head.$inferSelect, "position">)[]>(
       (sql) => sql`
         with quick as (
           select set_config('synchronous_commit', 'off', true) as word
@@ -93,7 +80,7 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
   }
 
   async nodes(): Promise<readonly FleetNode[]> {
-    return await this.ask<FleetNode[]>(
+    return await this.ask<(FleetNode & Omit<typeof node.$inferSelect, "seen">)[]>(
       (sql) => sql`
         select id, name, url, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
           draining, clock_offset_ms::float8 as "clockOffsetMs",

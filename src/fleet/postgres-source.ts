@@ -2,7 +2,7 @@
 import type { Entry } from "./entry.ts";
 import { PostgresRegistry } from "./postgres-registry.ts";
 import type { chunk, entry, whole } from "./schema.ts";
-import { AppendInDoubt, type EntrySource, type LogPage, type Term } from "./source.ts";
+import { AppendInDoubt, type FleetSource, type LogPage, type Term } from "./source.ts";
 
 /** Entries per query. */
 const PAGE = 64;
@@ -16,7 +16,7 @@ const CHUNK_BYTES = 1_048_576;
 type EntryRow = typeof entry.$inferSelect;
 type WholeRow = typeof whole.$inferSelect;
 
-export class PostgresSource extends PostgresRegistry implements EntrySource {
+export class PostgresSource extends PostgresRegistry implements FleetSource {
   async append(added: Entry, term: Term | null = null): Promise<boolean> {
     const { position, id, node: writer, format, body, mac } = added;
     const isLarge = body.byteLength > CHUNK_BYTES;

@@ -1,4 +1,4 @@
-// The log that all nodes of a fleet share; knows no database.
+// The log that all nodes of a fleet share, and what they report about themselves; knows no database.
 import { ApiError } from "../model/error.ts";
 import type { Entry } from "./entry.ts";
 
@@ -58,4 +58,61 @@ export interface EntrySource {
   idAt(position: number): Promise<string | null>;
   /** The newest entry of the kind `whole`; null: none, the log is complete. */
   whole(): Promise<Entry | null>;
+}
+
+/** What a node says about itself with each heartbeat. */
+export interface Heartbeat {
+  readonly id: string;
+  readonly name: string;
+  /** Of its management API; empty: unknown. */
+  readonly url: string;
+  readonly version: string;
+  /** The newest format of entries that it reads. */
+  readonly formatMax: number;
+  /** Position of the last entry in its database. */
+  readonly stored: number;
+  /** Position of the last entry that all its workers serve. */
+  readonly served: number;
+  /** By its own knowledge. */
+  readonly state: string;
+  /** Why it cannot serve the entry after `served`; empty: it can. */
+  readonly error: string;
+  /** Whether load balancers should send no requests to it. */
+  readonly draining: boolean;
+  /** Milliseconds that its clock is ahead of the fleet's. */
+  readonly clockOffsetMs: number;
+  /** HMAC-SHA-256 over the fleet and all other fields. */
+  readonly mac: Uint8Array;
+}
+
+/** A node as the others see it. */
+export interface FleetNode extends Heartbeat {
+  /** Milliseconds since its last heartbeat, by the clock of the fleet. */
+  readonly seenMsAgo: number;
+  /** Whether it has the lease. */
+  readonly leads: boolean;
+}
+
+/** The last entry of the log; position 0: it is empty. */
+export interface LogEnd {
+  readonly position: number;
+  readonly id: string | null;
+  /** The clock of the fleet: milliseconds since the Unix epoch. */
+  readonly at: number;
+}
+
+/** What a running node needs of its fleet: the database of the fleet, or another node that passes it on. */
+export interface FleetSource extends EntrySource {
+  /** Notes how far a node is, and returns the end of the log. Rejects with SourceUnreachable. */
+  beat(row: Heartbeat): Promise<LogEnd>;
+  nodes(): Promise<readonly FleetNode[]>;
+  /** Removes a node that has ended. */
+  forget(id: string): Promise<void>;
+  /** Removes a node without a heartbeat for `awayMs`; false: it has one. */
+  forgetAway(id: string, awayMs: number): Promise<boolean>;
+  /** Calls `wake` with the position of each new entry; false: that does not work, poll. May stop without a word. */
+  listen(wake: (position: number) => void): Promise<boolean>;
+  /** Opens new connections, to another place when there are several. */
+  reconnect(): void;
+  close(): Promise<void>;
 }

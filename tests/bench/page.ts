@@ -7,7 +7,10 @@ Written by \`make bench\`, \`make bench-scale\` and \`make bench-fleet\`. The fi
 them; compare only ratios with those of another one.
 `;
 
-const SECTIONS = ["comparison", "streams", "content", "access-log", "scale", "fleet"] as const;
+const SECTIONS = [
+  ...(["comparison", "streams", "content", "access-log", "scale"] as const),
+  ...(["fleet", "fleet-simulation"] as const),
+] as const;
 
 export interface Section {
   readonly name: (typeof SECTIONS)[number];

@@ -1,0 +1,352 @@
+// Measures what the simulation of large fleets is made of: statements of the product against a PostgreSQL server, and two compiled nodes.
+import { readdirSync, readFileSync } from "node:fs";
+import { EntryCodec } from "../../src/fleet/entry.ts";
+import { isSigned, signNode } from "../../src/fleet/node-row.ts";
+import { queryTimes } from "../../src/fleet/postgres-connection.ts";
+import { PostgresSource } from "../../src/fleet/postgres-source.ts";
+import type { Heartbeat } from "../../src/fleet/source.ts";
+import { create, TestFleet } from "../support/fleet.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { eventually } from "../support/poll.ts";
+import { Postgres } from "../support/postgres.ts";
+import { percentile } from "./load.ts";
+import { processorTimeUs } from "./processes.ts";
+
+/** Processor time of one statement, in milliseconds. */
+interface Statement {
+  /** Of PostgreSQL. */
+  readonly serverMs: number;
+  /** Of the node that sends it. */
+  readonly clientMs: number;
+}
+
+export interface FleetConstants {
+  readonly statements: Readonly<Record<"append" | "after" | "beat" | "lease" | "nodes", Statement>>;
+  /** Wait of an append beyond its processor time: the disk. A sample. */
+  readonly commitWaitMs: readonly number[];
+  /** What each listening connection adds to an append: until the commit returns, and after it. */
+  readonly perListener: { readonly commitMs: number; readonly wakeMs: number };
+  /** What each row adds to a look at all nodes, with the verification of its signature. */
+  readonly perRow: Statement;
+  /** A change on a compiled node with two workers. */
+  readonly change: {
+    /** Until it is prepared, stored and active, without the statements. A sample. */
+    readonly writerMs: readonly number[];
+    /** Processor time of all threads, on the node that makes it and on one that follows. */
+    readonly writerCpuMs: number;
+    readonly followerCpuMs: number;
+  };
+  /** Processor time of a node without changes and requests, as a share of one core; its statements included. */
+  readonly idleCpuShare: number;
+  /** Memory of a connection that is in use, in bytes. */
+  readonly backendBytes: number;
+}
+
+/** The table of an append: connections that listen, median of its time, processor time of PostgreSQL; milliseconds. */
+export type AppendRow = readonly [listeners: number, p50Ms: number, serverMs: number];
+
+export interface Measured {
+  readonly constants: FleetConstants;
+  readonly appends: readonly AppendRow[];
+  /** Heartbeats per second that PostgreSQL takes from three connections. */
+  readonly beatsPerSecond: number;
+}
+
+const LISTENERS = [10, 50, 100, 250];
+const ROWS = [10, 50, 200, 1000];
+const BODY_BYTES = 1024;
+const codec = new EntryCodec("fleet", "key");
+
+const median = (times: readonly number[]) =>
+  percentile(
+    times.toSorted((one, other) => one - other),
+    0.5,
+  );
+
+/** Of straight lines through the points: what one more costs, and what none costs. */
+export function lineOf(points: readonly (readonly [x: number, y: number])[]) {
+  const mean = (values: readonly number[]) =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(points.map((point) => point[0])), mean(points.map((point) => point[1]))];
+  const slope =
+    mean(points.map((point) => (point[0] - x) * (point[1] - y))) /
+    mean(points.map((point) => (point[0] - x) ** 2));
+  return { slope: Math.max(0, slope), base: Math.max(0, y - slope * x) };
+}
+
+/** The processes of a server. */
+class ServerProcesses {
+  readonly #postmaster: number;
+
+  private constructor(postmaster: number) {
+    this.#postmaster = postmaster;
+  }
+
+  static async of(sql: Bun.SQL): Promise<ServerProcesses> {
+    const [{ pid }] = await sql`select pg_backend_pid() as pid`;
+    return new ServerProcesses(Number(fieldOf(pid, "PPid")));
+  }
+
+  /** Processor time of all, in milliseconds. */
+  cpuMs(): number {
+    return this.#backends().reduce((sum, pid) => {
+      const [ns] = read(`/proc/${pid}/schedstat`).split(" ");
+      return sum + Number(ns) / 1e6;
+    }, 0);
+  }
+
+  /** Memory that only one process has, with its share of the common one; median of those that serve a client. */
+  backendBytes(): number {
+    const sizes = this.#backends()
+      .filter((pid) => read(`/proc/${pid}/cmdline`).includes("127.0.0.1"))
+      .map((pid) => Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1]) * 1024)
+      .filter(Number.isFinite);
+    return median(sizes);
+  }
+
+  #backends(): number[] {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+      .filter((pid) => Number(fieldOf(pid, "PPid")) === this.#postmaster);
+  }
+}
+
+/** Empty when it is gone. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const fieldOf = (pid: number, name: string) =>
+  new RegExp(`^${name}:\\s+(\\S+)`, "m").exec(read(`/proc/${pid}/status`))?.[1];
+
+const rowOf = (index: number): Heartbeat => {
+  const row = {
+    id: Bun.randomUUIDv5(`n${index}`, "dns"),
+    name: `n${index}`,
+    url: "https://10.0.0.11:9080",
+    version: "0.1.0",
+    formatMax: 1,
+    stored: index,
+    served: index,
+    state: "serving",
+    error: "",
+    draining: false,
+    clockOffsetMs: 1,
+  };
+  return { ...row, mac: signNode(codec, row) };
+};
+
+interface Repeated extends Statement {
+  readonly times: readonly number[];
+}
+
+class Laboratory {
+  readonly source: PostgresSource;
+  readonly postgres: Postgres;
+  readonly #processes: ServerProcesses;
+  #position = 0;
+
+  constructor(postgres: Postgres, source: PostgresSource, processes: ServerProcesses) {
+    this.postgres = postgres;
+    this.source = source;
+    this.#processes = processes;
+  }
+
+  static async open(): Promise<Laboratory> {
+    const postgres = await Postgres.create();
+    const first = postgres.connect();
+    await first`alter system set max_connections = 300`;
+    await first.close();
+    await postgres.kill();
+    await postgres.start();
+    const source = new PostgresSource({
+      urls: [postgres.url],
+      rootCertificate: null,
+      ...queryTimes,
+    });
+    await source.open();
+    const sql = postgres.connect();
+    const processes = await ServerProcesses.of(sql);
+    await sql.close();
+    return new Laboratory(postgres, source, processes);
+  }
+
+  /** One after the other: what each costs on both sides. */
+  async repeat(count: number, statement: () => Promise<unknown>): Promise<Repeated> {
+    for (let round = 0; round < 20; round++) await statement();
+    const times: number[] = [];
+    const server = this.#processes.cpuMs();
+    const client = process.cpuUsage();
+    for (let round = 0; round < count; round++) {
+      const began = performance.now();
+      await statement();
+      times.push(performance.now() - began);
+    }
+    const { user, system } = process.cpuUsage(client);
+    const serverMs = (this.#processes.cpuMs() - server) / count;
+    return { times, serverMs, clientMs: (user + system) / 1000 / count };
+  }
+
+  async append(): Promise<void> {
+    const mark = { position: ++this.#position, id: Bun.randomUUIDv7() };
+    const body = crypto.getRandomValues(new Uint8Array(BODY_BYTES));
+    const entry = { ...mark, kind: "change", node: "n1", format: 1, body, mac: body.slice(0, 32) };
+    if (!(await this.source.append({ ...entry, kind: "change" }))) throw new Error("not appended");
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  backendBytes(): number {
+    return this.#processes.backendBytes();
+  }
+
+  async close(): Promise<void> {
+    await this.source.close();
+    await this.postgres.stop();
+  }
+}
+
+async function measureAppends(laboratory: Laboratory) {
+  const listeners: Bun.SQL[] = [];
+  const rows: AppendRow[] = [];
+  let first: Repeated | null = null;
+  for (const count of LISTENERS) {
+    while (listeners.length < count) {
+      const sql = new Bun.SQL(laboratory.postgres.url, { max: 1, prepare: false });
+      await sql.listen("sluice", () => {});
+      listeners.push(sql);
+    }
+    const repeated = await laboratory.repeat(300, () => laboratory.append());
+    first ??= repeated;
+    rows.push([count, median(repeated.times), repeated.serverMs]);
+  }
+  const backendBytes = laboratory.backendBytes();
+  for (const sql of listeners) await sql.close({ timeout: 0 });
+  if (first === null) throw new Error("nothing was measured");
+  return { rows, first, backendBytes };
+}
+
+async function beatsPerSecond({ source }: Laboratory): Promise<number> {
+  const rows = Array.from({ length: 50 }, (_, index) => rowOf(index));
+  const began = performance.now();
+  let beats = 0;
+  const run = async () => {
+    for (; beats < 3000; beats++) await source.beat(rows[beats % rows.length] ?? rowOf(0));
+  };
+  await Promise.all([run(), run(), run()]);
+  return (beats / (performance.now() - began)) * 1000;
+}
+
+async function measureLooks(laboratory: Laboratory) {
+  const { source } = laboratory;
+  const costs: (readonly [number, Statement])[] = [];
+  let written = 0;
+  for (const count of ROWS) {
+    for (; written < count; written++) await source.beat(rowOf(written));
+    const look = async () => {
+      const nodes = await source.nodes();
+      if (!nodes.every((node) => isSigned(codec, node))) throw new Error("a row is not signed");
+    };
+    costs.push([count, await laboratory.repeat(Math.ceil(20_000 / (count + 50)), look)]);
+  }
+  const server = lineOf(costs.map(([count, { serverMs }]) => [count, serverMs]));
+  const client = lineOf(costs.map(([count, { clientMs }]) => [count, clientMs]));
+  return {
+    perRow: { serverMs: server.slope, clientMs: client.slope },
+    base: { serverMs: server.base, clientMs: client.base },
+  };
+}
+
+async function measureDatabase() {
+  const laboratory = await Laboratory.open();
+  try {
+    const { rows, first, backendBytes } = await measureAppends(laboratory);
+    const perBeat = rowOf(1);
+    const beat = await laboratory.repeat(1000, () => laboratory.source.beat(perBeat));
+    const wanted = { holder: Bun.randomUUIDv7(), nodeId: "n1", ms: 600_000 };
+    await laboratory.source.lease(wanted);
+    // As all nodes but one.
+    const other = { ...wanted, holder: Bun.randomUUIDv7() };
+    const lease = await laboratory.repeat(1000, () => laboratory.source.lease(other));
+    const before = laboratory.position - 1;
+    const after = await laboratory.repeat(1000, () => laboratory.source.after(before));
+    const perSecond = await beatsPerSecond(laboratory);
+    const { perRow, base } = await measureLooks(laboratory);
+    const commit = lineOf(rows.map(([count, p50Ms]) => [count, p50Ms]));
+    const cpu = lineOf(rows.map(([count, , serverMs]) => [count, serverMs]));
+    const append = { serverMs: cpu.base, clientMs: first.clientMs };
+    const ownMs = append.serverMs + append.clientMs + commit.slope * 10;
+    return {
+      statements: { append, after, beat, lease, nodes: base },
+      commitWaitMs: first.times.map((ms) => Math.max(0, ms - ownMs)),
+      perListener: { commitMs: commit.slope, wakeMs: Math.max(0, cpu.slope - commit.slope) },
+      perRow,
+      backendBytes,
+      appends: rows,
+      beatsPerSecond: perSecond,
+    };
+  } finally {
+    await laboratory.close();
+  }
+}
+
+const CHANGES = 100;
+
+async function changesOn(node: Gateway, prefix: string): Promise<number[]> {
+  const times: number[] = [];
+  for (let round = 0; round < CHANGES; round++)
+    times.push((await create(node, `${prefix}${round}`)).ms);
+  return times;
+}
+
+async function measureNodes(statementsMs: number) {
+  const fleet = await TestFleet.start(1, { workers: 2 });
+  try {
+    const [writer] = fleet.nodes as [Gateway];
+    await changesOn(writer, "warm");
+    const idleFrom = processorTimeUs(writer.pid);
+    const idleBegan = performance.now();
+    await Bun.sleep(3000);
+    const idleUs = processorTimeUs(writer.pid) - idleFrom;
+    const idleCpuShare = idleUs / 1000 / (performance.now() - idleBegan);
+    const from = processorTimeUs(writer.pid);
+    const began = performance.now();
+    const times = await changesOn(writer, "one");
+    const background = idleCpuShare * (performance.now() - began);
+    const writerCpuMs = ((processorTimeUs(writer.pid) - from) / 1000 - background) / CHANGES;
+    const follower = await fleet.add();
+    await eventually(async () => (await create(writer, `join ${Math.random()}`)).nodes === "2/2");
+    const followerFrom = processorTimeUs(follower.pid);
+    const followerBegan = performance.now();
+    await changesOn(writer, "two");
+    const idle = idleCpuShare * (performance.now() - followerBegan);
+    const followerMs = (processorTimeUs(follower.pid) - followerFrom) / 1000 - idle;
+    return {
+      idleCpuShare,
+      change: {
+        writerMs: times.map((ms) => Math.max(0.5, ms - statementsMs)),
+        writerCpuMs: Math.max(0.5, writerCpuMs),
+        followerCpuMs: Math.max(0.5, followerMs / CHANGES),
+      },
+    };
+  } finally {
+    await fleet.stop();
+  }
+}
+
+export async function measureConstants(): Promise<Measured> {
+  const { appends, beatsPerSecond: perSecond, ...database } = await measureDatabase();
+  const { statements, commitWaitMs } = database;
+  const sumOf = ({ serverMs, clientMs }: Statement) => serverMs + clientMs;
+  // A change on one node waits for its append and for one look at the nodes.
+  const statementsMs = sumOf(statements.append) + median(commitWaitMs) + sumOf(statements.nodes);
+  const nodes = await measureNodes(statementsMs);
+  return { constants: { ...database, ...nodes }, appends, beatsPerSecond: perSecond };
+}
