@@ -281,12 +281,16 @@ async function measureDatabase() {
     const { perRow, base } = await measureLooks(laboratory);
     const commit = lineOf(rows.map(([count, p50Ms]) => [count, p50Ms]));
     const cpu = lineOf(rows.map(([count, , serverMs]) => [count, serverMs]));
-    const append = { serverMs: cpu.base, clientMs: first.clientMs };
-    const ownMs = append.serverMs + append.clientMs + commit.slope * 10;
+    const [listeners = 0] = LISTENERS;
+    const wakeMs = Math.max(0, cpu.slope - commit.slope);
+    // More listeners cost more than their number: the line begins at the first point.
+    const serverMs = Math.max(0, first.serverMs - cpu.slope * listeners);
+    const append = { serverMs, clientMs: first.clientMs };
+    const ownMs = append.serverMs + append.clientMs + commit.slope * listeners;
     return {
       statements: { append, after, beat, lease, nodes: base },
       commitWaitMs: first.times.map((ms) => Math.max(0, ms - ownMs)),
-      perListener: { commitMs: commit.slope, wakeMs: Math.max(0, cpu.slope - commit.slope) },
+      perListener: { commitMs: commit.slope, wakeMs },
       perRow,
       backendBytes,
       appends: rows,
