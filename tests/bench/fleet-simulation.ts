@@ -1,5 +1,6 @@
 // `make bench-fleet-simulation`: how far fleets go, by a simulation with constants that it measures before; prints tables, writes its section.
 import { readFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { lackOf } from "../support/needs.ts";
 import { type FleetConstants, type Measured, measureConstants } from "./fleet-constants.ts";
@@ -131,6 +132,8 @@ interface Settings {
   readonly changes: number;
   readonly checked: number;
   readonly seed: number;
+  /** Processes of other programs that want a core: the measured times grow with them. */
+  readonly load: number;
 }
 
 async function run(settings: Settings): Promise<readonly Table[]> {
@@ -166,16 +169,17 @@ async function run(settings: Settings): Promise<readonly Table[]> {
   return [...tables, show(scenes), show(faults)];
 }
 
-function toMarkdown(tables: readonly Table[], { changes, seed }: Settings): string {
+function toMarkdown(tables: readonly Table[], { changes, seed, load }: Settings): string {
   const facts = [
     ...describeMachine(),
+    `Load of the machine before the run: ${load.toFixed(1)} processes`,
     `Date: ${new Date().toISOString().slice(0, 10)}, commit ${describeCommit()}, ${changes} changes in each scene, seed ${seed}`,
   ];
   return `## Fleet simulation
 
 ${facts.map((line) => `- ${line}`).join("\n")}
 
-Measured before the simulation, with the statements of the product and two compiled nodes:
+Measured before the simulation, with the statements of the product and two compiled nodes; of three batches the quietest one:
 
 ${toTable(tables[0] ?? [])}
 
@@ -207,7 +211,9 @@ if (values.help) {
   const missing = lackOf("executable", "postgres");
   if (missing !== null) throw new Error(`not here: ${missing}`);
   const { changes, checked, seed } = values;
-  const settings = { changes: Number(changes), checked: Number(checked), seed: Number(seed) };
+  const [load = 0] = loadavg();
+  const counts = { changes: Number(changes), checked: Number(checked), seed: Number(seed) };
+  const settings = { ...counts, load };
   const tables = await run(settings);
   writeSection(values.out, { name: "fleet-simulation", text: toMarkdown(tables, settings) });
   console.log(`written to ${values.out}`);
