@@ -34,7 +34,6 @@ import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
-import { failPoint } from "./fleet/fail-point.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
 import { pluginFiles } from "./plugins/index.ts";
@@ -108,7 +107,6 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
   const state = await openState(options, { clock, log, plugins: catalogue });
   const { store, stored, management } = state;
-  if (former !== null) failPoint("after_take_over");
   // The former process holds its ports, and shares them.
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);

@@ -7,6 +7,7 @@ import { openSecretBox } from "../control/sealing.ts";
 import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
+import { failPoint } from "../fleet/fail-point.ts";
 import { join, type Membership } from "../fleet/join.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
@@ -59,6 +60,7 @@ export async function openState(
   if (!Store.isThere(dataDir) && !joins) placeManagement(options, nothing);
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
+  if (options.takeOver) failPoint("after_take_over");
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   const membership = await joinFleet(options, { store, box, log });
   const stored = loadOrMake(store, options, { clock, log });
