@@ -7,6 +7,8 @@ export interface AccessRow {
   readonly methods: Readonly<Record<string, Role | "open">>;
   /** An event stream: it accepts a token as `access_token` in the query, because an EventSource cannot set headers. */
   readonly stream?: true;
+  /** Other nodes of the fleet read it (GET) with a token of their own. */
+  readonly nodes?: true;
 }
 
 const readOnly = { GET: "viewer" } as const;
@@ -27,7 +29,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/services", methods: collection },
   { path: "/api/v1/services/:id", methods: element },
   { path: "/api/v1/services/:id/targets", methods: collection },
-  { path: "/api/v1/services/:id/health", methods: readOnly },
+  { path: "/api/v1/services/:id/health", methods: readOnly, nodes: true },
   { path: "/api/v1/targets", methods: collection },
   { path: "/api/v1/targets/:id", methods: element },
   { path: "/api/v1/targets/:id/health", methods: { PUT: "editor" } },
@@ -76,7 +78,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/nodes/:id", methods: { GET: "viewer", DELETE: "admin" } },
   { path: "/api/v1/nodes/:id/drain", methods: { POST: "admin", DELETE: "admin" } },
   { path: "/api/v1/audit", methods: { GET: "admin" } },
-  { path: "/api/v1/events", methods: readOnly, stream: true },
+  { path: "/api/v1/events", methods: readOnly, stream: true, nodes: true },
   { path: "/api/v1/stream-routes", methods: collection },
   { path: "/api/v1/stream-routes/:id", methods: element },
   { path: "/api/v1/stream-routes/:id/connections", methods: readOnly },
@@ -110,10 +112,10 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/revisions/:id", methods: readOnly },
   { path: "/api/v1/revisions/:id/restore", methods: { POST: "admin" } },
   // Before the row of all ids.
-  { path: "/api/v1/requests/stream", methods: readOnly, stream: true },
-  { path: "/api/v1/requests", methods: readOnly },
+  { path: "/api/v1/requests/stream", methods: readOnly, stream: true, nodes: true },
+  { path: "/api/v1/requests", methods: readOnly, nodes: true },
   { path: "/api/v1/requests/:id", methods: readOnly },
-  { path: "/api/v1/stats", methods: readOnly },
+  { path: "/api/v1/stats", methods: readOnly, nodes: true },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

@@ -130,7 +130,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
     ...revisionEndpoints(control),
     ...ssoEndpoints(control),
     ...auditEndpoints(control.audit),
-    ...eventEndpoints(source.streams),
+    ...eventEndpoints(control, source.streams),
     ...requestEndpoints(control, source.streams),
     ...statsEndpoints(control),
     ...metricsEndpoints(control.observation.metrics),

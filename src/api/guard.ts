@@ -18,6 +18,8 @@ export interface GuardOptions {
   readonly loopToken?: string;
   /** The principal; null when credentials are required and absent; throws a 401 for wrong ones. */
   readonly authenticate?: Authenticate;
+  /** The principal of another node; null: the request is of none; throws a 401 for a token that is not valid for it. */
+  readonly nodeReader?: (request: Request, peer: string) => Principal | null;
 }
 
 export interface Admission extends AccessMatch {
@@ -38,18 +40,21 @@ export function createGuard(
   const match = createAccessMatcher(options.table);
   const authenticate = options.authenticate ?? ((_, peer) => anonymous(peer));
   return (request, pathname, peer) => {
+    // Its token says more than its address.
+    const node = options.nodeReader?.(request, peer) ?? null;
     if (pathname !== HEALTH_PATH) {
       const isOwnCheck = pathname === READY_PATH && options.isOwnMachine?.(peer) === true;
-      if (!isOwnCheck && !options.isAllowedAddress(peer))
+      if (node === null && !isOwnCheck && !options.isAllowedAddress(peer))
         throw new ApiError(403, "this address may not use the management API");
       checkLoop(request, options.loopToken);
-      checkHost(request, options);
+      if (node === null) checkHost(request, options);
     }
     checkOrigin(request, options.publicUrl());
     const found = match(pathname);
     if (found === null) throw new ApiError(404, "there is no such path");
     const needed = roleFor(found.row, request.method);
-    const principal = needed === "open" ? anonymous(peer) : authenticate(request, peer, found.row);
+    const principal =
+      needed === "open" ? anonymous(peer) : (node ?? authenticate(request, peer, found.row));
     if (principal === null) throw new ApiError(401, "authentication is required");
     if (needed !== "open" && !includesRole(principal.role, needed))
       throw new ApiError(403, `the role ${needed} is required`);

@@ -5,6 +5,7 @@ import { accessSchemas, fleetStatus } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { alertSchemas } from "./alert-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
+import { nodeSchemas } from "./node-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
@@ -286,6 +287,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   ...dnsSchemas,
   ...alertSchemas,
   ...requestSchemas,
+  ...nodeSchemas,
   ...statsSchemas,
   ...transferSchemas,
   Settings: t.Composite(

@@ -7,6 +7,7 @@ import { CredentialReader } from "./credentials.ts";
 import { docsHeaders } from "./docs.ts";
 import { EventStreams, type EventStreamsOptions, isEventStream } from "./event-stream.ts";
 import { type Admission, createGuard } from "./guard.ts";
+import { createNodeReader } from "./node-reader.ts";
 import { Refusals } from "./refusals.ts";
 import { errorMessage, securityHeaders, toErrorResponse } from "./reply.ts";
 import type { StatusSource } from "./routes/status.ts";
@@ -46,8 +47,13 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   });
   const credentials = new CredentialReader();
   const refusals = new Refusals(deps.control.audit, accessTable);
+  const { fleet } = deps.control;
+  const now = () => deps.clock.now();
   const guard = createGuard({
     table: accessTable,
+    ...(fleet === null
+      ? {}
+      : { nodeReader: createNodeReader(fleet.reads, { table: accessTable, now }) }),
     isAllowedAddress,
     isOwnMachine: (address) => adminNetworks.isOwnMachine(address),
     authenticate: refusals.watch((request, peer, row) =>
@@ -106,7 +112,8 @@ function createStreams(
     hub: control.events,
     clock,
     isStillValid: (principal) =>
-      isAllowedAddress(principal.address) && auth.authenticator.isStillValid(principal),
+      (principal.method === "node" || isAllowedAddress(principal.address)) &&
+      auth.authenticator.isStillValid(principal),
   });
   changes.onStored(() => streams.recheck());
   auth.authenticator.onRevoked(() => streams.recheck());

@@ -38,23 +38,24 @@ const byObject = {
   }),
 };
 
+const presentMembers = {
+  seconds: count("Length of the window: a minute, less after a start"),
+  requests_per_second: amount("Requests per second"),
+  bytes_in_per_second: amount("Bytes per second"),
+  bytes_out_per_second: amount("Bytes per second"),
+  in_flight: count("Requests in flight"),
+  open_websockets: count("Open WebSockets"),
+  ...tally,
+};
+
+/** The last minute of a gateway. */
+export const present: TSchema = t.Object(presentMembers);
+
 export const statsSchemas: Readonly<Record<string, TSchema>> = {
   Stats: t.Object(
     {
       at: time("Time of the measurement"),
-      now: t.Object(
-        {
-          seconds: count("Length of the window: a minute, less after a start"),
-          requests_per_second: amount("Requests per second"),
-          bytes_in_per_second: amount("Bytes per second"),
-          bytes_out_per_second: amount("Bytes per second"),
-          in_flight: count("Requests in flight"),
-          open_websockets: count("Open WebSockets"),
-          ...tally,
-          ...byObject,
-        },
-        { description: "The last minute" },
-      ),
+      now: t.Object({ ...presentMembers, ...byObject }, { description: "The last minute" }),
       history: t.Object(
         {
           range: t.Unsafe<string>({ type: "string", enum: ["1h", "24h", "30d"] }),

@@ -69,8 +69,7 @@ export function decodeFleet(given: Flags): FleetOptions | null {
     throw new UsageError(
       `--node-name: must be 1 to 63 letters, digits, ".", "-" and "_", not "${nodeName}"`,
     );
-  if (advertise !== null) requireAdvertisable(advertise);
-  return { database, nodeName, advertise };
+  return { database, nodeName, advertise: advertise === null ? null : advertised(advertise) };
 }
 
 /** Null without --store. Throws a UsageError that names the flag. */
@@ -124,11 +123,15 @@ function textOf(flag: string, path: string): string {
 
 const isPrivate = compileCidrs(privateNetworks);
 
-function requireAdvertisable(text: string): void {
+/** Other nodes send tokens there: encrypted, or not beyond a private network. */
+function advertised(text: string): string {
   const url = URL.parse(text);
   const isPlain = url?.protocol === "http:" && isPrivate(url.hostname.replace(/^\[|\]$/g, ""));
   if (url === null || !(url.protocol === "https:" || isPlain) || url.username !== "")
     throw new UsageError(
       `--advertise: must be an https URL, or an http URL with a private address, not "${text}"`,
     );
+  if (url.href !== `${url.origin}/`)
+    throw new UsageError(`--advertise: must end after the host and port, not "${text}"`);
+  return url.origin;
 }

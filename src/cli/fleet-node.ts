@@ -1,4 +1,5 @@
 // Creates the parts of a node in a fleet, and founds the fleet with the first one; connects nothing that is not given.
+import { X509Certificate } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { FleetError } from "../fleet/postgres-connection.ts";
@@ -31,13 +32,13 @@ const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
 
 /** Null: this gateway is part of no fleet. */
 export function createNode(
-  { membership, store }: OpenedState,
+  { membership, store, box, adminTls }: OpenedState,
   options: ServeOptions,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): NodeParts | null {
   if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
-  const { nodeName: name, advertise: url } = options.fleet;
+  const { nodeName: name, advertise } = options.fleet;
   if (options.words.some((word) => PASSWORD_IN_URL.test(word)))
     log.warn(
       "every user of this machine can see the password of --store in the list of processes: give the URL in SLUICE_STORE, or use --store-password-file",
@@ -50,7 +51,7 @@ export function createNode(
   const follower = new Follower({
     ...shared,
     mark: () => store.mark(),
-    url,
+    url: advertise === null ? null : `${advertise}${certificatePart(adminTls)}`,
     version,
     log,
     contact: store.with((context) => new MetaRows(context)),
@@ -65,7 +66,8 @@ export function createNode(
     }),
   });
   const meter = new FleetMeter();
-  const view = new Fleet({ ...shared, follower, meter });
+  const tokenKey = box.derive("fleet node tokens");
+  const view = new Fleet({ ...shared, follower, meter, tokenKey });
   view.onNodeEvent(({ event, name: node, why }) =>
     log.info("a node of the fleet has changed its state", {
       node,
@@ -89,6 +91,13 @@ export function createNode(
     requirePresent: (requirement) => view.requirePresent(requirement),
   });
   return { view, follower, store: fleetStore, duty: lease };
+}
+
+/** A self-signed certificate of the management API, which other nodes accept because the row with the URL is signed. */
+function certificatePart(adminTls: OpenedState["adminTls"]): string {
+  if (adminTls === null) return "";
+  const certificate = new X509Certificate(adminTls.cert);
+  return certificate.checkIssued(certificate) ? `#${certificate.raw.toString("base64url")}` : "";
 }
 
 /**

@@ -8,6 +8,7 @@ import type { CredentialUse } from "./credential-use.ts";
 import type { CutOff } from "./cut-off.ts";
 import { FleetActivity } from "./fleet-activity.ts";
 import type { FleetView } from "./fleet-view.ts";
+import { NodeStreams } from "./node-streams.ts";
 import { Nodes } from "./nodes.ts";
 
 export interface FleetParts {
@@ -16,6 +17,8 @@ export interface FleetParts {
   /** Sends the other nodes what happens here beside changes; null: there are none. */
   readonly fleetActivity: FleetActivity | null;
   readonly nodes: Nodes;
+  /** Event streams of several nodes; null: there is only this one. */
+  readonly nodeStreams: NodeStreams | null;
 }
 
 interface Access {
@@ -40,6 +43,7 @@ export function createFleetParts(
   return {
     fleet,
     fleetActivity: fleet === null ? null : createActivity(fleet, log, access),
+    nodeStreams: fleet === null ? null : new NodeStreams(fleet),
     nodes: new Nodes({ fleet, changes: access.changes, audit: access.audit }),
   };
 }

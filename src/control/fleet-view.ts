@@ -1,5 +1,6 @@
 // What the management API shows of the nodes of a fleet, and asks of them; knows no database.
 import type { Actor } from "./principal.ts";
+import type { NodeReads } from "./node-reads.ts";
 import type { NodeRequirement } from "./node-requirement.ts";
 import type { DurationHistogram } from "./metrics/duration-histogram.ts";
 
@@ -122,6 +123,8 @@ export interface FleetView {
   /** Id of this node. */
   readonly id: string;
   readonly name: string;
+  /** Reads from the other nodes. */
+  readonly reads: NodeReads;
   nodes(): Promise<readonly NodeView[]>;
   /** Announces the changes of a request: `by` is its principal. */
   expect(by: Actor, write: FleetWrite): void;

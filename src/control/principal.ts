@@ -7,8 +7,11 @@ export type { Role } from "../model/user.ts";
 export interface Actor {
   /** E-mail address of a user, name of a token, or a word such as `anonymous`. */
   readonly actor: string;
-  /** Authentication method; `disabled` before the first user exists, `local` on the machine itself. */
-  readonly method: "disabled" | "session" | "token" | "local";
+  /**
+   * Authentication method; `disabled` before the first user exists, `local` on the machine itself, `node`: another node of the
+   * fleet, which only reads.
+   */
+  readonly method: "disabled" | "session" | "token" | "local" | "node";
   /** Address of the socket; empty on the machine itself. */
   readonly address: string;
   /** The session; null for other methods. */

@@ -18,8 +18,10 @@ import type { Follower } from "./follower.ts";
 import type { FleetTimes } from "./times.ts";
 import type { FleetMeter } from "./meter.ts";
 import type { Lease } from "./lease.ts";
-import { isSigned } from "./node-row.ts";
+import { forgedRow, isSigned } from "./node-row.ts";
+import { NodeTokens } from "./node-token.ts";
 import { NodeWatch } from "./node-watch.ts";
+import { type Peer, PeerReads } from "./peer-reads.ts";
 import { SharedLook } from "./shared-look.ts";
 import type { FleetNode, FleetSource } from "./source.ts";
 
@@ -36,18 +38,19 @@ export interface FleetOptions {
   /** Whether this node asks load balancers to send no requests; from its database. */
   readonly isDrained: () => boolean;
   readonly lease: Pick<Lease, "isOurs">;
+  /** Derived from the secret key, for tokens of nodes. */
+  readonly tokenKey: string;
 }
 
 /** Between two looks at all nodes for events and metrics. */
 const WATCH_MS = 1000;
-
-const FORGED = "its row in the database is not signed with the secret key of this fleet";
 
 /** The positions of a node that has diverged are those of another history. */
 const serves = ({ state, served }: NodeView, position: number): boolean =>
   state !== "diverged" && served >= position;
 
 export class Fleet implements FleetView {
+  readonly reads: PeerReads;
   readonly #options: FleetOptions;
   readonly #watch = new NodeWatch();
   readonly #writes = new WeakMap<Actor, FleetWrite>();
@@ -57,6 +60,8 @@ export class Fleet implements FleetView {
   /** For all that wait, so that they do not crowd out heartbeats. */
   readonly #shared = new SharedLook(() => this.nodes());
   #lookedAt = Number.NEGATIVE_INFINITY;
+  /** Of the last look, so that reads need no database; null: none yet. */
+  #peers: readonly Peer[] | null = null;
   /** The state of this node, and since when by the clock. */
   #present: { readonly state: NodeState; readonly at: number };
 
@@ -64,6 +69,10 @@ export class Fleet implements FleetView {
     this.#options = options;
     this.#present = { state: "joining", at: options.clock.now() };
     options.follower.onBeat(() => this.#look());
+    const { id, tokenKey: key, clock, follower } = options;
+    const now = () => clock.now() - (follower.clockOffsetMs ?? 0);
+    const tokens = new NodeTokens({ key, id, now });
+    this.reads = new PeerReads({ id, tokens, peers: () => this.#peers });
   }
 
   get id(): string {
@@ -176,9 +185,15 @@ export class Fleet implements FleetView {
     const views = nodes.map((node) => this.#viewOf(node));
     if (look > this.#compared) {
       this.#compared = look;
+      this.#peers = nodes.map((node) => this.#peerOf(node));
       this.#watch.observe(views);
     }
     return views;
+  }
+
+  #peerOf(node: FleetNode): Peer {
+    const { id, name, url } = node;
+    return { id, name, url, isSigned: isSigned(this.#options.codec, node) };
   }
 
   #viewOf(node: FleetNode): NodeView {
@@ -190,7 +205,7 @@ export class Fleet implements FleetView {
       version,
       draining,
       leader: leads,
-      url: url === "" ? null : url,
+      url: url === "" ? null : withoutCertificate(url),
       seen_ms_ago: Math.round(seenMsAgo),
       clock_offset_ms: clockOffsetMs,
     };
@@ -199,7 +214,7 @@ export class Fleet implements FleetView {
       return { ...known, state, error, stored, served, draining: isDrained() };
     }
     if (!isSigned(codec, node))
-      return { ...known, url: null, stored: 0, served: 0, state: "refused", error: FORGED };
+      return { ...known, url: null, stored: 0, served: 0, state: "refused", error: forgedRow };
     const { stored, served, error } = node;
     return { ...known, stored, served, error, state: this.#stateOf(node) };
   }
@@ -229,3 +244,6 @@ export class Fleet implements FleetView {
     this.nodes().catch(() => undefined);
   }
 }
+
+/** The fragment is a self-signed certificate, for other nodes. */
+const withoutCertificate = (url: string) => url.replace(/#.*/, "");

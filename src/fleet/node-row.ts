@@ -2,6 +2,9 @@
 import type { EntryCodec } from "./entry.ts";
 import type { FleetNode, Heartbeat } from "./source.ts";
 
+/** Completes "n2: …", and is the error of the node. */
+export const forgedRow = "its row in the database is not signed with the secret key of this fleet";
+
 type Signed = Omit<Heartbeat, "mac">;
 
 export const signNode = (codec: EntryCodec, row: Signed): Uint8Array => codec.signNode(fields(row));

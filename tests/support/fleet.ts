@@ -53,6 +53,8 @@ export class TestFleet {
   readonly wires: Wire[] = [];
   /** Addresses of the nodes; empty without networks of their own. */
   readonly addresses: string[] = [];
+  /** Words that start a program in the network of a node; empty as well. */
+  readonly wraps: string[][] = [];
   readonly #options: FleetOptions;
   #network: NodeNetwork | null = null;
 
@@ -98,7 +100,10 @@ export class TestFleet {
       ...(place === undefined ? {} : { wrap: place.wrap }),
     });
     this.nodes.push(gateway);
-    if (place !== undefined) this.addresses.push(place.address);
+    if (place !== undefined) {
+      this.addresses.push(place.address);
+      this.wraps.push(place.wrap);
+    }
     return gateway;
   }
 
@@ -106,7 +111,8 @@ export class TestFleet {
     if (address === undefined) return [];
     const remote = ["--admin-allow", this.#network?.cidr ?? "", "--allow-unauthenticated-remote"];
     const listeners = ["--http", "0.0.0.0:8080", "--https", "0.0.0.0:8443"];
-    return ["--admin", `${address}:9080`, ...remote, ...listeners];
+    const advertised = ["--advertise", `http://${address}:9080`];
+    return ["--admin", `${address}:9080`, ...advertised, ...remote, ...listeners];
   }
 
   async #urlOfNext(): Promise<string> {

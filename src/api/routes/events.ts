@@ -1,27 +1,53 @@
 // The endpoint of the event stream: decodes kinds and start position; knows no event's content.
 import {
+  type EventHub,
   type EventKind,
   eventKindNames,
   eventKinds,
   type SubscribeOptions,
 } from "../../control/events.ts";
+import { ALL_NODES } from "../../control/node-reads.ts";
 import { includesRole, type Principal } from "../../control/principal.ts";
 import { ApiError } from "../../model/error.ts";
 import { errorResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import type { EventStreams } from "../event-stream.ts";
+import { NODE_PARAMETER } from "../node-reader.ts";
+import { askedNodes, type FleetSource, followNodes, nodeParameter } from "../node-view.ts";
 import { requireKnownQuery } from "../write-options.ts";
 
-export function eventEndpoints(streams: EventStreams): Endpoint[] {
+const path = "/api/v1/events";
+
+export interface EventSource extends FleetSource {
+  readonly events: EventHub;
+}
+
+/** Every node publishes those of all nodes. */
+const FLEET_KINDS: readonly EventKind[] = ["audit", "node"];
+
+export function eventEndpoints(source: EventSource, streams: EventStreams): Endpoint[] {
   return [
     {
       method: "GET",
-      path: "/api/v1/events",
+      path,
       takesBody: false,
       description,
       answer: (call) => {
-        requireKnownQuery(call, ["kinds", "last_event_id", "access_token"]);
-        return streams.open(call.principal, subscriptionOf(call));
+        requireKnownQuery(call, ["kinds", "last_event_id", "access_token", NODE_PARAMETER]);
+        const wanted = subscriptionOf(call);
+        const nodes = askedNodes(call, source);
+        if (nodes === null) return streams.open(call.principal, wanted);
+        if (call.query.has("last_event_id"))
+          throw new ApiError(400, `last_event_id: not with ${NODE_PARAMETER}`);
+        const { role } = call.principal;
+        const isAll = nodes.asked === ALL_NODES;
+        const kinds = wanted.kinds.filter((kind) => !isAll || !FLEET_KINDS.includes(kind));
+        const merged = followNodes(nodes, call, {
+          path: `${path}?kinds=${kinds.join(",")}`,
+          kinds: [...kinds, "dropped"],
+          own: (wake) => source.events.subscribe({ ...wanted, lastEventId: null, role }, wake),
+        });
+        return streams.openFor(call.principal, merged);
       },
     },
   ];
@@ -59,10 +85,12 @@ const description = {
     "A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit" +
     " log. The data of an event is JSON. A client that reconnects with `Last-Event-ID` receives what it missed; when that is" +
     " gone it receives `reset`, and `dropped` when it read too slowly: then it must reload its state. A comment every" +
-    " 15 seconds holds an idle stream open. The stream ends with its session or token.",
+    " 15 seconds holds an idle stream open. The stream ends with its session or token. With `node`, each event has the `node`" +
+    " that it is of, a `nodes` event holds `partial` and `missing` at the start and when they change, and there are no ids.",
   tags: ["Events"],
   parameters: [
     queryParameter("kinds", `Kinds of event, separated by commas: ${eventKindNames.join(", ")}`),
+    nodeParameter,
     queryParameter("last_event_id", "For clients that cannot send Last-Event-ID"),
     queryParameter("access_token", "A token, for clients that cannot send Authorization"),
     {
@@ -78,6 +106,6 @@ const description = {
       description: "Events until the connection ends",
       content: { "text/event-stream": { schema: { type: "string" } } },
     },
-    ...errorResponses([400, 401, 403, 429, 500]),
+    ...errorResponses([400, 401, 403, 404, 429, 500, 503]),
   },
 };

@@ -7,16 +7,22 @@ import {
   type RequestFilter,
   requestFilters,
 } from "../../control/requests/request-filter.ts";
+import { newestFirst } from "../../control/requests/request-log.ts";
+import type { RequestView } from "../../control/requests/request-view.ts";
 import { ApiError } from "../../model/error.ts";
-import {
-  errorResponses,
-  listResponses,
-  pathParameter,
-  queryParameter,
-  readResponses,
-} from "../description.ts";
+import { errorResponses, pathParameter, queryParameter, readResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import type { EventStreams } from "../event-stream.ts";
+import { NODE_PARAMETER } from "../node-reader.ts";
+import {
+  askedNodes,
+  eitherContent,
+  type FleetSource,
+  followNodes,
+  nodeParameter,
+  pathFor,
+  readNodes,
+} from "../node-view.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { idOf } from "./resource-endpoints.ts";
 
@@ -24,7 +30,7 @@ const path = "/api/v1/requests";
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 500;
 
-export interface RequestSource {
+export interface RequestSource extends FleetSource {
   readonly changes: Changes;
   readonly observation: Observation;
 }
@@ -38,9 +44,14 @@ export function requestEndpoints(source: RequestSource, streams: EventStreams): 
       takesBody: false,
       description: listDescription,
       answer: async (call) => {
-        requireKnownQuery(call, ["limit", ...requestFilters]);
-        const filter = filterOf(call, source);
-        return { body: await requests.list(filter, limitOf(call)) };
+        requireKnownQuery(call, ["limit", NODE_PARAMETER, ...requestFilters]);
+        const [filter, limit] = [filterOf(call, source), limitOf(call)];
+        const own = () => requests.list(filter, limit);
+        const nodes = askedNodes(call, source);
+        if (nodes === null) return { body: await own() };
+        const { found, ...completeness } = await readNodes(nodes, call, { path, own, decode });
+        const items = found.flatMap(({ node, value }) => value.map((one) => ({ ...one, node })));
+        return { body: { ...completeness, items: newestFirst(items).slice(0, limit) } };
       },
     },
     {
@@ -49,9 +60,17 @@ export function requestEndpoints(source: RequestSource, streams: EventStreams): 
       takesBody: false,
       description: streamDescription,
       answer: (call) => {
-        requireKnownQuery(call, ["access_token", ...requestFilters]);
+        requireKnownQuery(call, ["access_token", NODE_PARAMETER, ...requestFilters]);
         const filter = filterOf(call, source);
-        return streams.openFor(call.principal, (wake) => live.subscribe(filter, wake));
+        const own = (wake: () => void) => live.subscribe(filter, wake);
+        const nodes = askedNodes(call, source);
+        if (nodes === null) return streams.openFor(call.principal, own);
+        const stream = {
+          path: pathFor(`${path}/stream`, call),
+          kinds: ["request", "dropped"],
+          own,
+        };
+        return streams.openFor(call.principal, followNodes(nodes, call, stream));
       },
     },
     {
@@ -91,6 +110,14 @@ function limitOf({ query }: Call): number {
   return limit;
 }
 
+/** The requests of another node, from its list. */
+function decode(response: unknown): RequestView[] {
+  const list = response as readonly Partial<RequestView>[];
+  if (!list.every(({ id, time }) => typeof id === "string" && typeof time === "string"))
+    throw new TypeError("not a list of requests");
+  return list as RequestView[];
+}
+
 const tags = ["Requests"];
 
 const filterParameters = [
@@ -121,18 +148,30 @@ const listDescription = {
       schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
     },
     ...filterParameters,
+    nodeParameter,
   ],
-  responses: listResponses("Request", [400, 401, 403, 500]),
+  responses: {
+    "200": {
+      description: "All matches, newest first",
+      content: eitherContent(
+        { type: "array", items: { $ref: "#/components/schemas/Request" } },
+        "NodesRequests",
+      ),
+    },
+    ...errorResponses([400, 401, 403, 404, 500, 503]),
+  },
 };
 
 const streamDescription = {
   summary: "Stream completed requests as server-sent events",
   description:
     "Each `request` event is a request as in the list. A `dropped` event holds the number of skipped requests, because there were" +
-    " too many of them or because the client read too slowly. The stream ends with its session or token.",
+    " too many of them or because the client read too slowly. The stream ends with its session or token. With `node`, each" +
+    " event has the `node` that it is of, and a `nodes` event holds `partial` and `missing` at the start and when they change.",
   tags,
   parameters: [
     ...filterParameters,
+    nodeParameter,
     queryParameter("access_token", "A token, for clients that cannot send Authorization"),
   ],
   responses: {
@@ -140,6 +179,6 @@ const streamDescription = {
       description: "Events until the connection ends",
       content: { "text/event-stream": { schema: { type: "string" } } },
     },
-    ...errorResponses([400, 401, 403, 429, 500]),
+    ...errorResponses([400, 401, 403, 404, 429, 500, 503]),
   },
 };

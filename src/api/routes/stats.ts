@@ -1,10 +1,19 @@
 // The endpoint of traffic statistics: decodes the query; knows no counter.
 import type { Changes } from "../../control/change.ts";
 import type { Observation } from "../../control/observation.ts";
+import { fromPartDocument, toPartDocument } from "../../control/stats/part-document.ts";
 import { ranges, type StatsRange, type StatsSubject } from "../../control/stats/stats.ts";
 import { ApiError } from "../../model/error.ts";
 import { errorResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
+import { NODE_PARAMETER } from "../node-reader.ts";
+import {
+  askedNodes,
+  eitherContent,
+  type FleetSource,
+  nodeParameter,
+  readNodes,
+} from "../node-view.ts";
 import { requireKnownQuery } from "../write-options.ts";
 
 const DEFAULT_TOP = 10;
@@ -12,24 +21,35 @@ const MAX_TOP = 40;
 
 const subjects = ["route", "service", "target"] as const;
 
+const path = "/api/v1/stats";
+
 export function statsEndpoints({
-  observation,
+  observation: { stats },
   changes,
-}: {
+  ...fleet
+}: FleetSource & {
   readonly observation: Observation;
   readonly changes: Changes;
 }): Endpoint[] {
   return [
     {
       method: "GET",
-      path: "/api/v1/stats",
+      path,
       takesBody: false,
       description,
-      answer: (call) => {
-        requireKnownQuery(call, ["range", "top", ...subjects]);
-        const question = { range: rangeOf(call), top: topOf(call) };
+      answer: async (call) => {
+        requireKnownQuery(call, ["range", "top", NODE_PARAMETER, ...subjects]);
         const subject = subjectOf(call, changes);
-        return { body: observation.stats.read({ ...question, subject }) };
+        const query = { range: rangeOf(call), top: topOf(call), subject };
+        // Percentiles of several nodes need their histograms.
+        if (call.principal.method === "node") return { body: toPartDocument(stats.part(query)) };
+        const nodes = askedNodes(call, fleet);
+        if (nodes === null) return { body: stats.read(query) };
+        const reading = { path, own: () => stats.part(query), decode: fromPartDocument };
+        const { found, ...completeness } = await readNodes(nodes, call, reading);
+        const parts = found.map(({ value }) => value);
+        const each = found.map(({ node, value }) => ({ node, ...stats.present([value]) }));
+        return { body: { ...completeness, nodes: each, ...stats.view(query, parts) } };
       },
     },
   ];
@@ -87,12 +107,13 @@ const description = {
     queryParameter("route", "Only this route: ID or name"),
     queryParameter("service", "Only this service: ID or name"),
     queryParameter("target", "Only this target: ID"),
+    nodeParameter,
   ],
   responses: {
     "200": {
       description: "The statistics",
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Stats" } } },
+      content: eitherContent({ $ref: "#/components/schemas/Stats" }, "NodesStats"),
     },
-    ...errorResponses([400, 401, 403, 500]),
+    ...errorResponses([400, 401, 403, 404, 500, 503]),
   },
 };

@@ -114,7 +114,7 @@ export class SignIn {
       authentication: users.size === 0 ? "disabled" : "enabled",
       user: user === undefined ? null : publicly(user),
       role,
-      method: method === "local" ? "token" : method,
+      method: method === "local" || method === "node" ? "token" : method,
       expires_at: expiresAt,
     };
   }

@@ -21,6 +21,10 @@ const FLUSH_MS = 250;
 /** Requests per slice before the event loop continues. */
 const AT_ONCE = 4000;
 
+/** Sorts the list itself. */
+export const newestFirst = <T extends Pick<RequestView, "time">>(requests: T[]): T[] =>
+  requests.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0));
+
 export class RequestLog {
   readonly #options: RequestLogOptions;
   /** Part of generated ids, so that they differ from those of other runs. */
@@ -60,7 +64,7 @@ export class RequestLog {
       if (filter.matches(view)) found.push(view);
     }
     // Workers write in batches.
-    return found.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0));
+    return newestFirst(found);
   }
 
   /** The request with this id; throws a 404 when it is not, or no longer, in the ring. */

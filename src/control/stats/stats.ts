@@ -6,7 +6,13 @@ import { addressOf } from "../requests/request-view.ts";
 import { RecentWindow, SLOT_MS } from "./recent-window.ts";
 import { DAY, HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
 import { addTallies, type Tally, type TallyView, toView } from "./tally.ts";
-import { type Counted, CountedMap, type StatKind, type TrafficDeltas } from "./traffic-deltas.ts";
+import {
+  type Counted,
+  CountedMap,
+  type StatKind,
+  statKinds,
+  type TrafficDeltas,
+} from "./traffic-deltas.ts";
 
 /** Ranges of the history: the span of the rows of points and objects, and the seconds per point. */
 export const ranges = {
@@ -35,18 +41,19 @@ interface ByObject {
   readonly by_target: readonly ObjectView[];
 }
 
+export interface PresentView extends TallyView {
+  /** Seconds of counting: a minute, less after a start. */
+  readonly seconds: number;
+  readonly requests_per_second: number;
+  readonly bytes_in_per_second: number;
+  readonly bytes_out_per_second: number;
+  readonly in_flight: number;
+  readonly open_websockets: number;
+}
+
 export interface StatsView {
   readonly at: string;
-  readonly now: TallyView &
-    ByObject & {
-      /** Seconds of counting: a minute, less after a start. */
-      readonly seconds: number;
-      readonly requests_per_second: number;
-      readonly bytes_in_per_second: number;
-      readonly bytes_out_per_second: number;
-      readonly in_flight: number;
-      readonly open_websockets: number;
-    };
+  readonly now: PresentView & ByObject;
   readonly history: ByObject & {
     readonly range: StatsRange;
     readonly from: string;
@@ -69,6 +76,20 @@ export interface StatsQuery {
   /** Maximum number of listed objects of a kind. */
   readonly top: number;
   readonly subject: StatsSubject | null;
+}
+
+/** What one gateway has counted. */
+export interface StatsPart {
+  /** Of the counters in `now`: a minute, less after a start. */
+  readonly seconds: number;
+  readonly in_flight: number;
+  readonly open_websockets: number;
+  /** The last minute. */
+  readonly now: readonly Counted[];
+  /** The history by the start of each point, in seconds since 1970. */
+  readonly steps: ReadonlyMap<number, Tally>;
+  /** The history of routes, services and targets. */
+  readonly objects: readonly Counted[];
 }
 
 export interface StatsOptions {
@@ -119,19 +140,49 @@ export class Stats {
     rollups.write();
   }
 
-  read({ range, top, subject }: StatsQuery): StatsView {
+  read(query: StatsQuery): StatsView {
+    return this.view(query, [this.part(query)]);
+  }
+
+  /** What this gateway has counted until now. */
+  part(query: StatsQuery): StatsPart {
     this.count();
-    const now = this.#countedAt;
+    const { seconds, counted } = this.#window.read();
+    const time = timeOf(query.range, this.#countedAt);
     return {
-      at: new Date(now).toISOString(),
-      now: this.#now(top),
-      history: this.#history({ range, top, subject }, now),
+      seconds,
+      ...this.#options.present(),
+      now: counted.all,
+      steps: this.#steps(query, time),
+      objects: this.#objects(query.range, time),
     };
   }
 
-  #now(top: number): StatsView["now"] {
-    const { seconds, counted } = this.#window.read();
-    const total = toView(sumOf(counted.of("total")));
+  /** The sum of the parts of several gateways. */
+  view({ range, top }: StatsQuery, parts: readonly StatsPart[]): StatsView {
+    const now = this.#countedAt;
+    return {
+      at: new Date(now).toISOString(),
+      now: this.#now(top, parts),
+      history: this.#history({ range, top }, { now, parts }),
+    };
+  }
+
+  #now(top: number, parts: readonly StatsPart[]): StatsView["now"] {
+    const counted = new CountedMap();
+    for (const part of parts) counted.addAll(part.now);
+    const total = this.present(parts);
+    const seconds = Math.max(1, ...parts.map((part) => part.seconds));
+    return { ...total, ...this.#byObject((kind) => counted.of(kind), { top, seconds }) };
+  }
+
+  /** The last minute of all requests. */
+  present(parts: readonly StatsPart[]): PresentView {
+    const sum = (count: (part: StatsPart) => number) =>
+      parts.reduce((total, part) => total + count(part), 0);
+    const seconds = Math.max(1, ...parts.map((part) => part.seconds));
+    const counted = parts.flatMap(({ now }) => now.filter(({ kind }) => kind === "total"));
+    const total = toView(sumOf(counted));
     const perSecond = (count: number) => rate(count, seconds);
     return {
       ...total,
@@ -139,43 +190,56 @@ export class Stats {
       requests_per_second: perSecond(total.requests),
       bytes_in_per_second: perSecond(total.bytes_in),
       bytes_out_per_second: perSecond(total.bytes_out),
-      ...this.#options.present(),
-      ...this.#byObject((kind) => counted.of(kind), { top, seconds }),
+      in_flight: sum((part) => part.in_flight),
+      open_websockets: sum((part) => part.open_websockets),
     };
   }
 
-  #history({ range, top, subject }: StatsQuery, now: number): StatsView["history"] {
-    const { seconds, points: span, step, objects } = ranges[range];
-    const { rollups } = this.#options;
-    const to = startOf(now, step);
-    const time = { from: to - seconds + step, to: Math.floor(now / 1000) };
+  #history(
+    { range, top }: Pick<StatsQuery, "range" | "top">,
+    { now, parts }: { readonly now: number; readonly parts: readonly StatsPart[] },
+  ): StatsView["history"] {
+    const { seconds, step } = ranges[range];
+    const { from, to } = timeOf(range, now);
+    const [steps, objects] = [new Map<number, Tally>(), new CountedMap()];
+    for (const part of parts) {
+      for (const [at, tally] of part.steps) addTo(steps, at, tally);
+      objects.addAll(part.objects);
+    }
+    return {
+      range,
+      from: toDate(from),
+      to: toDate(to),
+      step_seconds: step,
+      total: toView([...steps.values()].reduce(addTallies, NOTHING)),
+      points: [...steps]
+        .sort(([one], [other]) => one - other)
+        .map(([at, tally]) => ({ at: toDate(at), ...toView(tally) })),
+      ...this.#byObject((kind) => objects.of(kind), { top, seconds }),
+    };
+  }
+
+  #steps({ range, subject }: StatsQuery, { from, now }: Time): Map<number, Tally> {
+    const { points: span, step } = ranges[range];
     const key =
       subject === null
         ? ({ span, kind: "total" } as const)
         : { span, kind: subject.kind, object_id: subject.id };
-    const byStep = new Map<number, Tally>();
-    for (const { at, counted } of rollups.range(key, time)) {
-      const start = startOf(at * 1000, step);
-      const known = byStep.get(start);
-      const sum = sumOf(counted);
-      byStep.set(start, known === undefined ? sum : addTallies(known, sum));
-    }
-    const objectTime = { from: startOf(time.from * 1000, objects), to: time.to };
-    const counted = (kind: StatKind) => {
-      const found = new CountedMap();
-      for (const row of rollups.range({ span: objects, kind }, objectTime))
+    const steps = new Map<number, Tally>();
+    for (const { at, counted } of this.#options.rollups.range(key, { from, to: now }))
+      addTo(steps, startOf(at * 1000, step), sumOf(counted));
+    return steps;
+  }
+
+  #objects(range: StatsRange, { from, now }: Time): readonly Counted[] {
+    const { objects: span } = ranges[range];
+    const found = new CountedMap();
+    for (const kind of OBJECT_KINDS) {
+      const time = { from: startOf(from * 1000, span), to: now };
+      for (const row of this.#options.rollups.range({ span, kind }, time))
         found.addAll(row.counted);
-      return found.of(kind);
-    };
-    return {
-      range,
-      from: toDate(time.from),
-      to: toDate(time.to),
-      step_seconds: step,
-      total: toView([...byStep.values()].reduce(addTallies, NOTHING)),
-      points: [...byStep].map(([at, tally]) => ({ at: toDate(at), ...toView(tally) })),
-      ...this.#byObject(counted, { top, seconds }),
-    };
+    }
+    return found.all;
   }
 
   #byObject(
@@ -203,6 +267,28 @@ export class Stats {
     const target = targets.get(id);
     return target === undefined ? null : addressOf(target);
   }
+}
+
+const OBJECT_KINDS = statKinds.filter((kind) => kind !== "total");
+
+/** Seconds since 1970. */
+interface Time {
+  /** Start of the first point. */
+  readonly from: number;
+  /** Start of the last point. */
+  readonly to: number;
+  readonly now: number;
+}
+
+function timeOf(range: StatsRange, now: number): Time {
+  const { seconds, step } = ranges[range];
+  const to = startOf(now, step);
+  return { from: to - seconds + step, to, now: Math.floor(now / 1000) };
+}
+
+function addTo(steps: Map<number, Tally>, at: number, tally: Tally): void {
+  const known = steps.get(at);
+  steps.set(at, known === undefined ? tally : addTallies(known, tally));
 }
 
 const NOTHING: Tally = {

@@ -168,7 +168,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the health of a service and its targets */
+        /**
+         * Get the health of a service and its targets
+         * @description As this gateway sees it: each node of a fleet has its own checks and its own traffic.
+         */
         get: operations["getApiV1ServicesByIdHealth"];
         put?: never;
         post?: never;
@@ -1509,7 +1512,7 @@ export interface paths {
         };
         /**
          * Stream events as server-sent events
-         * @description A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit log. The data of an event is JSON. A client that reconnects with `Last-Event-ID` receives what it missed; when that is gone it receives `reset`, and `dropped` when it read too slowly: then it must reload its state. A comment every 15 seconds holds an idle stream open. The stream ends with its session or token.
+         * @description A `config` event follows each change once all workers serve it, an `audit` event (admins only) each entry of the audit log. The data of an event is JSON. A client that reconnects with `Last-Event-ID` receives what it missed; when that is gone it receives `reset`, and `dropped` when it read too slowly: then it must reload its state. A comment every 15 seconds holds an idle stream open. The stream ends with its session or token. With `node`, each event has the `node` that it is of, a `nodes` event holds `partial` and `missing` at the start and when they change, and there are no ids.
          */
         get: operations["getApiV1Events"];
         put?: never;
@@ -1549,7 +1552,7 @@ export interface paths {
         };
         /**
          * Stream completed requests as server-sent events
-         * @description Each `request` event is a request as in the list. A `dropped` event holds the number of skipped requests, because there were too many of them or because the client read too slowly. The stream ends with its session or token.
+         * @description Each `request` event is a request as in the list. A `dropped` event holds the number of skipped requests, because there were too many of them or because the client read too slowly. The stream ends with its session or token. With `node`, each event has the `node` that it is of, and a `nodes` event holds `partial` and `missing` at the start and when they change.
          */
         get: operations["getApiV1RequestsStream"];
         put?: never;
@@ -5957,6 +5960,100 @@ export interface components {
             /** @description Fields with truncated text */
             truncated: string[];
         };
+        /** NodesRequests */
+        NodesRequests: {
+            /** @description Whether a node is missing */
+            partial: boolean;
+            /** @description Nodes whose data the response lacks */
+            missing: {
+                /** @description Name of the node */
+                name: string;
+                /** @description Why it could not be read */
+                why: string;
+            }[];
+            /** @description Newest first */
+            items: ({
+                /** @description Name of the node */
+                node: string;
+            } & components["schemas"]["Request"])[];
+        };
+        /** NodesHealth */
+        NodesHealth: {
+            /** @description Whether a node is missing */
+            partial: boolean;
+            /** @description Nodes whose data the response lacks */
+            missing: {
+                /** @description Name of the node */
+                name: string;
+                /** @description Why it could not be read */
+                why: string;
+            }[];
+            /** @description As each node sees it, by node */
+            items: ({
+                /** @description Name of the node */
+                node: string;
+            } & components["schemas"]["ServiceHealth"])[];
+        };
+        /**
+         * NodesStats
+         * @description The sum of the nodes
+         */
+        NodesStats: {
+            /** @description Whether a node is missing */
+            partial: boolean;
+            /** @description Nodes whose data the response lacks */
+            missing: {
+                /** @description Name of the node */
+                name: string;
+                /** @description Why it could not be read */
+                why: string;
+            }[];
+            /** @description The last minute of each node */
+            nodes: ({
+                /** @description Name of the node */
+                node: string;
+            } & {
+                /** @description Length of the window: a minute, less after a start */
+                seconds: number;
+                /** @description Requests per second */
+                requests_per_second: number;
+                /** @description Bytes per second */
+                bytes_in_per_second: number;
+                /** @description Bytes per second */
+                bytes_out_per_second: number;
+                /** @description Requests in flight */
+                in_flight: number;
+                /** @description Open WebSockets */
+                open_websockets: number;
+                /** @description Completed requests */
+                requests: number;
+                /** @description Responses with status 500 and above */
+                errors: number;
+                /** @description Responses with status 400 to 499 */
+                client_errors: number;
+                /** @description Aborted responses */
+                aborted_responses: number;
+                /** @description Retries */
+                retries: number;
+                /** @description Bytes of request bodies */
+                bytes_in: number;
+                /** @description Bytes of response bodies */
+                bytes_out: number;
+                /** @description errors divided by requests */
+                error_share: number;
+                /** @description Milliseconds from the request head to the last byte of the response */
+                latency_ms: {
+                    /** @description Null without measurements */
+                    mean: number | null;
+                    /** @description Null without measurements */
+                    p50: number | null;
+                    /** @description Null without measurements */
+                    p95: number | null;
+                    /** @description Null without measurements */
+                    p99: number | null;
+                };
+            })[];
+        } & components["schemas"]["Stats"];
         /** Stats */
         Stats: {
             /**
@@ -8372,7 +8469,10 @@ export interface operations {
     };
     getApiV1ServicesByIdHealth: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description In a fleet: `all`, or the name or ID of a node. The response then has `partial`, and `missing` with the nodes that did not respond within a second */
+                node?: string;
+            };
             header?: never;
             path: {
                 /** @description ID or name of the service */
@@ -8388,7 +8488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ServiceHealth"];
+                    "application/json": components["schemas"]["ServiceHealth"] | components["schemas"]["NodesHealth"];
                 };
             };
             /** @description Refused */
@@ -14270,6 +14370,8 @@ export interface operations {
             query?: {
                 /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload, node */
                 kinds?: string;
+                /** @description In a fleet: `all`, or the name or ID of a node. The response then has `partial`, and `missing` with the nodes that did not respond within a second */
+                node?: string;
                 /** @description For clients that cannot send Last-Event-ID */
                 last_event_id?: string;
                 /** @description A token, for clients that cannot send Authorization */
@@ -14323,6 +14425,8 @@ export interface operations {
                 q?: string;
                 /** @description Only `http` or only `stream` */
                 kind?: string;
+                /** @description In a fleet: `all`, or the name or ID of a node. The response then has `partial`, and `missing` with the nodes that did not respond within a second */
+                node?: string;
             };
             header?: never;
             path?: never;
@@ -14330,13 +14434,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All matches, oldest first */
+            /** @description All matches, newest first */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Request"][];
+                    "application/json": components["schemas"]["Request"][] | components["schemas"]["NodesRequests"];
                 };
             };
             /** @description Refused */
@@ -14367,6 +14471,8 @@ export interface operations {
                 q?: string;
                 /** @description Only `http` or only `stream` */
                 kind?: string;
+                /** @description In a fleet: `all`, or the name or ID of a node. The response then has `partial`, and `missing` with the nodes that did not respond within a second */
+                node?: string;
                 /** @description A token, for clients that cannot send Authorization */
                 access_token?: string;
             };
@@ -14443,6 +14549,8 @@ export interface operations {
                 service?: string;
                 /** @description Only this target: ID */
                 target?: string;
+                /** @description In a fleet: `all`, or the name or ID of a node. The response then has `partial`, and `missing` with the nodes that did not respond within a second */
+                node?: string;
             };
             header?: never;
             path?: never;
@@ -14456,7 +14564,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Stats"];
+                    "application/json": components["schemas"]["Stats"] | components["schemas"]["NodesStats"];
                 };
             };
             /** @description Refused */
