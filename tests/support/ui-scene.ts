@@ -44,7 +44,11 @@ export interface UiScene {
 /** Starts the executable and a browser. `binary: ""` runs the sources. */
 export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
   const { binary = executable } = options;
-  const gateway = await startGateway({ ...options, binary });
+  return await openUi(await startGateway({ ...options, binary }));
+}
+
+/** Starts a browser for a gateway that runs; `stop` stops both. */
+export async function openUi(gateway: Gateway): Promise<UiScene> {
   let browser = await openBrowser().catch(async (error) => {
     await gateway.stop();
     throw error;

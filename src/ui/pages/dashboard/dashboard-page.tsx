@@ -1,13 +1,15 @@
 // The dashboard: traffic, warnings, recent changes; puts the parts of the page together.
-import { Grid, SegmentedControl, Skeleton, Stack } from "@mantine/core";
+import { Grid, Group, SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { MissingNodes, NodeChoice, useNodeQuery } from "../../parts/node-choice.tsx";
 import { PageHead } from "../../parts/page-layout.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 import { ExpiringCertificates, UnhealthyTargets, Warnings } from "./attention.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { KeyFigures } from "./key-figures.tsx";
+import { NodeTraffic } from "./node-traffic.tsx";
 import { GatewayFacts, RecentChanges } from "./recent-changes.tsx";
 import { TopList } from "./top-list.tsx";
 import { TrafficPlots } from "./traffic-plots.tsx";
@@ -16,20 +18,24 @@ import { TrafficPlots } from "./traffic-plots.tsx";
 const everyMs: Readonly<Record<string, number>> = { "1h": 10_000, "24h": 30_000, "30d": 60_000 };
 const SHORTEST = "1h";
 
-type Stats = Schemas["Stats"];
+type Stats = Schemas["Stats"] & Partial<Schemas["NodesStats"]>;
 
 export default function DashboardPage() {
   const [asked, setRange] = useUrlState("range", SHORTEST);
   const range = Object.hasOwn(everyMs, asked) ? asked : SHORTEST;
+  const nodes = useNodeQuery();
   const stats = useRead<Stats>("stats", {
-    query: { range },
+    query: { range, ...nodes },
     everyMs: everyMs[range] ?? 10_000,
     keepsPrevious: true,
   });
   const value = stats.data?.value;
   const isQuiet = value !== undefined && !hasTraffic(value);
   // An hour without traffic does not mean a new gateway.
-  const month = useRead<Stats>("stats", { query: { range: "30d", top: 1 }, enabled: isQuiet });
+  const month = useRead<Stats>("stats", {
+    query: { range: "30d", top: 1, ...nodes },
+    enabled: isQuiet,
+  });
   const isUnused = isQuiet && month.data !== undefined && !hasTraffic(month.data.value);
   const isKnown = value !== undefined && (!isQuiet || !month.isPending);
   return (
@@ -37,9 +43,15 @@ export default function DashboardPage() {
       <PageHead
         title="Dashboard"
         text="Traffic, health and recent changes."
-        actions={!isUnused && <RangeChoice value={range} onChange={setRange} />}
+        actions={
+          <Group gap="xs">
+            <NodeChoice />
+            {!isUnused && <RangeChoice value={range} onChange={setRange} />}
+          </Group>
+        }
       />
       <Warnings />
+      <MissingNodes missing={value?.missing ?? []} />
       {stats.isError && value === undefined ? (
         <ErrorPanel
           error={stats.error}
@@ -78,6 +90,7 @@ function Body({ stats, isUnused }: BodyProps) {
           <ExpiringCertificates />
           {!isUnused && (
             <>
+              <NodeTraffic nodes={stats.nodes ?? []} />
               <TopList history={history} />
               <RecentChanges />
             </>

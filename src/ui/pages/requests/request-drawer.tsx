@@ -6,6 +6,7 @@ import { Link } from "wouter";
 import { useRead, useResourceList } from "../../api/queries.ts";
 import { pagePath } from "../../page-path.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { useNodeQuery } from "../../parts/node-choice.tsx";
 import { Fact, Section } from "../../parts/page-layout.tsx";
 import { inBytes } from "../../parts/quantities.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
@@ -14,7 +15,7 @@ import { PhaseBar } from "./phase-bar.tsx";
 import { toCurl } from "./request-curl.ts";
 import { explainReason } from "./request-reasons.ts";
 import { RequestStatus } from "./request-status.tsx";
-import type { RequestRow } from "./request-tail.ts";
+import { type RequestList, type RequestRow, rowsOf } from "./request-tail.ts";
 
 interface Props {
   /** Empty: closed. */
@@ -25,10 +26,19 @@ interface Props {
 }
 
 export function RequestDrawer({ id, known, onClose }: Props) {
+  const enabled = id !== "" && known === null;
+  const nodes = useNodeQuery();
+  const isFleet = nodes.node !== undefined;
   const read = useRead<RequestRow>(`requests/${encodeURIComponent(id)}`, {
-    enabled: id !== "" && known === null,
+    enabled: enabled && !isFleet,
   });
-  const request = known ?? read.data?.value ?? null;
+  // Another node may have it, and only the list reads from others.
+  const search = useRead<RequestList>("requests", {
+    query: { ...nodes, q: id, limit: 1 },
+    enabled: enabled && isFleet,
+  });
+  const [found] = search.data === undefined ? [] : rowsOf(search.data.value);
+  const request = known ?? read.data?.value ?? found ?? null;
   return (
     <Drawer
       opened={id !== ""}
@@ -39,8 +49,10 @@ export function RequestDrawer({ id, known, onClose }: Props) {
     >
       {request !== null ? (
         <Details request={request} />
-      ) : read.isError ? (
-        <ErrorPanel error={read.error} title="The request cannot be loaded" />
+      ) : read.isError || search.isError ? (
+        <ErrorPanel error={read.error ?? search.error} title="The request cannot be loaded" />
+      ) : search.isSuccess ? (
+        <Text size="sm">The request is no longer stored.</Text>
       ) : (
         <FormSkeleton />
       )}
@@ -187,6 +199,7 @@ function Client({ request }: { readonly request: RequestRow }) {
           {request.time}
         </Text>
       </Fact>
+      {request.node !== undefined && <Fact label="Node">{request.node}</Fact>}
       <Fact label="Id">
         <span className="mono">{request.id}</span>
       </Fact>

@@ -58,6 +58,7 @@ const Row = memo(({ row, onOpen }: RowProps) => {
         <time dateTime={row.time} title={row.time} className="mono">
           {clockOf(row.time)}
         </time>
+        {row.node !== undefined && <span className="is-dim is-small">{row.node}</span>}
       </td>
       <td className="list-cell">
         <RequestStatus request={row} />

@@ -1,7 +1,16 @@
 // The live tail of requests: samples rows, counts all requests, buffers while paused; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
-export type RequestRow = Schemas["Request"];
+export type RequestRow = Schemas["Request"] & {
+  /** Name of the node; only in a fleet. */
+  readonly node?: string;
+};
+
+/** Recent requests of this gateway, or of nodes of its fleet. */
+export type RequestList = readonly RequestRow[] | Schemas["NodesRequests"];
+
+export const rowsOf = (list: RequestList): readonly RequestRow[] =>
+  "items" in list ? list.items : list;
 
 /** Maximum number of rows; older ones are dropped. */
 export const MAX_ROWS = 200;

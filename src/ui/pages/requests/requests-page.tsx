@@ -3,6 +3,7 @@ import { Button, Stack } from "@mantine/core";
 import { type PointerEvent, useCallback, useState } from "react";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { MissingNodes, NodeChoice } from "../../parts/node-choice.tsx";
 import { PageHead } from "../../parts/page-layout.tsx";
 import { RowsSkeleton } from "../../parts/skeletons.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
@@ -23,7 +24,12 @@ export default function RequestsPage() {
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
-      <PageHead title="Requests" text="Recent requests with their outcome, live." />
+      <PageHead
+        title="Requests"
+        text="Recent requests with their outcome, live."
+        actions={<NodeChoice />}
+      />
+      <MissingNodes missing={tail.missing} />
       <Stack gap="sm">
         <RequestFilterBar filters={filters} set={set} clear={clear} error={tail.error} />
         {tail.error === null && <TailState tail={tail} hold={hold} onPause={setPaused} />}

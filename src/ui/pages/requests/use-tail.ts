@@ -3,7 +3,15 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStream } from "../../api/live.tsx";
 import { queryKeys, useRead } from "../../api/queries.ts";
-import { MAX_ROWS, type RequestRow, RequestTail, type TailView } from "./request-tail.ts";
+import { type Missing, useNodeQuery } from "../../parts/node-choice.tsx";
+import {
+  MAX_ROWS,
+  type RequestList,
+  type RequestRow,
+  RequestTail,
+  rowsOf,
+  type TailView,
+} from "./request-tail.ts";
 
 /** Query parameters of the list and of the stream. */
 export type RequestFilters = Readonly<Record<string, string>>;
@@ -16,31 +24,37 @@ export interface Tail {
   /** The error of the list, for example an invalid filter. */
   readonly error: Error | null;
   readonly retry: () => void;
+  /** Nodes of the fleet whose requests are missing. */
+  readonly missing: Missing;
 }
 
 /** Milliseconds between two renders. */
 const DRAW_MS = 250;
 
 /** While held, the rows stay unchanged. */
-export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
+export function useTail(chosen: RequestFilters, isHeld: boolean): Tail {
+  const filters = { ...chosen, ...useNodeQuery() };
   const words = new URLSearchParams(filters).toString();
   const query = { ...filters, limit: MAX_ROWS };
-  const list = useRead<readonly RequestRow[]>("requests", { query });
+  const list = useRead<RequestList>("requests", { query });
+  const [missing, setMissing] = useState<Missing>([]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other filters begin a new one
   const tail = useMemo(() => new RequestTail(), [words]);
   const { view, draw, drawSoon } = useDrawing(tail, isHeld);
-  const rows = list.data?.value;
+  const loaded = list.data?.value;
   useEffect(() => {
-    if (rows === undefined) return;
-    tail.merge(rows);
+    if (loaded === undefined) return;
+    tail.merge(rowsOf(loaded));
+    setMissing("items" in loaded ? loaded.missing : []);
     draw();
-  }, [tail, rows, draw]);
+  }, [tail, loaded, draw]);
   const isOpen = useStream(`/api/v1/requests/stream${words === "" ? "" : `?${words}`}`, {
-    kinds: ["request", "dropped"],
+    kinds: ["request", "dropped", "nodes"],
     // An invalid filter would be requested again and again.
-    isOn: rows !== undefined,
+    isOn: loaded !== undefined,
     onEvent: (kind, data) => {
-      if (kind === "dropped") tail.drop((data as { readonly count: number }).count);
+      if (kind === "nodes") setMissing((data as { readonly missing: Missing }).missing);
+      else if (kind === "dropped") tail.drop((data as { readonly count: number }).count);
       else tail.push(data as RequestRow, performance.now());
       drawSoon();
     },
@@ -56,8 +70,9 @@ export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
     view,
     isOpen,
     isPending: list.isPending,
-    error: rows === undefined ? list.error : null,
+    error: loaded === undefined ? list.error : null,
     retry: () => void list.refetch(),
+    missing,
   };
 }
 

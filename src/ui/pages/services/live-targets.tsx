@@ -3,9 +3,10 @@ import { Badge, Button, Card, Group, Stack, Switch, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { useEvents } from "../../api/live.tsx";
-import { useRead, useResource } from "../../api/queries.ts";
+import { useRead, useResource, useStatus } from "../../api/queries.ts";
 import type { Read, Schemas } from "../../api/resources.ts";
 import { ConfirmDelete } from "../../parts/confirm-delete.tsx";
+import { type Missing, MissingNodes } from "../../parts/node-choice.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { RelativeTime, StatusBadge, StatusDot } from "../../parts/status.tsx";
 import { type TargetChange, useTargetChange } from "./target-change.ts";
@@ -23,13 +24,19 @@ const EVERY_MS = 5000;
 export function LiveTargets({ service }: { readonly service: Read<"services"> }) {
   const live = useResource("services", service.id);
   const path = `services/${service.id}/health`;
-  const health = useRead<Schemas["ServiceHealth"]>(path, { everyMs: EVERY_MS });
+  const { data: status } = useStatus();
+  const own = status?.fleet?.node ?? null;
+  const health = useRead<Schemas["ServiceHealth"] | Schemas["NodesHealth"]>(path, {
+    everyMs: EVERY_MS,
+    ...(own === null ? {} : { query: { node: "all" } }),
+  });
+  const { here, others, missing } = healthOf(health.data?.value, own);
   useEvents(["health", "config"], () => void health.refetch());
   const [edited, setEdited] = useState<DrawerTarget | null>(null);
   const [pendingDelete, setPendingDelete] = useState<Target | null>(null);
   const change = useTargetChange(service.id);
   const targets = (live.data?.value.targets ?? service.targets) as readonly Target[];
-  const state = health.data?.value.state;
+  const state = here?.state;
   return (
     <Section
       title="Targets"
@@ -50,13 +57,15 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
         </Group>
       }
     >
+      <MissingNodes missing={missing} />
       <Stack gap="xs">
         {targets.map((target) => (
           <TargetCard
             key={target.id}
             target={target}
             all={targets}
-            health={health.data?.value.targets.find(({ id }) => id === target.id) ?? null}
+            health={targetIn(here, target)}
+            others={others}
             change={change}
             onEdit={() => setEdited({ target })}
             onDelete={() => setPendingDelete(target)}
@@ -81,17 +90,39 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
   );
 }
 
+interface HealthView {
+  readonly here: Schemas["ServiceHealth"] | null;
+  /** As other nodes of the fleet see it: each has its own checks and its own traffic. */
+  readonly others: Schemas["NodesHealth"]["items"];
+  readonly missing: Missing;
+}
+
+function healthOf(
+  value: Schemas["ServiceHealth"] | Schemas["NodesHealth"] | undefined,
+  own: string | null,
+): HealthView {
+  if (value === undefined || !("items" in value))
+    return { here: value ?? null, others: [], missing: [] };
+  const { items, missing } = value;
+  const here = items.find(({ node }) => node === own) ?? null;
+  return { here, others: items.filter(({ node }) => node !== own), missing };
+}
+
+const targetIn = (health: Schemas["ServiceHealth"] | null, { id }: Target): Health | null =>
+  health?.targets.find((target) => target.id === id) ?? null;
+
 interface CardProps {
   readonly target: Target;
   readonly all: readonly Target[];
   readonly health: Health | null;
+  readonly others: HealthView["others"];
   readonly change: TargetChange;
   readonly onEdit: () => void;
   readonly onDelete: () => void;
 }
 
 function TargetCard(props: CardProps) {
-  const { target, all, health, change } = props;
+  const { target, all, health, others, change } = props;
   const address = addressOf(target);
   const tiers = tiersOf(all);
   return (
@@ -114,6 +145,7 @@ function TargetCard(props: CardProps) {
             ))}
           </Group>
           <HealthLine target={target} health={health} />
+          <OtherNodes target={target} health={health} others={others} />
         </Stack>
         <Can needs="editor">
           <Group gap={6} wrap="nowrap">
@@ -173,4 +205,21 @@ function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
       )}
     </>
   );
+}
+
+/** Other nodes that see the target differently. */
+function OtherNodes({ target, health, others }: Pick<CardProps, "target" | "health" | "others">) {
+  return others.map((other) => {
+    const seen = targetIn(other, target);
+    if (seen === null || seen.state === (health ?? target.health).state) return null;
+    return (
+      <Group key={other.node} gap="xs" align="baseline">
+        <StatusDot state={seen.state} />
+        <Text size="sm" c="dimmed" component="span" style={{ overflowWrap: "anywhere" }}>
+          on node {other.node}, since <RelativeTime at={seen.since} />
+          {seen.last_error !== null && `: ${seen.last_error}`}
+        </Text>
+      </Group>
+    );
+  });
 }

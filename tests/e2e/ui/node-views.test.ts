@@ -1,0 +1,109 @@
+// Requests, statistics and health of all nodes of a fleet in the browser: the choice of nodes, and who is missing.
+import { expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { TestFleet } from "../../support/fleet.ts";
+import type { Gateway } from "../../support/gateway.ts";
+import { startLastingOrigin } from "../../support/lasting-clients.ts";
+import { needs } from "../../support/needs.ts";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  openUi,
+  screenshots,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs(
+  "executable",
+  "chromium",
+  "postgres",
+  "network namespaces",
+);
+
+let fleet: TestFleet;
+let scene: UiScene;
+let origin: ReturnType<typeof startLastingOrigin>;
+
+beforeAll(async () => {
+  fleet = await TestFleet.start(3, { networks: true });
+  origin = startLastingOrigin(fleet.hostname);
+  const [first] = fleet.nodes as [Gateway];
+  const targets = [{ host: fleet.hostname, port: origin.port }];
+  await first.ok("POST", "/api/v1/services", { name: "site", targets });
+  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+  await eventually(
+    async () => (await first.ok("GET", "/api/v1/stats?node=all")).nodes.length === 3,
+  );
+  scene = await openUi(first);
+  await scene.createPeople();
+}, 90_000);
+afterAll(async () => {
+  // Before its fleet: it stops its gateway.
+  for (const node of fleet?.nodes ?? []) node.signal("SIGCONT");
+  await scene?.stop();
+  await fleet?.stop();
+  await origin?.stop(true);
+});
+
+const request = async (number: number, path: string) =>
+  await (await fetch(`http://${fleet.addresses[number - 1]}:8080${path}`)).text();
+
+const rowsOf = (page: Page) => page.locator("tr.request-row");
+const choose = async (page: Page, label: string) => {
+  await page.getByRole("combobox", { name: "Nodes" }).click();
+  await page.getByRole("option", { name: label }).click();
+};
+
+test("requests of all nodes appear with their node; one node can be chosen, also by the URL", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/requests" });
+  for (const number of [1, 2, 3, 2]) await request(number, `/of-n${number}`);
+  await eventually(async () => (await rowsOf(page).count()) === 4);
+  await rowsOf(page).filter({ hasText: "/of-n3" }).getByText("n3", { exact: true }).waitFor();
+  await isQuiet(page);
+  await screenshots(page, "requests-nodes");
+  expect(await checkAccessible(page)).toEqual([]);
+  await choose(page, "n2");
+  await eventually(async () => (await rowsOf(page).count()) === 2);
+  expect(page.url()).toContain("node=n2");
+  await page.reload();
+  await eventually(async () => (await rowsOf(page).count()) === 2);
+  await rowsOf(page).first().click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByText("n2", { exact: true }).waitFor();
+  // The row need not be loaded.
+  const open = new URL(page.url()).searchParams.get("open");
+  await page.goto(`${scene.gateway.admin}/ui/requests?open=${open}&q=nothing`);
+  await drawer.getByText("n2", { exact: true }).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+}, 60_000);
+
+test("the dashboard shows the sum of the nodes, and a target's health on each", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/" });
+  await page.getByRole("combobox", { name: "Nodes" }).waitFor();
+  await page.getByRole("table", { name: "Nodes" }).getByRole("row").nth(3).waitFor();
+  await isQuiet(page);
+  await screenshots(page, "dashboard-nodes");
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+  await close();
+}, 60_000);
+
+test("a node that does not respond is named on each page, until it is back", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/requests" });
+  const third = fleet.nodes[2] as Gateway;
+  third.signal("SIGSTOP");
+  const notice = page.getByText("Without n3", { exact: true });
+  for (const path of ["/ui/requests", "/", "/ui/services/site"]) {
+    await page.goto(`${scene.gateway.admin}${path}`);
+    await notice.waitFor();
+    await page.getByText("n3: it did not respond within 1 s").waitFor();
+    if (path === "/") await screenshots(page, "dashboard-node-missing");
+  }
+  third.signal("SIGCONT");
+  await page.goto(`${scene.gateway.admin}/ui/requests`);
+  await notice.waitFor({ state: "detached" });
+  expect(complaints).toEqual([]);
+  await close();
+}, 60_000);
