@@ -302,3 +302,14 @@ test("a row that another has written to the database gets no token", async () =>
   await first.ok("GET", "/api/v1/stats?node=n3");
   expect(received).toEqual([]);
 }, 60_000);
+
+test("a target that one node cannot reach is unhealthy on that node", async () => {
+  await fleet.createSplitService("split");
+  const states = async () => {
+    const { items } = await read("services/split/health?node=all");
+    return items.map(({ node, state }: { node: string; state: string }) => `${node} ${state}`);
+  };
+  await eventually(async () =>
+    Bun.deepEquals(await states(), ["n1 healthy", "n2 unhealthy", "n3 healthy"]),
+  );
+}, 60_000);

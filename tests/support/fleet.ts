@@ -122,6 +122,23 @@ export class TestFleet {
     return this.postgres.urlAt(wire.port, this.hostname);
   }
 
+  /**
+   * A service that runs behind the listener of n3, which n2 cannot reach, with checks each second: the nodes see its target
+   * differently. Requires three networks, and a route for all requests. `headers`: of an admin.
+   */
+  async createSplitService(name: string, headers: Record<string, string> = {}): Promise<void> {
+    const [first] = this.nodes as [Gateway];
+    const host = this.addresses[2] ?? "";
+    const unreachable = ["ip", "route", "add", "unreachable", `${host}/32`];
+    if (Bun.spawnSync([...(this.wraps[1] ?? []), ...unreachable]).exitCode !== 0)
+      throw new Error("the route could not be added");
+    const quick = { interval: 1, unhealthy_interval: 1, healthy_threshold: 1 };
+    const active = { ...quick, enabled: true, unhealthy_threshold: 1 };
+    const body = { name, targets: [{ host, port: 8080 }], health: { active } };
+    const { status } = await first.api("POST", "/api/v1/services", body, headers);
+    if (status !== 200) throw new Error(`the service could not be created: ${status}`);
+  }
+
   /** A connection to the database, past all gateways. */
   async query<T>(ask: (sql: Bun.SQL) => PromiseLike<T>): Promise<T> {
     const sql = this.postgres.connect();

@@ -23,6 +23,8 @@ const { afterAll, beforeAll, test } = needs(
 
 let fleet: TestFleet;
 let scene: UiScene;
+/** Of an admin. */
+let token: string;
 let origin: ReturnType<typeof startLastingOrigin>;
 
 beforeAll(async () => {
@@ -36,6 +38,7 @@ beforeAll(async () => {
     async () => (await first.ok("GET", "/api/v1/stats?node=all")).nodes.length === 3,
   );
   scene = await openUi(first);
+  ({ token } = await first.ok("POST", "/api/v1/tokens", { name: "admin", role: "admin" }));
   await scene.createPeople();
 }, 90_000);
 afterAll(async () => {
@@ -79,12 +82,20 @@ test("requests of all nodes appear with their node; one node can be chosen, also
   await close();
 }, 60_000);
 
-test("the dashboard shows the sum of the nodes, and a target's health on each", async () => {
+test("the dashboard shows the sum of the nodes, and a service the nodes that see a target differently", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/" });
   await page.getByRole("combobox", { name: "Nodes" }).waitFor();
   await page.getByRole("table", { name: "Nodes" }).getByRole("row").nth(3).waitFor();
   await isQuiet(page);
   await screenshots(page, "dashboard-nodes");
+  expect(await checkAccessible(page)).toEqual([]);
+  await fleet.createSplitService("split", { authorization: `Bearer ${token}` });
+  await page.goto(`${scene.gateway.admin}/ui/services/split`);
+  const target = page.getByRole("article", { name: /^Target/ });
+  await target.getByText(/^on node n2, since/).waitFor();
+  expect(await target.getByText(/^on node/).count()).toBe(1);
+  await isQuiet(page);
+  await screenshots(page, "service-node-health");
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
   await close();
