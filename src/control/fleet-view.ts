@@ -101,6 +101,9 @@ export interface FleetStatus {
 
 /** Metrics of this node in its fleet. */
 export interface FleetFigures {
+  /** Id and name of this node. */
+  readonly id: string;
+  readonly name: string;
   readonly states: ReadonlyMap<NodeState, number>;
   readonly head: number;
   readonly stored: number;

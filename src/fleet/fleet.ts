@@ -144,6 +144,8 @@ export class Fleet implements FleetView {
     const { meter, follower, lease } = this.#options;
     const { head, stored, served, isConnected, lagMs, clockOffsetMs } = follower;
     return {
+      id: this.id,
+      name: this.name,
       states: this.#watch.states(),
       head,
       stored,

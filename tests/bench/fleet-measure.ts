@@ -233,3 +233,57 @@ export const measureTakeover = (rounds: number): Promise<number> =>
     }
     return Math.max(...times);
   });
+
+export interface ViewResult {
+  /** What was read. */
+  readonly read: string;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Requests in the ring of each node. */
+const RECENT = 2000;
+
+/** Reads of all nodes through one of them, one after the other; each node has recent requests. */
+export const measureViews = (count: number, reads: number): Promise<ViewResult[]> =>
+  withFleet(
+    count,
+    async ({ nodes, addresses }) => {
+      const [first] = nodes as [Gateway];
+      await first.ok("POST", "/api/v1/routes", {
+        name: "all",
+        ...{
+          paths: ["/"],
+          service_id: (await first.ok("POST", "/api/v1/services", { name: "s" })).id,
+        },
+      });
+      for (const address of addresses)
+        for (let sent = 0; sent < RECENT; sent += 50)
+          await Promise.all(
+            Array.from({ length: 50 }, async () =>
+              (await fetch(`http://${address}:8080/of-${address}`)).text(),
+            ),
+          );
+      await eventually(
+        async () => (await first.ok("GET", "/api/v1/stats?node=all")).nodes.length === count,
+      );
+      const results: ViewResult[] = [];
+      for (const [read, path] of [
+        ["200 requests", "requests?node=all&limit=200"],
+        ["statistics of an hour", "stats?node=all"],
+        ["health of a service", "services/s/health?node=all"],
+      ] as const) {
+        const times: number[] = [];
+        for (let round = -10; round < reads; round++) {
+          const begun = performance.now();
+          const { partial } = await first.ok("GET", `/api/v1/${path}`);
+          if (partial !== false) throw new Error(`${path}: a node is missing`);
+          if (round >= 0) times.push(performance.now() - begun);
+        }
+        const [p50Ms = 0, p99Ms = 0] = [0.5, 0.99].map((part) => percentile(sorted(times), part));
+        results.push({ read, p50Ms, p99Ms });
+      }
+      return results;
+    },
+    { networks: true },
+  );

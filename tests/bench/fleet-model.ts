@@ -262,7 +262,11 @@ export class SimulatedNode {
       prune: none,
       isDrained: () => false,
     });
-    this.#fleet = new Fleet({ ...this.#quiet(shared), follower: this.follower });
+    this.#fleet = new Fleet({
+      ...this.#quiet(shared),
+      follower: this.follower,
+      tokenKey: "",
+    });
     this.#store = new FleetStore({
       ...shared,
       node: name,

@@ -9,6 +9,7 @@ import {
   measurePartition,
   measureStarts,
   measureTakeover,
+  measureViews,
   type OutageResult,
 } from "./fleet-measure.ts";
 import { describeCommit, describeMachine } from "./machine.ts";
@@ -19,7 +20,7 @@ const USAGE = `make bench-fleet ARGS="..."
   --changes N    changes to measure (500)
   --routes N     routes of the fleet that a node joins (100000)
   --starts N     starts of each kind (7)
-  --only WHAT    changes, faults, starts, join or leader
+  --only WHAT    changes, faults, views, starts, join or leader
   --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
 
 interface Row {
@@ -109,6 +110,19 @@ async function leaderRows(): Promise<Row[]> {
   return [{ what, measured: await measureTakeover(5), atMost: 4000, show: inMs }];
 }
 
+async function viewRows(): Promise<Row[]> {
+  const lack = lackOf("network namespaces");
+  if (lack !== null) {
+    console.log(`not measured: views of several nodes, which needs ${lack}`);
+    return [];
+  }
+  const results = await measureViews(3, 200);
+  return results.flatMap(({ read, p50Ms, p99Ms }) => [
+    { what: `${read} of 3 nodes, p50`, measured: p50Ms, atMost: Infinity, show: inMs },
+    { what: `${read} of 3 nodes, p99`, measured: p99Ms, atMost: 200, show: inMs },
+  ]);
+}
+
 function toRows(rows: readonly Row[]): Table {
   const cells = rows.map(({ what, measured, atMost, show }) => [
     what,
@@ -151,6 +165,7 @@ async function run(): Promise<Row[]> {
   const parts: Record<string, () => Promise<Row[]>> = {
     changes: () => changeRows(Number(values.changes)),
     faults: faultRows,
+    views: viewRows,
     starts: () => startRows(Number(values.starts)),
     join: () => joinRows(Number(values.routes)),
     leader: leaderRows,

@@ -159,6 +159,7 @@ describe("two nodes", () => {
     await create(at0());
     const text = await (await at0().api("GET", "/metrics")).text();
     const metrics = readMetrics(text, "prometheus");
+    expect(metrics.sum("sluice_node_info", { node: "n1" })).toBe(1);
     expect(metrics.sum("sluice_fleet_nodes", { state: "serving" })).toBe(2);
     expect(metrics.sum("sluice_fleet_nodes", { state: "away" })).toBe(0);
     const head = metrics.sum("sluice_fleet_head_position");

@@ -66,7 +66,8 @@ class QuickNode {
       prune: pruneEvery(times.prune, pruning),
       isDrained,
     });
-    new Fleet({ ...shared, follower: this.follower, meter: new FleetMeter(), isDrained });
+    const meter = new FleetMeter();
+    new Fleet({ ...shared, follower: this.follower, meter, isDrained, tokenKey: "" });
     this.follower.onBeat(() => {
       this.beats++;
       if (this.beats % BEATS_PER_BATCH === 0) void this.#record();

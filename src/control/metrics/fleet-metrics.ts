@@ -7,6 +7,12 @@ export function fleetMetrics(figures: FleetFigures): Metric[] {
   const { conflicts, doubts, clockOffsetSeconds } = figures;
   return [
     {
+      name: "sluice_node_info",
+      help: "1, with the name and the id of this node in its fleet, to join on.",
+      type: "gauge",
+      samples: [{ labels: { node: figures.name, node_id: figures.id }, value: 1 }],
+    },
+    {
       name: "sluice_fleet_nodes",
       help: "Nodes of the fleet by state, as this node sees them.",
       type: "gauge",
