@@ -89,6 +89,12 @@ test("hostile responses at a node's address are named and cost no more than thei
   respond = () => new Response(endless(encoder.encode(" ".repeat(1 << 20))));
   expect(await why(first, requests)).toBe("its response is larger than 8 MiB");
 
+  const sized = (bytes: number) => `[${" ".repeat(bytes - 2)}]`;
+  respond = () => new Response(sized(8 << 20));
+  expect(await why(first, requests)).toBeUndefined();
+  respond = () => new Response(sized((8 << 20) + 1));
+  expect(await why(first, requests)).toBe("its response is larger than 8 MiB");
+
   const silent = new ReadableStream({ start: (body) => body.enqueue(encoder.encode("[")) });
   respond = () => new Response(silent);
   expect(await why(first, "requests?node=n2")).toBe("it did not respond within 1 s");
