@@ -1,6 +1,6 @@
 // What a node does with the addresses of others: hostile responses, certificates, redirects; and what users of each role see.
 import { expect } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NODE_TOKEN_HEADER } from "../../src/control/node-reads.ts";
@@ -8,6 +8,7 @@ import { SecretBox } from "../../src/crypto/secret-box.ts";
 import { NodeTokens } from "../../src/fleet/node-token.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { openEvents } from "../support/event-client.ts";
+import { clockOff, fakeTime } from "../support/faketime.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
@@ -141,8 +142,9 @@ test("a node without an address is named", async () => {
 /** Files of a self-signed certificate. */
 async function certificateFiles() {
   const pair = await selfSigned("node.test");
-  const path = join(tmpdir(), `sluice-peer-${process.pid}-${Bun.randomUUIDv7()}`);
-  const files = { cert: `${path}.crt`, key: `${path}.key` };
+  const directory = mkdtempSync(join(tmpdir(), "sluice-peer-"));
+  cleanups.push(() => rmSync(directory, { recursive: true }));
+  const files = { cert: join(directory, "cert.pem"), key: join(directory, "key.pem") };
   writeFileSync(files.cert, pair.cert);
   writeFileSync(files.key, pair.key, { mode: 0o600 });
   return { ...files, pair };
@@ -228,6 +230,30 @@ test("users see of other nodes what their role sees of this one", async () => {
   };
   expect([await open("viewer"), await open("admin")]).toEqual([403, 200]);
 }, 60_000);
+
+needs("executable", "postgres", fakeTime).test(
+  "a node whose clock is off by minutes reads and is read",
+  async () => {
+    const node = (name: string) => {
+      const admin = `127.0.0.1:${quietPort()}`;
+      const args = ["--admin", admin, "--advertise", `http://${admin}`];
+      return { args, ...(name === "n2" ? { env: clockOff(-300) } : {}) };
+    };
+    const fleet = await TestFleet.start(2, { node });
+    cleanups.push(() => fleet.stop());
+    const [first, second] = fleet.nodes as [Gateway, Gateway];
+    for (const [reader, other] of [
+      [first, "n2"],
+      [second, "n1"],
+    ] as const) {
+      await eventually(
+        async () => (await reader.api("GET", `/api/v1/requests?node=${other}`)).status === 200,
+      );
+      expect(await why(reader, `requests?node=${other}`)).toBeUndefined();
+    }
+  },
+  60_000,
+);
 
 test("an address that a token must not be sent to is refused at the start", async () => {
   const start = async (advertise: string) => {
