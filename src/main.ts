@@ -111,7 +111,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = persistCounters(memory.counters, { dataDir, log });
-  const fleet = createNode(state, options, { clock, log });
+  const absentMs = () => control.changes.config.settings.fleet.absent_after;
+  const fleet = createNode(state, options, { clock, log, absentMs });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);
@@ -140,9 +141,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
   await former?.finish();
   mayChange.resolve();
-  const { changes } = control;
-  const rolloutStatus = () => control.rolloutStatus();
-  await fleet?.follower.begin({ changes, store: fleet.store, rolloutStatus }, isReachable);
+  const parts = { changes: control.changes, rolloutStatus: () => control.rolloutStatus() };
+  await fleet?.follower.begin({ ...parts, store: fleet.store }, isReachable);
   const running = new RunningGateway({
     options,
     log,

@@ -8,7 +8,7 @@ import { Follower } from "../fleet/follower.ts";
 import { Lease } from "../fleet/lease.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
-import { pruneEvery, pruneLimits } from "../fleet/whole.ts";
+import { KEPT_ENTRIES, pruneEvery } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
 import { MetaRows } from "../store/meta-rows.ts";
 import { RevisionTable } from "../store/revisions.ts";
@@ -28,13 +28,20 @@ export interface NodeParts {
   readonly duty: Lease;
 }
 
+interface NodeContext {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** settings.fleet.absent_after. */
+  readonly absentMs: () => number;
+}
+
 const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
 
 /** Null: this gateway is part of no fleet. */
 export function createNode(
   { membership, store, box, adminTls }: OpenedState,
   options: ServeOptions,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log, absentMs }: NodeContext,
 ): NodeParts | null {
   if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
@@ -60,14 +67,15 @@ export function createNode(
       codec,
       store,
       node: name,
-      limits: pruneLimits,
+      keep: KEPT_ENTRIES,
+      absentMs,
       log,
       duty: lease,
     }),
   });
   const meter = new FleetMeter();
   const tokenKey = box.derive("fleet node tokens");
-  const view = new Fleet({ ...shared, follower, meter, tokenKey });
+  const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey });
   view.onNodeEvent(({ event, name: node, why }) =>
     log.info("a node of the fleet has changed its state", {
       node,
@@ -89,6 +97,7 @@ export function createNode(
     onObstacle: (obstacle) => follower.obstruct(obstacle),
     expected: (by) => view.expected(by),
     requirePresent: (requirement) => view.requirePresent(requirement),
+    requireReadable: (need) => view.requireReadable(need),
   });
   return { view, follower, store: fleetStore, duty: lease };
 }

@@ -1,4 +1,5 @@
 // What a change is asked with, stored in and announced as; knows no rule and no worker.
+import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
@@ -9,6 +10,23 @@ import type { Actor } from "./principal.ts";
 
 /** Another change was stored first: the change runs again, on the configuration after that one. */
 export class ChangeConflict extends Error {}
+
+/** Other nodes of the fleet run an older version, which does not know what the change has; nothing was changed. */
+export class OlderNodes extends ApiError {
+  /** `parts`: what they do not know. */
+  constructor(
+    parts: readonly string[],
+    nodes: readonly { readonly name: string; readonly version: string }[],
+  ) {
+    const names = nodes.map(({ name, version }) => `node ${name} runs ${version}`).join(", ");
+    const does = nodes.length === 1 ? "does" : "do";
+    const them = nodes.length === 1 ? "it" : "them";
+    super(
+      409,
+      `${names}, which ${does} not know ${parts.join(" and ")}; upgrade ${them} first; nothing was changed`,
+    );
+  }
+}
 
 /** Changes that other nodes have stored, as one change; or facts without a change. */
 export interface ForeignChange {

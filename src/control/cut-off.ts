@@ -4,7 +4,7 @@ import type { FleetView } from "./fleet-view.ts";
 
 export interface CutOffOptions {
   readonly fleet: Pick<FleetView, "cutOffSince"> | null;
-  readonly settings: () => Settings["fleet"];
+  readonly settings: () => Pick<Settings["fleet"], "max_stale" | "max_stale_sessions">;
   /** Monotonic, in milliseconds. Default: performance.now. */
   readonly now?: () => number;
 }

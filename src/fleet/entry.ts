@@ -10,9 +10,14 @@ import {
   type ResourceChange,
   singletonNames,
 } from "../model/gateway-config.ts";
-
-/** The newest format of entries that this version reads and writes. */
-export const ENTRY_FORMAT = 1;
+import {
+  type ChangedParts,
+  ENTRY_FORMAT,
+  type FormatNeed,
+  formatNeed,
+  withNewer,
+  withoutNewer,
+} from "./entry-format.ts";
 
 /** What nodes need of a change to make it their own. */
 export type EntryChange = Pick<
@@ -71,13 +76,15 @@ export class EntryCodec {
     node: string,
     { changed, facts, previous, kind = "change" }: EntryContent & { readonly kind?: EntryKind },
   ): Entry {
+    const { format } = needOf({ changed, facts });
+    const parts = changed === null ? {} : withoutNewer(partsOf(changed.change), format);
     const document = {
-      changed: changed === null ? null : { ...changed, change: partsOf(changed.change) },
+      changed: changed === null ? null : { ...changed, change: parts },
       facts,
       previous,
     };
     const body = Bun.zstdCompressSync(JSON.stringify(document));
-    const unsigned = { ...mark, kind, node, format: ENTRY_FORMAT, body };
+    const unsigned = { ...mark, kind, node, format, body };
     return { ...unsigned, mac: this.#signEntry(unsigned) };
   }
 
@@ -95,8 +102,9 @@ export class EntryCodec {
       );
     const text = new TextDecoder().decode(Bun.zstdDecompressSync(entry.body));
     const { changed, facts, previous } = JSON.parse(text) as Document;
+    const parts = changed === null ? {} : withNewer(changed.change, entry.format);
     return {
-      changed: changed === null ? null : { ...changed, change: restoredFrom(changed.change) },
+      changed: changed === null ? null : { ...changed, change: restoredFrom(parts) },
       facts,
       previous,
     };
@@ -142,14 +150,17 @@ export class Unfollowable extends ApiError {
 }
 
 interface Document {
-  readonly changed:
-    (Omit<EntryChange, "change"> & { readonly change: Partial<ConfigChange> }) | null;
+  readonly changed: (Omit<EntryChange, "change"> & { readonly change: ChangedParts }) | null;
   readonly facts: readonly Fact[];
   readonly previous: string | null;
 }
 
+/** What nodes must know to read an entry with this content. */
+export const needOf = ({ changed, facts }: Omit<EntryContent, "previous">): FormatNeed =>
+  formatNeed({ change: changed === null ? {} : partsOf(changed.change), facts });
+
 /** Most changes affect only one collection. */
-function partsOf(change: ConfigChange): Partial<ConfigChange> {
+function partsOf(change: ConfigChange): ChangedParts {
   const isChanged = (part: ConfigChange[keyof ConfigChange]) =>
     part !== null && !("upserts" in part && part.upserts.length + part.removals.length === 0);
   return Object.fromEntries(Object.entries(change).filter(([, part]) => isChanged(part)));
@@ -158,7 +169,7 @@ function partsOf(change: ConfigChange): Partial<ConfigChange> {
 export const isEmptyChange = (change: ConfigChange): boolean =>
   Object.keys(partsOf(change)).length === 0;
 
-function restoredFrom(parts: Partial<ConfigChange>): ConfigChange {
+function restoredFrom(parts: ChangedParts): ConfigChange {
   const collections = mapCollections(
     (name): ResourceChange<unknown> => parts[name] ?? { upserts: [], removals: [] },
   );

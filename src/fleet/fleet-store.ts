@@ -11,7 +11,8 @@ import type { Pace } from "../pace.ts";
 import type { Commit, RecordedEntry } from "../store/commit.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import { Appender, type AppenderOptions } from "./appender.ts";
-import { type EntryContent, type EntryMark, Unfollowable } from "./entry.ts";
+import { type EntryContent, type EntryMark, needOf, Unfollowable } from "./entry.ts";
+import type { FormatNeed } from "./entry-format.ts";
 import { failPoint } from "./fail-point.ts";
 import { LogReader, type LogReaderOptions } from "./log-reader.ts";
 
@@ -25,6 +26,8 @@ export interface FleetStoreOptions extends AppenderOptions, LogReaderOptions {
   readonly expected: (by: Actor) => FleetWrite | null;
   /** Rejects while too few nodes are present. */
   readonly requirePresent: (requirement: NodeRequirement) => Promise<void>;
+  /** Rejects while a node could not read an entry. Asked only for what the first format cannot hold. */
+  readonly requireReadable: (need: FormatNeed) => Promise<void>;
 }
 
 type Write = Parameters<ChangeStore["commit"]>[0];
@@ -107,6 +110,8 @@ export class FleetStore implements ChangeStore {
     const expected = by === undefined ? null : this.#options.expected(by);
     if (expected !== null && expected.requires !== null)
       await this.#options.requirePresent(expected.requires);
+    const need = needOf(content);
+    if (need.format > 1) await this.#options.requireReadable(need);
     const previous = this.#options.store.mark()?.id ?? null;
     const mark = await this.#appender.append(this.#next, { ...content, previous }, asLeader);
     if (expected !== null) expected.committed = { position: mark.position, at: performance.now() };

@@ -1,5 +1,6 @@
 // The fleet as one of its nodes sees it: which nodes there are, and which of them serve a change.
 import type { Clock } from "../clock.ts";
+import { OlderNodes } from "../control/change-contract.ts";
 import type {
   FleetFigures,
   FleetStatus,
@@ -14,11 +15,12 @@ import { isPresent, type NodeRequirement, shortageOf } from "../control/node-req
 import type { Actor } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import type { EntryCodec } from "./entry.ts";
+import type { FormatNeed } from "./entry-format.ts";
 import type { Follower } from "./follower.ts";
 import type { FleetTimes } from "./times.ts";
 import type { FleetMeter } from "./meter.ts";
 import type { Lease } from "./lease.ts";
-import { forgedRow, isSigned } from "./node-row.ts";
+import { forgedRow, isOlder, isSigned } from "./node-row.ts";
 import { NodeTokens } from "./node-token.ts";
 import { NodeWatch } from "./node-watch.ts";
 import { type Peer, PeerReads } from "./peer-reads.ts";
@@ -40,6 +42,8 @@ export interface FleetOptions {
   readonly lease: Pick<Lease, "isOurs">;
   /** Derived from the secret key, for tokens of nodes. */
   readonly tokenKey: string;
+  /** Milliseconds after which a node that is away no longer limits what the others may write. */
+  readonly absentMs: () => number;
 }
 
 /** Between two looks at all nodes for events and metrics. */
@@ -104,6 +108,16 @@ export class Fleet implements FleetView {
     this.requireConnected();
     const shortage = shortageOf(requirement, await this.nodes());
     if (shortage !== null) throw new ApiError(409, `${shortage}; nothing was changed`);
+  }
+
+  /** Throws an OlderNodes that names the nodes which could not read an entry: those that follow now, or may come back soon. */
+  async requireReadable({ format, because }: FormatNeed): Promise<void> {
+    const { source, codec, absentMs } = this.#options;
+    const limits = { format, absentMs: absentMs() };
+    const older = (await source.nodes()).filter(
+      (node) => isOlder(node, limits) && isSigned(codec, node),
+    );
+    if (older.length > 0) throw new OlderNodes(because, older);
   }
 
   async forget(id: string): Promise<boolean> {

@@ -41,14 +41,8 @@ export function wholeEntry(
   });
 }
 
-export interface PruneLimits {
-  /** The last entries always stay. Default 1000. */
-  readonly keep: number;
-  /** Entries stay that a node lacks which was seen within this time, in milliseconds. Default 24 hours. */
-  readonly absentMs: number;
-}
-
-export const pruneLimits: PruneLimits = { keep: 1000, absentMs: 86_400_000 };
+/** The last entries always stay. */
+export const KEPT_ENTRIES = 1000;
 
 export interface PruneOptions {
   readonly source: Pick<PostgresSource, "wholePosition" | "writeWhole" | "prune">;
@@ -56,7 +50,10 @@ export interface PruneOptions {
   readonly store: StoredNode;
   /** Name of this node. */
   readonly node: string;
-  readonly limits: PruneLimits;
+  /** The last entries always stay. */
+  readonly keep: number;
+  /** Entries stay that a node lacks which was seen within this time. Milliseconds. */
+  readonly absentMs: () => number;
   readonly log: Log;
 }
 
@@ -64,12 +61,12 @@ export interface PruneOptions {
  * Removes what no node needs. Work of one node, but several at the same time do no harm.
  */
 export async function prune(options: PruneOptions): Promise<void> {
-  const { source, store, limits, log } = options;
+  const { source, store, keep, absentMs, log } = options;
   const newest = await source.wholePosition();
   // After the query: what is loaded must be the state of the mark.
   const mark = store.mark();
   if (mark === null) return;
-  if (mark.position - newest >= limits.keep) {
+  if (mark.position - newest >= keep) {
     const entry = wholeEntry(options, mark);
     await source.writeWhole(entry);
     log.info("the state of the fleet was written for nodes that join", {
@@ -77,7 +74,7 @@ export async function prune(options: PruneOptions): Promise<void> {
       bytes: entry.body.byteLength,
     });
   }
-  await source.prune(limits);
+  await source.prune({ keep, absentMs: absentMs() });
 }
 
 /** Removes what `next` does not have. */

@@ -266,6 +266,7 @@ export class SimulatedNode {
       ...this.#quiet(shared),
       follower: this.follower,
       tokenKey: "",
+      absentMs: () => 0,
     });
     this.#store = new FleetStore({
       ...shared,
@@ -286,6 +287,7 @@ export class SimulatedNode {
       onObstacle: (obstacle) => this.follower.obstruct(obstacle),
       expected: (by) => this.#fleet.expected(by),
       requirePresent: () => Promise.resolve(),
+      requireReadable: () => Promise.resolve(),
     });
     this.#changes = this.#createChanges(clock);
   }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
 import { openSecretBox } from "../../src/control/sealing.ts";
+import { ENTRY_FORMAT } from "../../src/fleet/entry-format.ts";
 import { clockOff, fakeTime } from "../support/faketime.ts";
 import {
   create,
@@ -109,6 +110,8 @@ test("a node that may not write a file of the others says so, and serves what it
   await eventually(async () => (await statesOn(first)).every(isServing));
 }, 60_000);
 
+const NEXT_FORMAT = ENTRY_FORMAT + 1;
+
 /** An entry of a version to come, signed as its nodes would. */
 async function appendOfNextVersion(fleet: TestFleet): Promise<void> {
   const env = { SLUICE_SECRET_KEY: fleet.secret };
@@ -121,14 +124,14 @@ async function appendOfNextVersion(fleet: TestFleet): Promise<void> {
   const body = Bun.zstdCompressSync("of a form that nobody knows yet");
   const [id, next] = [randomUUID(), Number(position) + 1];
   const mac = createHmac("sha256", box.derive("fleet entries"))
-    .update(`${JSON.stringify([fleetId, "change", next, id, "n9", 2])}\n`)
+    .update(`${JSON.stringify([fleetId, "change", next, id, "n9", NEXT_FORMAT])}\n`)
     .update(body)
     .digest();
   await fleet.query((sql) =>
     sql.begin(async (transaction) => {
       await transaction`
         insert into sluice.entry (position, entry_id, node, format, body, mac)
-        values (${next}, ${id}::uuid, 'n9', 2, ${body}, ${mac})`;
+        values (${next}, ${id}::uuid, 'n9', ${NEXT_FORMAT}, ${body}, ${mac})`;
       await transaction`update sluice.head set position = ${next}`;
     }),
   );

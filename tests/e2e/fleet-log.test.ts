@@ -102,9 +102,9 @@ test("the log is pruned below what every node has, never its last entries, and a
     (await sql`select position::int from sluice.entry order by position`).map(
       ({ position }: { position: number }) => position,
     );
-  const limits = { keep: 5, absentMs: 60_000 };
+  const limits = { keep: 5, absentMs: () => 60_000 };
   const pruneBy = (node: TestNode) =>
-    prune({ source, codec, store: node.store, node: "a", limits, log });
+    prune({ source, codec, store: node.store, node: "a", ...limits, log });
   for (let index = 0; index < 12; index++) await add(first!, `s${index}`);
   // The second node has eight entries, and was seen.
   await second!.changes.follow();

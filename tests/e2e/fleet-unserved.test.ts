@@ -42,7 +42,13 @@ async function startNode() {
     contact: { get: () => null, set() {} },
     prune() {},
   });
-  const fleet = new Fleet({ ...shared, follower, meter: new FleetMeter(), tokenKey: "" });
+  const fleet = new Fleet({
+    ...shared,
+    follower,
+    meter: new FleetMeter(),
+    tokenKey: "",
+    absentMs: () => 0,
+  });
   cleanups.push(() => follower.end({ isReplaced: false }));
   const { changes, fleetStore: store } = node;
   await follower.begin({ changes, store, rolloutStatus: () => node.rolloutStatus() });

@@ -53,8 +53,9 @@ class QuickNode {
       times: { ttl: 3000, held: 2000, renew: 2 },
     });
     const shared = { source, codec, id: name, name, clock: Date, times, lease: this.lease };
-    const limits = { keep: KEEP, absentMs: 86_400_000 };
-    const pruning = { source, codec, store, node: name, limits, log, duty: this.lease };
+    const absentMs = () => 86_400_000;
+    const limits = { keep: KEEP, absentMs };
+    const pruning = { source, codec, store, node: name, ...limits, log, duty: this.lease };
     const isDrained = () => false;
     this.follower = new Follower({
       ...shared,
@@ -67,7 +68,8 @@ class QuickNode {
       isDrained,
     });
     const meter = new FleetMeter();
-    new Fleet({ ...shared, follower: this.follower, meter, isDrained, tokenKey: "" });
+    const parts = { follower: this.follower, meter, isDrained, tokenKey: "", absentMs };
+    new Fleet({ ...shared, ...parts });
     this.follower.onBeat(() => {
       this.beats++;
       if (this.beats % BEATS_PER_BATCH === 0) void this.#record();

@@ -6,12 +6,7 @@ export function fleetMetrics(figures: FleetFigures): Metric[] {
   const { states, head, stored, served, lagSeconds, append, ack, isConnected } = figures;
   const { conflicts, doubts, clockOffsetSeconds } = figures;
   return [
-    {
-      name: "sluice_node_info",
-      help: "1, with the name and the id of this node in its fleet, to join on.",
-      type: "gauge",
-      samples: [{ labels: { node: figures.name, node_id: figures.id }, value: 1 }],
-    },
+    nodeInfo(figures),
     {
       name: "sluice_fleet_nodes",
       help: "Nodes of the fleet by state, as this node sees them.",
@@ -70,6 +65,13 @@ export function fleetMetrics(figures: FleetFigures): Metric[] {
     ),
   ];
 }
+
+const nodeInfo = ({ name, id }: FleetFigures): Metric => ({
+  name: "sluice_node_info",
+  help: "1, with the name and the id of this node in its fleet, to join on.",
+  type: "gauge",
+  samples: [{ labels: { node: name, node_id: id }, value: 1 }],
+});
 
 const gauge = (name: string, help: string, value: number | null): Metric => ({
   name,

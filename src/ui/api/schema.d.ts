@@ -6627,7 +6627,7 @@ export interface components {
                 redacted_query_names: string[];
             };
             /**
-             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @description Nodes that are away, or cut off from the database of their fleet; without effect on a gateway without a fleet
              * @default {}
              */
             fleet: {
@@ -6641,6 +6641,11 @@ export interface components {
                  * @default 0
                  */
                 max_stale: number;
+                /**
+                 * @description Milliseconds for which the fleet is prepared for the return of a node that is away: the log keeps the entries that it lacks, and what its version does not know is refused
+                 * @default 86400000
+                 */
+                absent_after: number;
             };
             /**
              * @description Limits
@@ -6871,7 +6876,7 @@ export interface components {
                 redacted_query_names?: string[];
             };
             /**
-             * @description Nodes that are cut off from the database of their fleet; without effect on a gateway without a fleet
+             * @description Nodes that are away, or cut off from the database of their fleet; without effect on a gateway without a fleet
              * @default {}
              */
             fleet?: {
@@ -6885,6 +6890,11 @@ export interface components {
                  * @default 0
                  */
                 max_stale?: number;
+                /**
+                 * @description Milliseconds for which the fleet is prepared for the return of a node that is away: the log keeps the entries that it lacks, and what its version does not know is refused
+                 * @default 86400000
+                 */
+                absent_after?: number;
             };
             /**
              * @description Limits

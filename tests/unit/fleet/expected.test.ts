@@ -1,7 +1,10 @@
 // What a request expects of the fleet for its change, checked at the commit, and what it learns.
 import { afterEach, expect, test } from "bun:test";
+import { OlderNodes } from "../../../src/control/change-contract.ts";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
 import { type Actor, local } from "../../../src/control/principal.ts";
+import type { FormatNeed } from "../../../src/fleet/entry-format.ts";
+import { isOlder } from "../../../src/fleet/node-row.ts";
 import { SourceUnreachable } from "../../../src/fleet/source.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import { serviceOf } from "../store/fixture.ts";
@@ -119,4 +122,43 @@ test("a change that loses its place while the database goes away says that nothi
   expect((refused as ApiError).message).toEndWith("nothing was changed");
   expect(source.entries).toHaveLength(1);
   expect(node.config.services.size).toBe(1);
+});
+
+test("what an older node does not know is refused before it is appended or stored; other changes are not asked about", async () => {
+  const { source, node, create } = scene();
+  const asked: FormatNeed[] = [];
+  node.onNeed = (need) => {
+    asked.push(need);
+    throw new OlderNodes(need.because, [{ name: "n2", version: "0.0.9" }]);
+  };
+  await create("a");
+  const change = (absent_after: number) =>
+    node.change((draft) => {
+      const { settings } = draft.config;
+      const fleet = { ...settings.fleet, absent_after };
+      draft.putSingleton("settings", { ...settings, fleet, updated_at: draft.stamp() });
+    });
+  await change(86_400_000);
+  expect(asked).toEqual([]);
+  const refusal = await change(60_000).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({
+    status: 409,
+    message:
+      "node n2 runs 0.0.9, which does not know settings.fleet.absent_after; upgrade it first; nothing was changed",
+  });
+  expect(asked).toEqual([{ format: 2, because: ["settings.fleet.absent_after"] }]);
+  expect([source.entries.length, node.store.load().revision]).toEqual([2, 3]);
+  expect(node.changes.warnings()).toEqual([]);
+  node.onNeed = () => {};
+  await change(60_000);
+  expect(source.entries.map(({ format }) => format)).toEqual([1, 1, 2]);
+});
+
+test("a node counts as older until it has been away for too long, and not when it has stopped already", () => {
+  const limits = { format: 2, absentMs: 60_000 };
+  const node = { formatMax: 1, state: "serving", seenMsAgo: 60_000 };
+  expect(isOlder(node, limits)).toBe(true);
+  expect(isOlder({ ...node, seenMsAgo: 60_001 }, limits)).toBe(false);
+  expect(isOlder({ ...node, formatMax: 2 }, limits)).toBe(false);
+  expect(isOlder({ ...node, state: "outdated" }, limits)).toBe(false);
 });

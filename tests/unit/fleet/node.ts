@@ -4,6 +4,7 @@ import type { FleetWrite } from "../../../src/control/fleet-view.ts";
 import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
 import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
+import type { FormatNeed } from "../../../src/fleet/entry-format.ts";
 import { FleetStore } from "../../../src/fleet/fleet-store.ts";
 import type { NodeStore } from "../../../src/fleet/log-reader.ts";
 import { FleetMeter } from "../../../src/fleet/meter.ts";
@@ -36,6 +37,8 @@ export class TestNode {
   isStuck = false;
   /** What the next changes expect of the other nodes. */
   expects: FleetWrite | null = null;
+  /** Called for entries that the first format cannot hold. */
+  onNeed: (need: FormatNeed) => void = () => {};
   /** Whether the other nodes are away. */
   isAlone = false;
   /** What it counts on to do the work of the fleet with. */
@@ -73,6 +76,7 @@ export class TestNode {
       onLost: () => {},
       onObstacle: () => {},
       expected: () => this.expects,
+      requireReadable: async (need: FormatNeed) => this.onNeed(need),
       requirePresent: async () => {
         if (this.isAlone) throw new ApiError(409, "too few nodes are present");
       },

@@ -34,7 +34,8 @@ test("a change during the removal of old entries leaves a state from which a nod
     codec,
     store: first.store,
     node: "n1",
-    limits: { keep: 1, absentMs: 0 },
+    keep: 1,
+    absentMs: () => 0,
     log,
   });
   await create("c");

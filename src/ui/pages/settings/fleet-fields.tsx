@@ -8,7 +8,7 @@ export function FleetFields({ form }: SettingsFieldsProps) {
   return (
     <FoldedSection
       title="Fleet"
-      text="Nodes that are cut off from the database of their fleet. Without effect on a gateway without a fleet."
+      text="Nodes that are away, or cut off from the database of their fleet. Without effect on a gateway without a fleet."
       fields={["fleet"]}
       errors={form.errors}
     >
@@ -24,6 +24,12 @@ export function FleetFields({ form }: SettingsFieldsProps) {
           description="Time without the database after which /readyz of a node responds with 503. 0: always ready"
           unit="ms"
           {...form.getInputProps("fleet.max_stale")}
+        />
+        <DurationField
+          label="Prepared for a return for"
+          description="Time for which the log keeps what a node that is away lacks, and what its version does not know is refused"
+          unit="ms"
+          {...form.getInputProps("fleet.absent_after")}
         />
       </SimpleGrid>
     </FoldedSection>

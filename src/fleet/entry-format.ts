@@ -1,0 +1,146 @@
+// Since which format entries of the fleet's log can hold what: a version that adds something adds a line here. Knows no node.
+import type { Fact } from "../model/fact.ts";
+import type { CollectionName, ConfigChange, SingletonName } from "../model/gateway-config.ts";
+
+/** The newest format of entries that this version reads. Each entry has the lowest one that can hold it, for older nodes. */
+export const ENTRY_FORMAT = 2;
+
+/** A part of the configuration that an older format cannot hold. */
+export interface NewerPart {
+  /** The first format that can. */
+  readonly since: number;
+  readonly in: CollectionName | SingletonName;
+  /** Only in objects of this name: a plugin, whose settings have names of their own. */
+  readonly of?: string;
+  /** Names joined by dots, through lists; absent: the whole collection is new. */
+  readonly field?: string;
+  /** For new values of an old field, such as the name of a plugin; absent: the field is new. */
+  readonly values?: readonly unknown[];
+  /** The value of a new field in objects without it: its default. An older format leaves it out. Absent: the field is optional. */
+  readonly absent?: unknown;
+}
+
+export interface FormatRules {
+  /** Of each kind of facts. A new field that older nodes must not ignore needs a new kind. */
+  readonly facts: Readonly<Record<Fact["kind"], number>>;
+  readonly parts: readonly NewerPart[];
+}
+
+/** Never changed once released, only added to; then ENTRY_FORMAT grows as well. */
+export const formatRules: FormatRules = {
+  facts: {
+    session_began: 1,
+    sessions_ended: 1,
+    second_factor: 1,
+    admin_token: 1,
+    acme_state: 1,
+    acme_challenges: 1,
+    node_activity: 1,
+    node_drained: 1,
+    cache_purged: 2,
+    health_override: 2,
+    // Older nodes send no notifications while a newer one leads.
+    alert_sent: 1,
+  },
+  parts: [{ since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 }],
+};
+
+/** Of a change only the parts that it has. */
+export type ChangedParts = Partial<ConfigChange>;
+
+export interface FormatNeed {
+  /** The lowest format that can hold an entry. */
+  readonly format: number;
+  /** What needs it, for messages: `settings.fleet.absent_after`; empty for format 1. */
+  readonly because: readonly string[];
+}
+
+/** What an entry with these parts and facts needs. */
+export function formatNeed(
+  { change, facts }: { readonly change: ChangedParts; readonly facts: readonly Fact[] },
+  rules = formatRules,
+): FormatNeed {
+  const needs = new Map<string, number>();
+  for (const { kind } of facts) needs.set(kind.replaceAll("_", " "), rules.facts[kind]);
+  for (const part of rules.parts) if (isUsed(part, change)) needs.set(nameOf(part), part.since);
+  const newer = [...needs].filter(([, since]) => since > 1);
+  return {
+    format: Math.max(1, ...newer.map(([, since]) => since)),
+    because: newer.map(([name]) => name),
+  };
+}
+
+const nameOf = ({ in: collection, of, field }: NewerPart) =>
+  [collection, of, field].filter((name) => name !== undefined).join(".");
+
+const isOf = ({ of }: NewerPart, object: unknown) =>
+  of === undefined || (object as { readonly name?: unknown }).name === of;
+
+/** Without the fields that nodes of `format` do not know: they have the values that stand for their absence. */
+export const withoutNewer = (change: ChangedParts, format: number, rules = formatRules) =>
+  rewritten(change, { format, rules }, () => undefined);
+
+/** The reverse, for entries of a node of `format`. */
+export const withNewer = (change: ChangedParts, format: number, rules = formatRules) =>
+  rewritten(change, { format, rules }, (member, absent) =>
+    member === undefined ? absent : member,
+  );
+
+function rewritten(
+  change: ChangedParts,
+  { format, rules }: { readonly format: number; readonly rules: FormatRules },
+  replace: (member: unknown, absent: unknown) => unknown,
+): ChangedParts {
+  let result = change;
+  for (const rule of rules.parts) {
+    const { since, in: name, field, absent } = rule;
+    const part = result[name] ?? null;
+    if (since <= format || part === null || field === undefined || absent === undefined) continue;
+    const path = field.split(".");
+    const edit = <T>(object: T): T =>
+      isOf(rule, object)
+        ? (edited(object, path, (member) => replace(member, absent)) as T)
+        : object;
+    result = {
+      ...result,
+      [name]: "upserts" in part ? { ...part, upserts: part.upserts.map(edit) } : edit(part),
+    };
+  }
+  return result;
+}
+
+function isUsed(rule: NewerPart, change: ChangedParts): boolean {
+  const { field, values, absent } = rule;
+  const part = change[rule.in] ?? null;
+  if (part === null) return false;
+  if (field === undefined) return true;
+  const isNewer = (member: unknown) =>
+    values === undefined
+      ? member !== undefined && !Bun.deepEquals(member, absent)
+      : values.includes(member);
+  const path = field.split(".");
+  const objects: readonly unknown[] = "upserts" in part ? part.upserts : [part];
+  return objects.some((object) => isOf(rule, object) && membersAt(object, path).some(isNewer));
+}
+
+/** The members of `value` at `path`; of lists those of all elements. */
+function membersAt(value: unknown, [key, ...rest]: readonly string[]): readonly unknown[] {
+  if (key === undefined) return [value];
+  if (Array.isArray(value)) return value.flatMap((each) => membersAt(each, [key, ...rest]));
+  if (typeof value !== "object" || value === null) return [];
+  return membersAt((value as Readonly<Record<string, unknown>>)[key], rest);
+}
+
+/** A copy with the members at `path` as `replace` returns them; undefined removes one. */
+function edited(
+  value: unknown,
+  [key, ...rest]: readonly string[],
+  replace: (member: unknown) => unknown,
+): unknown {
+  if (key === undefined) return replace(value);
+  if (Array.isArray(value)) return value.map((each) => edited(each, [key, ...rest], replace));
+  if (typeof value !== "object" || value === null) return value;
+  const { [key]: member, ...others } = value as Readonly<Record<string, unknown>>;
+  const next = edited(member, rest, replace);
+  return next === undefined ? others : { ...value, [key]: next };
+}
