@@ -431,7 +431,16 @@ upgrade() {
 # version, is restarted.
 switch() {
   code=0 switched=handed
-  as_owner "$root$bin" upgrade --executable "$root$bin" --data-dir "$root$data" || code=$?
+  (
+    # A node of a fleet needs the address of its database.
+    if [ -e "$root$settings" ]; then
+      set -a
+      # shellcheck disable=SC1090
+      . "$root$settings"
+      set +a
+    fi
+    as_owner "$root$bin" upgrade --executable "$root$bin" --data-dir "$root$data"
+  ) || code=$?
   case $code in
     0) return 0 ;;
     1) switched=failed && return 1 ;;

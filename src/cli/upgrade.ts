@@ -3,9 +3,12 @@ import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
 import { StoreError } from "../store/error.ts";
-import type { Command } from "./command.ts";
+import { inspectFleet } from "../store/inspect.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { askGateway, GatewayGoneError } from "./control-socket.ts";
-import { type Flag, parseFlags } from "./flags.ts";
+import { type Flag, type Flags, parseFlags } from "./flags.ts";
+import { decodeDatabase, storeFlags } from "./fleet-flags.ts";
+import { upgradeInFleet } from "./fleet-upgrade.ts";
 import { DEFAULT_DRAIN_SECONDS } from "./replacement.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
@@ -15,7 +18,9 @@ const FAILED = 1;
 /** No attempt: no gateway runs, or it cannot be upgraded. */
 const IMPOSSIBLE = 3;
 
-const MAX_DRAIN_SECONDS = 86_400;
+const DRAIN = { initial: DEFAULT_DRAIN_SECONDS, maximum: 86_400 };
+/** Load balancers look every two seconds, and need two failures. */
+const UNREADY = { initial: 5, maximum: 600 };
 
 const flags: readonly Flag[] = [
   dataDirFlag,
@@ -29,7 +34,20 @@ const flags: readonly Flag[] = [
     name: "drain",
     value: "SECONDS",
     description: "Drain time for WebSockets, streams and downloads of the old process",
-    fallback: String(DEFAULT_DRAIN_SECONDS),
+    fallback: String(DRAIN.initial),
+  },
+  ...storeFlags,
+  {
+    name: "unready",
+    value: "SECONDS",
+    description:
+      "In a fleet: how long /readyz of the node responds with 503 before the new process starts, so that load balancers leave",
+    fallback: String(UNREADY.initial),
+  },
+  {
+    name: "force",
+    value: null,
+    description: "In a fleet: only hand over, whatever the other nodes do",
   },
 ];
 
@@ -41,6 +59,8 @@ export const upgradeCommand: Command = {
     "accepts no more connections, drains and exits. If the new process does not serve\n" +
     "within 60 seconds, the old one continues, and the reason is on standard error with exit code 1.\n" +
     "Exit code 3: no attempt, because no gateway serves the directory, or it must be restarted instead.\n" +
+    "In a fleet it needs --store of the gateway: it begins only while all other nodes serve and none is upgraded, drains the\n" +
+    "node first, and ends when the node serves all changes.\n" +
     "Run it on the machine of the gateway, as the user who owns the data directory, or root.",
   flags,
   async run(argv, { env, print }) {
@@ -48,12 +68,15 @@ export const upgradeCommand: Command = {
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     const input = {
       argv: decodeProgram(given.get("executable")),
-      drain_seconds: decodeDrain(given.get("drain")),
+      drain_seconds: decodeSeconds("drain", given.get("drain"), DRAIN),
     };
-    try {
+    const handOver = async () => {
       const answer = await askGateway(dataDir, "replace", input);
       if (answer === null) throw new StoreError(`no gateway serves ${dataDir}`);
       print(`Process ${answer.pid} serves now, version ${answer.version}.\n`);
+    };
+    try {
+      await upgrade(given, { dataDir, env, print, handOver });
       return 0;
     } catch (error) {
       if (!(error instanceof StoreError || error instanceof ApiError)) throw error;
@@ -63,6 +86,24 @@ export const upgradeCommand: Command = {
     }
   },
 };
+
+interface Upgrade extends Pick<CommandContext, "env" | "print"> {
+  readonly dataDir: string;
+  readonly handOver: () => Promise<void>;
+}
+
+async function upgrade(given: Flags, { dataDir, env, print, handOver }: Upgrade): Promise<void> {
+  const unreadyMs = decodeSeconds("unready", given.get("unready"), UNREADY) * 1000;
+  const address = decodeDatabase(given);
+  const membership = given.has("force") ? null : inspectFleet(dataDir);
+  if (membership === null) return await handOver();
+  if (address === null)
+    throw new ApiError(
+      409,
+      "this gateway is a node of a fleet: --store of the gateway is needed to look at the other nodes, or --force to hand over without",
+    );
+  await upgradeInFleet({ dataDir, env, print, membership, address, unreadyMs }, handOver);
+}
 
 /** Virtual directory of the files in a compiled executable. */
 const BUNDLED = "/$bunfs/";
@@ -81,10 +122,15 @@ function decodeProgram(path: string | undefined): string[] {
   }
 }
 
-function decodeDrain(text = String(DEFAULT_DRAIN_SECONDS)): number {
+function decodeSeconds(
+  flag: string,
+  text: string | undefined,
+  { initial, maximum }: { readonly initial: number; readonly maximum: number },
+): number {
+  if (text === undefined) return initial;
   const seconds = Number(text);
-  if (/^\d+$/.test(text) && seconds <= MAX_DRAIN_SECONDS) return seconds;
+  if (/^\d+$/.test(text) && seconds <= maximum) return seconds;
   throw new UsageError(
-    `--drain: must be a whole number of seconds up to ${MAX_DRAIN_SECONDS}, not "${text}"`,
+    `--${flag}: must be a whole number of seconds up to ${maximum}, not "${text}"`,
   );
 }

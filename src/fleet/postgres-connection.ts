@@ -115,6 +115,28 @@ export class PostgresConnection {
     return rows.length === 1;
   }
 
+  /** For `ms` what a key stands for belongs to the holder; false: to another one, until its time has passed. 0 ends it. */
+  async claim(key: "turn" | "upgrade", holder: string, ms: number): Promise<boolean> {
+    const rows = await this.ask(
+      (sql) => sql`
+        insert into sluice.meta as known (key, value)
+        values (${key}, ${holder} || ' ' || extract(epoch from now()) + ${ms}::float8 / 1000)
+        on conflict (key) do update set value = excluded.value
+        where split_part(known.value, ' ', 1) = ${holder}
+          or split_part(known.value, ' ', 2)::float8 <= extract(epoch from now())
+        returning key`,
+    );
+    return rows.length === 1;
+  }
+
+  /** Who has claimed a key last; empty: no node. */
+  async holder(key: "upgrade"): Promise<string> {
+    const [row] = await this.ask<{ holder: string }[]>(
+      (sql) => sql`select split_part(value, ' ', 1) as holder from sluice.meta where key = ${key}`,
+    );
+    return row?.holder ?? "";
+  }
+
   /** The fleet in this database; `created` becomes it when there is none. */
   async identify(created: FleetIdentity): Promise<FleetIdentity> {
     const { fleetId, keyId } = created;

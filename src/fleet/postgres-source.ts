@@ -45,17 +45,8 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
     return rows.length === 1;
   }
 
-  async reserve(writer: string, ms: number): Promise<boolean> {
-    const rows = await this.ask(
-      (sql) => sql`
-        insert into sluice.meta as known (key, value)
-        values ('turn', ${writer} || ' ' || extract(epoch from now()) + ${ms}::float8 / 1000)
-        on conflict (key) do update set value = excluded.value
-        where split_part(known.value, ' ', 1) = ${writer}
-          or split_part(known.value, ' ', 2)::float8 <= extract(epoch from now())
-        returning key`,
-    );
-    return rows.length === 1;
+  reserve(writer: string, ms: number): Promise<boolean> {
+    return this.claim("turn", writer, ms);
   }
 
   async after(position: number): Promise<LogPage> {

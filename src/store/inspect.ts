@@ -27,6 +27,30 @@ export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
   }
 }
 
+/** The fleet that a data directory is part of, and the id of its node. */
+export interface FleetMembership {
+  readonly fleetId: string;
+  readonly nodeId: string;
+}
+
+/** Of a data directory that a gateway serves; null: it is part of no fleet, or no gateway serves it. */
+export function inspectFleet(dataDir: string): FleetMembership | null {
+  const path = join(dataDir, DATABASE);
+  if (!existsSync(`${path}-shm`)) return null;
+  try {
+    const database = new Database(path, { readonly: true });
+    try {
+      const tables = new Tables(drizzle(database));
+      const [fleetId, nodeId] = [tables.getMeta("fleet_id"), tables.getMeta("instance_id")];
+      return fleetId === null || nodeId === null ? null : { fleetId, nodeId };
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
 function copyOf(path: string): Uint8Array {
   if (!existsSync(path)) throw new StoreError(`there is no database at ${path}`);
   const bytes = existsSync(`${path}-shm`) ? serialize(path) : new Uint8Array(readFileSync(path));

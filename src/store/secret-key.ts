@@ -64,6 +64,10 @@ export function loadSecretKey({ dataDir, env, stored }: SecretKeyOptions): Secre
   return { key, source: "file" };
 }
 
+/** The key of a data directory that a gateway serves; null: there is none. Changes nothing. */
+export const readSecretKey = ({ dataDir, env }: Omit<SecretKeyOptions, "stored">) =>
+  keyFromVariable(env, KEY_VARIABLE) ?? readKeyFile(secretKeyPath(dataDir));
+
 /** Rejects a new key while stored values need another one: they could not be decrypted. */
 function requireStored(key: Uint8Array | null, source: string, stored?: StoredKeys): void {
   if (stored === undefined) return;

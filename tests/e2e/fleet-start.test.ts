@@ -145,7 +145,10 @@ test("a node is upgraded in place: the others wait for it once, and it has lost 
       answered.push(`during ${round}`);
     }
   })();
-  const upgraded = await run(["upgrade", "--data-dir", second.dataDir, "--executable", executable]);
+  const upgraded = await runCommand(
+    ["upgrade", "--data-dir", second.dataDir, "--store", fleet.postgres.url, "--unready", "0"],
+    { binary: executable, env: { SLUICE_SECRET_KEY: fleet.secret } },
+  );
   const pid = Number(/^Process (\d+) serves/.exec(upgraded.stdout)?.[1]);
   // It is no child of the test, and holds the pipes of the one that it replaced.
   cleanups.push(() => process.kill(pid, "SIGKILL"));
