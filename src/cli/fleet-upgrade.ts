@@ -6,10 +6,10 @@ import { EntryCodec } from "../fleet/entry.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { isSigned } from "../fleet/node-row.ts";
 import { FleetError, type PostgresAddress, queryTimes } from "../fleet/postgres-connection.ts";
-import type { FleetNode } from "../fleet/postgres-registry.ts";
+
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
-import { SourceUnreachable } from "../fleet/source.ts";
+import { type FleetNode, SourceUnreachable } from "../fleet/source.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { ApiError } from "../model/error.ts";
 import type { FleetMembership } from "../store/inspect.ts";
@@ -150,6 +150,7 @@ class NodeUpgrade {
       doubtMs: defaultTimes.doubt,
       onLost: () => undefined,
       meter: new FleetMeter(),
+      term: () => null,
     });
     for (let isAppended = false; !isAppended;) {
       const { head } = await source.after(Number.MAX_SAFE_INTEGER);

@@ -69,7 +69,7 @@ export class Appender {
    * Returns the place of the new entry; throws a ChangeConflict when another one came first. `asLeader`: only while this node has
    * the work that only one node does; throws a 503 otherwise.
    */
-  async append(position: number, content: EntryContent, asLeader: boolean): Promise<EntryMark> {
+  async append(position: number, content: EntryContent, asLeader = false): Promise<EntryMark> {
     const term = asLeader ? this.#options.term() : null;
     if (asLeader && term === null)
       throw new ApiError(503, "another node of the fleet does this work now; nothing was changed");
