@@ -18,7 +18,7 @@ import { type OpenedState, openState } from "./cli/opened-state.ts";
 import type { Replaced } from "./cli/replacement.ts";
 import { createResetAdminNetworks } from "./cli/reset-admin-networks.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
-import { rotateKeyCommand } from "./cli/rotate-key.ts";
+import { createRotateKey } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { RunningGateway } from "./cli/running-gateway.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
@@ -147,6 +147,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     options,
     log,
     store,
+    secretKey: state.secretKey,
     control,
     pool,
     counts,
@@ -197,13 +198,16 @@ interface PlaneParts {
 function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers } = options;
+  const keys = () => ({
+    stickyKey: box.derive("sticky cookies"),
+    pluginKey: box.derive("plugins"),
+  });
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
     cookieId: store.fleetId() ?? stored.instanceId,
-    stickyKey: box.derive("sticky cookies"),
-    pluginKey: box.derive("plugins"),
+    ...keys(),
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
     ...memory,
@@ -213,6 +217,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     log,
     snapshot: current.snapshot,
   });
+  box.onReplaced(() => pool.useKeys(keys()));
   const control = createControl(store, {
     box,
     log,
@@ -271,7 +276,7 @@ process.exit(
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
-    rotateKeyCommand,
+    createRotateKey(openOffline),
     fleetCommand,
     backupCommand,
     exportCommand,

@@ -14,7 +14,10 @@ import { StoreError } from "../store/error.ts";
 import { DATABASE } from "../store/store.ts";
 
 /** Operations of commands. */
-export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken" | "resetNetworks">;
+export type LocalOperations = Pick<
+  Recovery,
+  "resetPassword" | "issueToken" | "resetNetworks" | "rotateKey"
+>;
 export type LocalOperation = keyof LocalOperations;
 /** Operations of a running gateway only. */
 export type HandOver = Pick<Replacement, "replace" | "begin" | "release" | "finish" | "fail">;
@@ -33,6 +36,10 @@ const resetInput = t.Object(
 const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
 const networksInput = t.Object(
   { allow: t.Array(t.String({ maxLength: 64 }), { maxItems: 100 }) },
+  { additionalProperties: false },
+);
+const rotateInput = t.Object(
+  { new_key: t.Union([t.String({ maxLength: 200 }), t.Null()]), force: t.Boolean() },
   { additionalProperties: false },
 );
 const replaceInput = t.Object(
@@ -109,7 +116,7 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
     };
   } catch (error) {
     log.warn(
-      "the control socket is missing: reset-password, reset-admin-networks and token require a stopped gateway",
+      "the control socket is missing: reset-password, reset-admin-networks, rotate-key and token require a stopped gateway",
       {
         path,
         error,
@@ -137,6 +144,8 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
         return Response.json(await operations.issueToken(decode(tokenInput, body)));
       case "/resetNetworks":
         return Response.json(await operations.resetNetworks(decode(networksInput, body)));
+      case "/rotateKey":
+        return Response.json(await operations.rotateKey(decode(rotateInput, body)));
       default:
         if (handOver !== undefined) return Response.json(await hand(handOver, pathname, body));
         throw unknownCommand();

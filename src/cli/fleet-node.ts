@@ -71,10 +71,20 @@ export function createNode(
       absentMs,
       log,
       duty: lease,
+      box,
     }),
   });
+  box.onReplaced(() => {
+    const rotation = {
+      formerKeyId: store.formerKeyId ?? "",
+      position: store.mark()?.position ?? 0,
+    };
+    source
+      .noteRotation(rotation, box.keyId)
+      .catch((error: unknown) => log.debug("another node notes the new secret key", { error }));
+  });
   const meter = new FleetMeter();
-  const tokenKey = box.derive("fleet node tokens");
+  const tokenKey = () => box.derive("fleet node tokens");
   const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey });
   view.onNodeEvent(({ event, name: node, why }) =>
     log.info("a node of the fleet has changed its state", {

@@ -2,8 +2,9 @@
 import { systemClock } from "../clock.ts";
 import { type ChangeContext, compileStored } from "../control/control-plane.ts";
 import { fieldChecks } from "../control/field-checks.ts";
+import { KeyRotation } from "../control/key-rotation.ts";
 import { Recovery } from "../control/recovery.ts";
-import { openSecretBox } from "../control/sealing.ts";
+import { openSecretKey } from "../control/sealing.ts";
 import { createLog } from "../log.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
@@ -24,7 +25,9 @@ export const createOpenOffline =
         throw new StoreError(
           "this data directory is part of a fleet, which must get the change as well: start the gateway, and run the command again",
         );
-      const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+      const key = openSecretKey({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+      const { box } = key;
+      store.secretKey.keeper = key;
       const context = (): ChangeContext => ({
         tls: { cert: "", key: "" },
         checks: fieldChecks,
@@ -46,7 +49,8 @@ export const createOpenOffline =
         control.audit.flush(true);
         store.close();
       };
-      return { operations: new Recovery(control), close };
+      const keyRotation = new KeyRotation({ control, key, store });
+      return { operations: new Recovery(control, keyRotation), close };
     } catch (error) {
       store.close();
       throw error instanceof StoreError ? error : new StoreError((error as Error).message);

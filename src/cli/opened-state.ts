@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { AdminAccess } from "../control/admin-network.ts";
 import { type ChangeContext, compileStored } from "../control/control-plane.ts";
 import { fieldChecks } from "../control/field-checks.ts";
-import { openSecretBox } from "../control/sealing.ts";
+import { openSecretKey, type SecretKeyFile } from "../control/sealing.ts";
 import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { KeyPair } from "../crypto/x509.ts";
@@ -35,6 +35,7 @@ export interface StateContext {
 export interface OpenedState {
   readonly store: Store;
   readonly box: SecretBox;
+  readonly secretKey: SecretKeyFile;
   readonly stored: StoredState;
   readonly adminTls: KeyPair | null;
   /** Address of the management API; the caller sets its port once it is known. */
@@ -61,7 +62,9 @@ export async function openState(
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   if (options.takeOver) failPoint("after_take_over");
-  const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+  const secretKey = openSecretKey({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+  store.secretKey.keeper = secretKey;
+  const { box } = secretKey;
   const membership = await joinFleet(options, { store, box, log });
   const stored = loadOrMake(store, options, { clock, log });
   const { users, settings } = stored.config;
@@ -81,6 +84,7 @@ export async function openState(
   return {
     store,
     box,
+    secretKey,
     stored,
     adminTls,
     management,
@@ -105,8 +109,7 @@ async function joinFleet(
     const membership = await join({
       source: new PostgresSource({ ...fleet.database, ...queryTimes }),
       store,
-      keyId: box.keyId,
-      signingKey: box.derive("fleet entries"),
+      box,
       id: store.instanceId,
       node: fleet.nodeName,
       presentMs: defaultTimes.away,

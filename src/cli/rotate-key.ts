@@ -1,79 +1,60 @@
-// The command `rotate-key`: encrypts all stored secrets with a new key while no gateway runs; knows no secret.
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { rotateKey } from "../control/key-rotation.ts";
-import { openSecretBox } from "../control/sealing.ts";
-import { createLog } from "../log.ts";
-import { DirectoryInUseError, StoreError } from "../store/error.ts";
+// The command `rotate-key`: encrypts all stored secrets with a new key, while a gateway runs or not; knows no secret.
+import { resolve } from "node:path";
+import type { KeyRotated } from "../control/key-rotation.ts";
 import { secretKeyPath } from "../store/secret-key.ts";
-import { DATABASE, Store } from "../store/store.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
+import { type OpenOffline, runLocally } from "./local-command.ts";
 import { dataDirFlag } from "./serve.ts";
 
-const flags: readonly Flag[] = [dataDirFlag];
+const flags: readonly Flag[] = [
+  dataDirFlag,
+  { name: "force", value: null, description: "Rotate while nodes of the fleet are missing" },
+];
 
-export const rotateKeyCommand: Command = {
-  name: "rotate-key",
-  summary: "Encrypt all stored secrets with a new key; the gateway must be stopped",
-  details:
-    "The new key replaces secret.key in the data directory. If the key comes from SLUICE_SECRET_KEY, the new one comes\n" +
-    "from SLUICE_NEW_SECRET_KEY: start the gateway with it in SLUICE_SECRET_KEY from then on. The command may be\n" +
-    "interrupted at any moment: the next start uses the key that the secrets are encrypted with.",
-  flags,
-  run(argv, context) {
-    const dataDir = resolve(parseFlags(flags, argv, context.env).get("data-dir") ?? "./data");
-    try {
-      rotate(dataDir, context);
-      return Promise.resolve(0);
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      const hint = error instanceof DirectoryInUseError ? "; stop the gateway first" : "";
-      process.stderr.write(`sluice: ${error.message}${hint}\n`);
-      return Promise.resolve(1);
-    }
-  },
-};
-
-function rotate(dataDir: string, { env, print }: CommandContext): void {
-  // Opening would create a new one.
-  if (!existsSync(join(dataDir, DATABASE)))
-    throw new StoreError(`there is no database at ${join(dataDir, DATABASE)}`);
-  const log = createLog({
-    level: "warn",
-    format: "text",
-    sink: (line) => void process.stderr.write(line),
-  });
-  const store = Store.open({ dataDir, log });
-  try {
-    if (store.fleetId() !== null)
-      throw new StoreError(
-        "the nodes of a fleet share one key, which cannot be replaced while there is more than one node: run `sluice fleet leave` on all, drop the schema sluice of their database, rotate the key of the first, found the fleet anew with it, and let the others join with empty data directories and the new key",
-      );
-    const box = openSecretBox({ dataDir, env, keyIds: store.sealedKeyIds() });
-    const next = rotateKey({ dataDir, env, store, box });
-    store.audit.append([auditOf(box.keyId, next.keyId)]);
-    print(
-      `All secrets are encrypted with the key ${next.keyId} now, not with ${box.keyId} any more.\n`,
-    );
-    if (existsSync(secretKeyPath(dataDir)) && env["SLUICE_SECRET_KEY"] === undefined)
-      print(`It is in ${secretKeyPath(dataDir)}: destroy copies of the old one.\n`);
-    else print("Start the gateway with the new key in SLUICE_SECRET_KEY from now on.\n");
-  } finally {
-    store.close();
-  }
+export function createRotateKey(openOffline: OpenOffline): Command {
+  return {
+    name: "rotate-key",
+    summary: "Encrypt all stored secrets with a new key, without a restart",
+    details:
+      "The new key replaces secret.key in the data directory; of a fleet, in those of all nodes. A key from the variable\n" +
+      "SLUICE_NEW_SECRET_KEY is used if there is one. It is required where the present key comes from SLUICE_SECRET_KEY: set it\n" +
+      "for the gateway too, then rotate, then move it to SLUICE_SECRET_KEY. The command may be interrupted at any moment: the\n" +
+      "next start uses the key that the secrets are encrypted with. Run it on the machine of the data directory, as the user\n" +
+      "who owns the directory.",
+    flags,
+    run(argv, { env, print }) {
+      const given = parseFlags(flags, argv, env);
+      const new_key = env["SLUICE_NEW_SECRET_KEY"] ?? null;
+      const path = secretKeyPath(resolve(given.get("data-dir") ?? "./data"));
+      return runLocally(openOffline, given, {
+        call: () =>
+          Promise.resolve({
+            operation: "rotateKey",
+            input: { new_key, force: given.has("force") },
+          }),
+        show: (rotated) => {
+          print(described(rotated, path));
+          if (rotated.warning !== null) process.stderr.write(`sluice: ${rotated.warning}\n`);
+        },
+      });
+    },
+  };
 }
 
-const auditOf = (from: string, to: string) => ({
-  at: new Date().toISOString(),
-  actor: "local",
-  method: "local",
-  address: "",
-  action: "rotate",
-  kind: "secret_key",
-  object_id: null,
-  object_name: null,
-  result: "ok",
-  revision: null,
-  detail: { from, to },
-});
+function described({ key_id, former_key_id, source, nodes }: KeyRotated, path: string): string {
+  const where =
+    source === "file"
+      ? `It is in ${path}: destroy copies of the old one.`
+      : "Move it from SLUICE_NEW_SECRET_KEY to SLUICE_SECRET_KEY before you remove the old one.";
+  const lines = [
+    `All secrets are encrypted with the key ${key_id} now, not with ${former_key_id} any more.`,
+    where,
+  ];
+  if (nodes !== null) {
+    const missing = nodes.missing.map(({ name, state }) => `${name} (${state})`).join(", ");
+    const rest = missing === "" ? "" : `; missing: ${missing}`;
+    lines.push(`${nodes.live} of ${nodes.nodes} nodes of the fleet have it${rest}.`);
+  }
+  return `${lines.join("\n")}\n`;
+}

@@ -1,7 +1,9 @@
 // A running gateway: its background tasks, its shutdown, and its handover to another process; starts no worker.
 import type { ManagementServer } from "../api/server.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
+import { KeyRotation } from "../control/key-rotation.ts";
 import { Recovery } from "../control/recovery.ts";
+import type { SecretKeyFile } from "../control/sealing.ts";
 import type { Follower } from "../fleet/follower.ts";
 import type { Log } from "../log.ts";
 import type { PersistedCounters } from "../store/counter-file.ts";
@@ -16,6 +18,7 @@ export interface GatewayParts {
   readonly options: ServeOptions;
   readonly log: Log;
   readonly store: Store;
+  readonly secretKey: SecretKeyFile;
   readonly control: ControlPlane;
   readonly pool: WorkerPool;
   readonly counts: PersistedCounters;
@@ -81,7 +84,7 @@ export class RunningGateway {
 
   /** Starts the background tasks. */
   async begin(): Promise<void> {
-    const { control, log, options, follow } = this.#parts;
+    const { control, log, options, follow, store, secretKey } = this.#parts;
     this.#file = await follow();
     this.#beginWork();
     // Steering that led connections to this process would otherwise persist for its workers and for the next process.
@@ -89,7 +92,7 @@ export class RunningGateway {
       this.#settled = setTimeout(() => createSteering()?.forget(), SETTLED_MS).unref();
     this.#socket = serveControlSocket({
       dataDir: options.dataDir,
-      operations: new Recovery(control),
+      operations: new Recovery(control, new KeyRotation({ control, key: secretKey, store })),
       log,
       handOver: this.#replacement,
     });

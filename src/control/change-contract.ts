@@ -1,9 +1,14 @@
 // What a change is asked with, stored in and announced as; knows no rule and no worker.
+import type { Clock } from "../clock.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Pace } from "../pace.ts";
 import type { StagedChange } from "../store/staged-change.ts";
+import type { Compiled, CompileContext } from "../snapshot/compile.ts";
+import type { Rollout } from "../snapshot/rollout.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import type { Draft } from "./draft.ts";
 import type { Actor } from "./principal.ts";
@@ -132,4 +137,17 @@ export interface ChangeResult<T> {
   readonly revision: number;
   /** Warnings about objects that this change wrote. */
   readonly warnings: readonly string[];
+}
+
+export interface ChangesOptions {
+  readonly store: ChangeStore;
+  readonly rollout: Rollout;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The version that the workers serve at the start. */
+  readonly current: Compiled;
+  /** Seals secrets; absent: its key is never replaced. */
+  readonly box?: Pick<SecretBox, "renew" | "onReplaced">;
+  /** The compile context, called for each change. */
+  readonly context: () => Omit<CompileContext, "revision">;
 }

@@ -74,6 +74,16 @@ export class ChangeListeners {
     this.#notify(this.#servedListeners, event);
   }
 
+  /** This node does not count as serving what is stored before the work is done. */
+  protected async during<T>(work: () => Promise<T>): Promise<T> {
+    const settle = this.#hold();
+    try {
+      return await work();
+    } finally {
+      settle();
+    }
+  }
+
   /** Stores facts without a change, and calls all listeners in the turn in which they are stored. */
   protected storing(
     facts: readonly Fact[],

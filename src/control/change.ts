@@ -1,19 +1,14 @@
 // The only path of a mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
 import { Pace } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
-  type CompileContext,
   type CompileResult,
   compileSteps,
   warningsOf,
 } from "../snapshot/compile.ts";
-import type { Problem } from "../snapshot/problem.ts";
-import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { type AuditEntry, auditSteps } from "./audit-entry.ts";
 import {
@@ -21,8 +16,7 @@ import {
   type ChangeEvent,
   type ChangeRequest,
   type ChangeResult,
-  type ChangeStore,
-  type FactOrigin,
+  type ChangesOptions,
   type ForeignChange,
   type RecordedFacts,
 } from "./change-contract.ts";
@@ -32,22 +26,12 @@ import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { AdminNetworks } from "./admin-network.ts";
 import { type Actor, roleOf } from "./principal.ts";
-import { describeProblem } from "./reference.ts";
+import { rekeyed, renewed, rollOut } from "./key-rotation.ts";
+import { refusalOf } from "./reference.ts";
 import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
-
-export interface ChangesOptions {
-  readonly store: ChangeStore;
-  readonly rollout: Rollout;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The version that the workers serve at the start. */
-  readonly current: Compiled;
-  /** The compile context, called for each change. */
-  readonly context: () => Omit<CompileContext, "revision">;
-}
 
 /** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
@@ -66,6 +50,8 @@ export class Changes extends ChangeListeners {
   #isReadOnly = false;
   /** Why the last change could not be stored; null: it was stored. */
   #storeProblem: string | null = null;
+  /** Whether the secret key was replaced, and the workers go on with what was derived from the former one. */
+  #isRekeyed = false;
   /** Why changes are paused; null: they are not. */
   #pausedFor: string | null = null;
 
@@ -74,6 +60,12 @@ export class Changes extends ChangeListeners {
     this.#options = options;
     this.#current = options.current;
     this.#stamp = createStamp(options.clock, options.current.config);
+    const { box } = options;
+    box?.onReplaced(() => {
+      const config = renewed(this.config, box, this.#stamp);
+      this.#current = { ...this.#current, config };
+      this.#isRekeyed = true;
+    });
   }
 
   /** The current configuration. */
@@ -131,7 +123,11 @@ export class Changes extends ChangeListeners {
 
   /** Resolves when every worker serves the change; rejects with an ApiError when it is refused or cannot be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
-    const result = this.#last.then(() => this.#apply(request));
+    return this.#inTurn(() => this.#apply(request));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
     // A failed change must not block the next ones.
     this.#last = result.catch(() => undefined);
     return result;
@@ -149,9 +145,25 @@ export class Changes extends ChangeListeners {
       return decide();
     };
     // The place in the log follows from what is stored here: one writer at a time.
-    const result = this.#last.then(() => this.#record(decideAgain, by));
-    this.#last = result.catch(() => undefined);
-    return result;
+    return this.#inTurn(() => this.#record(decideAgain, by));
+  }
+
+  /** The same in the turn of a change, so that none is being made meanwhile; resolves when all workers know of it. */
+  recordAlone<T>(decide: () => RecordedFacts<T>, by: Actor): Promise<T> {
+    return this.#inTurn(async () => {
+      this.requireOpen(by);
+      const value = await this.#record(decide, by);
+      await this.#rekey();
+      return value;
+    });
+  }
+
+  /** What the workers derive from the secret key follows it. */
+  async #rekey(): Promise<void> {
+    if (!this.#isRekeyed) return;
+    const snapshot = rekeyed(this.#current.snapshot);
+    this.#isRekeyed = !(await this.during(() => rollOut(snapshot, this.#options)));
+    if (!this.#isRekeyed) this.#current = { ...this.#current, snapshot };
   }
 
   async #record<T>(decide: () => RecordedFacts<T>, by: Actor | undefined): Promise<T> {
@@ -159,8 +171,9 @@ export class Changes extends ChangeListeners {
       const { value, facts, asLeader = false } = decide();
       if (facts.length === 0) return value;
       try {
-        this.#options.store.requireOpen?.();
-        const stored = this.#storeFacts(facts, { by, asLeader });
+        const { store } = this.#options;
+        store.requireOpen?.();
+        const stored = this.storing(facts, () => store.record(facts, { by, asLeader }));
         if (stored instanceof Promise) await stored;
         return value;
       } catch (error) {
@@ -168,10 +181,6 @@ export class Changes extends ChangeListeners {
         await this.#follow();
       }
     }
-  }
-
-  #storeFacts(facts: readonly Fact[], origin: FactOrigin): void | Promise<void> {
-    return this.storing(facts, () => this.#options.store.record(facts, origin));
   }
 
   /** Throws an ApiError when nothing can be stored at the moment, before any work for it. */
@@ -199,9 +208,7 @@ export class Changes extends ChangeListeners {
    * here, and tries it again at the next call.
    */
   follow(): Promise<void> {
-    const result = this.#last.then(() => this.#follow());
-    this.#last = result.catch(() => undefined);
-    return result;
+    return this.#inTurn(() => this.#follow());
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
@@ -222,6 +229,7 @@ export class Changes extends ChangeListeners {
       if (next.changed === null) {
         next.store(this.config);
         await this.recorded(next.facts);
+        await this.#rekey();
       } else await this.#followChange(next, next.changed);
     }
   }
@@ -262,7 +270,8 @@ export class Changes extends ChangeListeners {
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);
-      if (facts.length > 0) await this.#storeFacts(facts, request);
+      const { store } = this.#options;
+      if (facts.length > 0) await this.storing(facts, () => store.record(facts, request));
       return { value, revision: this.revision, warnings: [] };
     }
     const next = await this.#compile(draft, { revision: this.revision + 1, pace });
@@ -299,22 +308,15 @@ export class Changes extends ChangeListeners {
     const context = { ...this.#options.context(), revision };
     const steps = compileSteps(draft.config, this.#current, context);
     const result: CompileResult = await pace.run(steps);
-    if ("issues" in result) throw this.#refusal(result.issues, draft);
+    if ("issues" in result) throw refusalOf(result.issues, draft);
     return result;
-  }
-
-  #refusal(issues: readonly Problem[], draft: Draft): ApiError {
-    const [first] = issues;
-    if (first === undefined) return new ApiError(400, "the configuration is invalid");
-    return new ApiError(first.status, describeProblem(first, draft));
   }
 
   async #prepare(snapshot: Snapshot, draft: Draft): Promise<void> {
     const { rollout } = this.#options;
     try {
-      const [first] = await rollout.prepare(snapshot);
-      if (first === undefined) return;
-      throw new ApiError(first.status, describeProblem(first, draft));
+      const issues = await rollout.prepare(snapshot);
+      if (issues.length > 0) throw refusalOf(issues, draft);
     } catch (error) {
       await this.#discard(snapshot.revision);
       if (error instanceof ApiError) throw error;

@@ -324,8 +324,8 @@ function createAccess(
 /** In a fleet, other nodes see the keys: an account may be a password in the wrong field. */
 function createThrottle({ clock, fleet, box }: ControlPlaneOptions): LoginThrottle {
   if (fleet === undefined) return new LoginThrottle(clock);
-  const key = box.derive("login throttle");
-  const keyOf = (text: string) => createHmac("sha256", key).update(text).digest("base64url");
+  const keyOf = (text: string) =>
+    createHmac("sha256", box.derive("login throttle")).update(text).digest("base64url");
   return new LoginThrottle(clock, undefined, keyOf);
 }
 

@@ -1,91 +1,144 @@
-// Seals all stored secrets with a new key; after an interruption exactly one of the keys is valid.
-import { SEALED_PATTERN, SecretBox } from "../crypto/secret-box.ts";
+// Replaces the secret key while the gateway runs, or offline: everything sealed, and what is derived from it; knows no file.
+import type { SecretBox } from "../crypto/secret-box.ts";
+import { ApiError } from "../model/error.ts";
+import { type ConfigChange, type GatewayConfig, mapCollections } from "../model/gateway-config.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
 import { StoreError } from "../store/error.ts";
-import {
-  finishRotation,
-  KEY_VARIABLE,
-  keyFromVariable,
-  NEW_KEY_VARIABLE,
-  prepareNewKey,
-} from "../store/secret-key.ts";
+import type { StoredKey } from "../store/sealed-texts.ts";
+import type { ChangesOptions } from "./change-contract.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import { Draft } from "./draft.ts";
+import type { Reach } from "./fleet-view.ts";
+import type { Actor } from "./principal.ts";
+import type { SecretKeyFile } from "./sealing.ts";
+import type { Stamp } from "./stamp.ts";
 
-/** The required part of the store, used exclusively. */
-export interface SealedStore {
-  /** Atomic: `judge` gets the resulting ids of keys, and throws to roll back. */
-  replaceSealed(
-    replace: (text: string) => string,
-    judge: (keyIds: ReadonlySet<string>) => void,
-  ): void;
-  /** Removes replaced values from the file. */
-  compact(): void;
+export interface KeyRotationOptions {
+  readonly control: Pick<ControlPlane, "changes" | "audit" | "fleet">;
+  readonly key: SecretKeyFile;
+  readonly store: {
+    readonly secretKey: Pick<StoredKey, "rehearse">;
+    /** Removes replaced values from the file. */
+    compact(): void;
+  };
 }
 
-export interface RotationOptions {
-  readonly dataDir: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly store: SealedStore;
-  /** The box of the present key. */
-  readonly box: SecretBox;
+export interface KeyRequest {
+  /** 32 bytes in base64, base64url or hexadecimal; null: one is created. */
+  readonly new_key: string | null;
+  /** Whether nodes of the fleet may be missing. */
+  readonly force: boolean;
 }
 
-/** Returns the new box. Throws a StoreError with the state. */
-export function rotateKey({ dataDir, env, store, box }: RotationOptions): SecretBox {
-  const isVariable = keyFromVariable(env, KEY_VARIABLE) !== null;
-  const next = new SecretBox(isVariable ? newKeyFromVariable(env) : newKeyInFile(dataDir, env));
-  if (next.keyId === box.keyId)
-    throw new StoreError(`${NEW_KEY_VARIABLE}: must differ from the present key`);
-  // A failure here leaves the new key in place: only the next start knows for certain which one is valid.
-  store.replaceSealed(
-    (text) => reseal(text, box, next),
-    (keyIds) => {
-      const [left] = [...keyIds].filter((id) => id !== next.keyId);
-      if (left !== undefined)
-        throw new StoreError(
-          "a stored secret is damaged and cannot be decrypted; nothing was changed",
-        );
-    },
-  );
-  // From here on only the new key is valid: the next start would finish an interrupted step.
-  if (!isVariable) finishRotation(dataDir);
-  compact(store, next);
-  return next;
+export interface KeyRotated {
+  readonly key_id: string;
+  readonly former_key_id: string;
+  /** Where the next start expects the new key. */
+  readonly source: "file" | "variable";
+  /** What could not be done after the rotation; null: nothing. */
+  readonly warning: string | null;
+  /** The nodes that have the new key; null: there is no fleet. */
+  readonly nodes: Reach | null;
 }
 
-function compact(store: SealedStore, next: SecretBox): void {
-  try {
-    store.compact();
-  } catch (error) {
-    throw new StoreError(
-      `all secrets are encrypted with the key ${next.keyId} now, but free parts of the database file still hold values ` +
-        `encrypted with the old one, because it could not be compacted: ${(error as Error).message}`,
-      { cause: error },
-    );
+/** Time for the other nodes to follow. Milliseconds. */
+const FOLLOW_MS = 10_000;
+
+export class KeyRotation {
+  readonly #options: KeyRotationOptions;
+
+  constructor(options: KeyRotationOptions) {
+    this.#options = options;
+  }
+
+  /** Throws an ApiError with the reason when nothing was changed. */
+  async rotate({ new_key, force }: KeyRequest, by: Actor): Promise<KeyRotated> {
+    const { control, key, store } = this.#options;
+    const { changes, audit, fleet } = control;
+    if (fleet !== null && !force) await fleet.requirePresent("all");
+    const { key_id, former_key_id } = await changes.recordAlone(() => {
+      const { keyId } = key.box;
+      const fact = key.offer(new_key);
+      if (fleet !== null) rehearse(store.secretKey, fact);
+      return { value: { key_id: fact.key_id, former_key_id: keyId }, facts: [fact] };
+    }, by);
+    audit.record({
+      actor: by.actor,
+      method: by.method,
+      address: by.address,
+      action: "rotate",
+      kind: "secret_key",
+      object_id: null,
+      object_name: null,
+      result: "ok",
+      revision: null,
+      detail: { from: former_key_id, to: key_id },
+    });
+    const nodes = (await fleet?.reachStored(FOLLOW_MS)) ?? null;
+    return { key_id, former_key_id, source: key.source, warning: compact(store), nodes };
   }
 }
 
-function newKeyFromVariable(env: RotationOptions["env"]): Uint8Array {
-  const key = keyFromVariable(env, NEW_KEY_VARIABLE);
-  if (key !== null) return key;
-  throw new StoreError(
-    `${NEW_KEY_VARIABLE}: must contain the new key, because ${KEY_VARIABLE} contains the current one`,
+/** What is in the log cannot be taken back. */
+function rehearse(key: Pick<StoredKey, "rehearse">, fact: Parameters<StoredKey["rehearse"]>[0]) {
+  try {
+    key.rehearse(fact);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new ApiError(409, `${error.message}; nothing was changed`);
+  }
+}
+
+function compact(store: KeyRotationOptions["store"]): string | null {
+  try {
+    store.compact();
+    return null;
+  } catch (error) {
+    return `free parts of the database file still hold values encrypted with the former key, because it could not be compacted: ${(error as Error).message}`;
+  }
+}
+
+/** A configuration whose values are sealed under the present key. */
+export function renewed(
+  config: GatewayConfig,
+  box: Pick<SecretBox, "renew">,
+  stamp: Stamp,
+): GatewayConfig {
+  const renewedOne = (object: object): object | null => {
+    const text = JSON.stringify(object);
+    const next = text.includes("sealed:1:") ? box.renew(text) : text;
+    return next === text ? null : (JSON.parse(next) as object);
+  };
+  const collections = mapCollections((name) => ({
+    upserts: [...config[name].values()].flatMap((object) => renewedOne(object) ?? []),
+    removals: [],
+  }));
+  const singletons = { settings: renewedOne(config.settings), sso: renewedOne(config.sso) };
+  // Of the same types as in the configuration.
+  const change = { ...collections, ...singletons } as unknown as ConfigChange;
+  return Draft.of(change, config, stamp).config;
+}
+
+/** The version whose parts depend on derived keys are other objects, so that workers create them again. */
+export function rekeyed(snapshot: Snapshot): Snapshot {
+  const services = [...snapshot.services].map(
+    ([id, plan]) => [id, plan.service.sticky.enabled ? { ...plan } : plan] as const,
   );
+  return { ...snapshot, services: new Map(services) };
 }
 
-function newKeyInFile(dataDir: string, env: RotationOptions["env"]): Uint8Array {
-  if (env[NEW_KEY_VARIABLE] !== undefined)
-    throw new StoreError(
-      `${NEW_KEY_VARIABLE}: is only valid together with ${KEY_VARIABLE}; without it the command generates the new key in the data directory`,
-    );
-  return prepareNewKey(dataDir);
-}
-
-/** Texts that do not decrypt stay unchanged: a user's text may look like a sealed value. */
-function reseal(text: string, from: SecretBox, to: SecretBox): string {
-  return text.replace(SEALED_PATTERN, (sealed: string) => {
-    try {
-      return to.seal(from.open(sealed));
-    } catch {
-      return sealed;
-    }
-  });
+/** Whether all workers serve it, also with the revision that they serve; never rejects. */
+export async function rollOut(
+  snapshot: Snapshot,
+  { rollout, log }: Pick<ChangesOptions, "rollout" | "log">,
+): Promise<boolean> {
+  try {
+    const [problem] = await rollout.prepare(snapshot);
+    if (problem !== undefined) throw new Error(problem.message);
+    await rollout.activate(snapshot.revision);
+    return true;
+  } catch (error) {
+    log.error("not all workers have what is derived from the new secret key", { error });
+    return false;
+  }
 }

@@ -9,6 +9,7 @@ import { checkPassword } from "./auth/password.ts";
 import { privateNetworks } from "./admin-network.ts";
 import { findUser } from "./auth/users.ts";
 import type { ControlPlane } from "./control-plane.ts";
+import type { KeyRequest, KeyRotated, KeyRotation } from "./key-rotation.ts";
 import type { Actor, Role } from "./principal.ts";
 import { labelOf } from "./reference.ts";
 
@@ -57,9 +58,16 @@ const MAX_NAMES = 10;
 
 export class Recovery {
   readonly #control: ControlPlane;
+  readonly #keyRotation: KeyRotation;
 
-  constructor(control: ControlPlane) {
+  constructor(control: ControlPlane, keyRotation: KeyRotation) {
     this.#control = control;
+    this.#keyRotation = keyRotation;
+  }
+
+  /** Encrypts all secrets with another key. */
+  rotateKey(request: KeyRequest): Promise<KeyRotated> {
+    return this.#keyRotation.rotate(request, person);
   }
 
   /** Restores the access of a user: new password, enabled, no second factor, no sessions. */

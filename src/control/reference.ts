@@ -1,7 +1,7 @@
 // References and ownership between objects, and their labels in messages; one table for all collections.
 import type { Alert } from "../model/alert.ts";
 import { referenceOf } from "../model/application.ts";
-import type { Issue } from "../model/error.ts";
+import { ApiError, type Issue } from "../model/error.ts";
 import type { Certificate } from "../model/certificate.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
 import { ownerOf } from "../model/large-collections.ts";
@@ -173,6 +173,12 @@ function secretReferrersOf(config: GatewayConfig, name: string | undefined): Ref
   const references = referencesOf(config).filter((reference) => reference.name === name);
   const referrers = references.map(({ collection, id }) => ({ collection, id }));
   return [...new Map(referrers.map((each) => [`${each.collection} ${each.id}`, each])).values()];
+}
+
+/** The first reason why a version cannot be served. */
+export function refusalOf([first]: readonly (Problem | Issue)[], draft: Draft): ApiError {
+  if (first === undefined) return new ApiError(400, "the configuration is invalid");
+  return new ApiError(first.status, describeProblem(first, draft));
 }
 
 /** `path: message` with paths of the client's document; names an object that the client did not send. */

@@ -62,6 +62,7 @@ export class Candidate {
   /** Adds the rest and binds what the version needs. With issues it cannot be served: discard it. */
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     await this.take(change);
+    await this.#plugins.renew(this.#parts.pace);
     if (this.#plugins.issues.length > 0) return this.#plugins.issues;
     const { intents } = this;
     const { listeners, streams, udp, geo } = this.#parts;

@@ -3,7 +3,7 @@ import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
-import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
 import type { Pace } from "../pace.ts";
@@ -69,6 +69,8 @@ export interface DataPlane {
   discard(revision: number): void;
   /** Answers a question about the live state. */
   answer(question: WorkerQuestion): WorkerAnswer;
+  /** The next version creates again what was made with other keys. */
+  useKeys(keys: WorkerKeys): void;
   /** Reacts to the pressure on memory and descriptors: sheds, pauses or resumes. Call it a few times a second. */
   relieve(): void;
   /** Stops accepting and waits for requests in flight; resolves with the number of those aborted at the timeout. */

@@ -2,7 +2,7 @@
 import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
-import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
 import { Pace } from "../pace.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
@@ -66,6 +66,7 @@ class Runtime implements DataPlane {
   readonly #deferredLogs = new DeferredLogQueue();
   readonly #readyRoutes = new ReadyRoutes();
   readonly #pace: Pace;
+  #stickyKey: string;
   /** Of the live version; null: none yet. */
   #pipeline: Pipeline | null = null;
   #candidate: Candidate | null = null;
@@ -75,6 +76,7 @@ class Runtime implements DataPlane {
   constructor(options: DataPlaneOptions) {
     this.#options = options;
     this.#pace = options.pace ?? new Pace();
+    this.#stickyKey = options.stickyKey;
     const inFlight = new InFlight();
     this.#recorder = options.recorder ?? TrafficRecorder.unread();
     this.#pools = new PoolRegistry(inFlight.now, {
@@ -161,13 +163,13 @@ class Runtime implements DataPlane {
     const known = this.#candidate;
     if (known?.revision === revision && known.prepared === null) return known;
     if (known !== null) this.discard(known.revision);
-    const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
+    const { worker, instanceId, managementCookies, targets: board } = this.#options;
     this.#candidate = new Candidate(revision, {
       worker,
       instanceId,
       managementCookies,
       board,
-      stickyKey,
+      stickyKey: this.#stickyKey,
       live: this.#live,
       pace: this.#pace,
       pools: this.#pools,
@@ -260,6 +262,11 @@ class Runtime implements DataPlane {
     return question.kind === "connections"
       ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
+  }
+
+  useKeys({ stickyKey, pluginKey }: WorkerKeys): void {
+    this.#stickyKey = stickyKey;
+    this.#plugins.useKey(pluginKey);
   }
 
   relieve(): void {

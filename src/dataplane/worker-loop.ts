@@ -144,6 +144,9 @@ async function runCommand(
     case "requests":
       recorder.useRing(command.buffer);
       return;
+    case "keys":
+      plane.useKeys(command.keys);
+      return;
     case "session":
       if (command.isLive) sessions.add(command.hash);
       else sessions.delete(command.hash);

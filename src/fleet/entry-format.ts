@@ -39,6 +39,7 @@ export const formatRules: FormatRules = {
     node_drained: 1,
     cache_purged: 2,
     health_override: 2,
+    secret_key: 2,
     // Older nodes send no notifications while a newer one leads.
     alert_sent: 1,
   },

@@ -63,12 +63,18 @@ export interface Entry extends EntryMark {
 /** Signs and verifies entries: who can write to the database must not be an admin of every gateway. */
 export class EntryCodec {
   readonly #fleetId: string;
-  readonly #key: string;
+  /** The newest first; entries from a position on are signed with it. */
+  #keys: readonly { readonly from: number; readonly key: string }[];
 
   /** `key`: derived from the secret key that all nodes share. */
   constructor(fleetId: string, key: string) {
     this.#fleetId = fleetId;
-    this.#key = key;
+    this.#keys = [{ from: 0, key }];
+  }
+
+  /** Entries after `position` are signed with this key, and what is stored at it. */
+  rotate(position: number, key: string): void {
+    this.#keys = [{ from: position + 1, key }, ...this.#keys];
   }
 
   encode(
@@ -110,23 +116,26 @@ export class EntryCodec {
     };
   }
 
-  /** Signs what a node says about itself. */
-  signNode(fields: readonly (string | number)[]): Uint8Array {
-    return this.#sign(["node", ...fields], new Uint8Array());
+  /** Signs what a node says about itself, which has stored the entries up to a position. */
+  signNode(fields: readonly (string | number)[], stored: number): Uint8Array {
+    return this.#sign(["node", ...fields], new Uint8Array(), stored + 1);
   }
 
-  isSignedNode(fields: readonly (string | number)[], mac: Uint8Array): boolean {
-    return isEqual(mac, this.signNode(fields));
+  isSignedNode(fields: readonly (string | number)[], stored: number, mac: Uint8Array): boolean {
+    return isEqual(mac, this.signNode(fields, stored));
   }
 
   #signEntry({ kind, position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
-    return this.#sign([kind, position, id, node, format], body);
+    // What is stored at the position of a new key is sealed under it.
+    const at = kind === "whole" ? position + 1 : position;
+    return this.#sign([kind, position, id, node, format], body, at);
   }
 
-  #sign(fields: readonly (string | number)[], body: Uint8Array): Buffer {
+  #sign(fields: readonly (string | number)[], body: Uint8Array, position: number): Buffer {
+    const key = this.#keys.find(({ from }) => from <= position)?.key ?? "";
     // JSON, so that no two lists of fields give the same text.
     const head = JSON.stringify([this.#fleetId, ...fields]);
-    return createHmac("sha256", this.#key).update(head).update("\n").update(body).digest();
+    return createHmac("sha256", key).update(head).update("\n").update(body).digest();
   }
 }
 

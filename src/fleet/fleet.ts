@@ -41,7 +41,7 @@ export interface FleetOptions {
   readonly isDrained: () => boolean;
   readonly lease: Pick<Lease, "isOurs">;
   /** Derived from the secret key, for tokens of nodes. */
-  readonly tokenKey: string;
+  readonly tokenKey: () => string;
   /** Milliseconds after which a node that is away no longer limits what the others may write. */
   readonly absentMs: () => number;
 }
@@ -229,10 +229,19 @@ export class Fleet implements FleetView {
       const { state, error, stored, served } = follower;
       return { ...known, state, error, stored, served, draining: isDrained() };
     }
-    if (!isSigned(codec, node))
-      return { ...known, url: null, stored: 0, served: 0, state: "refused", error: forgedRow };
+    if (!isSigned(codec, node)) return { ...known, ...this.#unverified(node) };
     const { stored, served, error } = node;
     return { ...known, stored, served, error, state: this.#stateOf(node) };
+  }
+
+  /** A node that is ahead may have a new secret key, which this one does not know yet; one that is away may have a former one. */
+  #unverified({ stored, seenMsAgo }: FleetNode) {
+    const nothing = { url: null, stored: 0, served: 0 };
+    if (seenMsAgo > this.#options.times.away)
+      return { ...nothing, state: "away", error: forgedRow } as const;
+    if (stored > this.#options.follower.applied)
+      return { ...nothing, state: "lagging", error: "" } as const;
+    return { ...nothing, state: "refused", error: forgedRow } as const;
   }
 
   #stateOf({ seenMsAgo, state, served }: FleetNode): NodeState {

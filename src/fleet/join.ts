@@ -4,6 +4,7 @@ import type { ForeignChange } from "../control/change-contract.ts";
 import { Draft } from "../control/draft.ts";
 import { local } from "../control/principal.ts";
 import { createStamp } from "../control/stamp.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
@@ -23,16 +24,16 @@ export interface JoiningStore extends NodeStore {
   fleetId(): string | null;
   joinFleet(id: string): void;
   leaveFleet(): void;
+  /** Id of the secret key before the present one; null: unknown. */
+  readonly formerKeyId: string | null;
   commit(write: Commit): void;
 }
 
 export interface JoinOptions {
   readonly source: PostgresSource;
   readonly store: JoiningStore;
-  /** Id of the secret key of this node. */
-  readonly keyId: string;
-  /** Derives the key that signs entries. */
-  readonly signingKey: string;
+  /** The secret key of this node. */
+  readonly box: Pick<SecretBox, "keyId" | "derive" | "onReplaced">;
   /** Id of this node. */
   readonly id: string;
   /** Name of this node. */
@@ -60,6 +61,9 @@ export interface Membership {
   readonly joined: () => Promise<boolean>;
 }
 
+/** What the key that signs entries is derived for. */
+export const SIGNING = "fleet entries";
+
 /** A node that knows its fleet starts without the database when that has not answered in this time. Milliseconds. */
 const FIRST_ANSWER_MS = 150;
 const READ_MS = 50;
@@ -69,16 +73,23 @@ const READ_MS = 50;
  * do, when this node cannot be a part of it.
  */
 export async function join(options: JoinOptions): Promise<Membership> {
-  const { source, store, signingKey } = options;
+  const { source, store } = options;
   const known = store.fleetId();
   const position = store.mark()?.position ?? 0;
   if (known !== null && position > 1 && !store.isEmpty()) {
     // It needs nothing of the database to start.
     const joined = comeBack(options, known);
     // Entries of another fleet, or with another key, are not signed with the key of this one.
-    return { source, codec: new EntryCodec(known, signingKey), found: null, joined };
+    return { source, codec: codecOf(known, options), found: null, joined };
   }
   return await joinFirst(options, known);
+}
+
+/** Signs with the secret key that is valid at each position. */
+function codecOf(fleetId: string, { box, store }: JoinOptions): EntryCodec {
+  const codec = new EntryCodec(fleetId, box.derive(SIGNING));
+  box.onReplaced(() => codec.rotate(store.mark()?.position ?? 0, box.derive(SIGNING)));
+  return codec;
 }
 
 /** Checks whether this node may come back, while it starts. */
@@ -119,19 +130,25 @@ function warnAlone(log: Log, error: SourceUnreachable | null): void {
 }
 
 async function identify(
-  { source, keyId, id, node: name, presentMs }: JoinOptions,
+  options: JoinOptions,
   known: string | null,
   onAnswer?: () => void,
 ): Promise<FleetIdentity> {
+  const { source, box, id, node: name, presentMs } = options;
   await source.open(onAnswer);
+  const { keyId } = box;
   const identity = await source.identify({ fleetId: known ?? Bun.randomUUIDv7(), keyId });
-  requireSameFleet(identity, { fleetId: known, keyId });
+  if (known !== null && identity.fleetId !== known)
+    throw new FleetError(
+      "--store: this data directory belongs to another fleet; name that fleet's database, or start with an empty data directory",
+    );
+  if (identity.keyId !== keyId) await requireRotation(identity, options);
   await source.admit({ id, name, presentMs });
   return identity;
 }
 
 async function joinFirst(options: JoinOptions, known: string | null): Promise<Membership> {
-  const { source, store, signingKey, log } = options;
+  const { source, store, log } = options;
   let fleetId: string;
   try {
     ({ fleetId } = await identify(options, known));
@@ -144,10 +161,10 @@ async function joinFirst(options: JoinOptions, known: string | null): Promise<Me
         { cause: error },
       );
     warnAlone(log, error);
-    const codec = new EntryCodec(known, signingKey);
+    const codec = codecOf(known, options);
     return { source, codec, found: null, joined: async () => false };
   }
-  const codec = new EntryCodec(fleetId, signingKey);
+  const codec = codecOf(fleetId, options);
   const joined = async () => true;
   // A node that ended while it founded the fleet has noted the first entry, which the log may have or not.
   const mayFound = (store.mark()?.position ?? 1) === 1;
@@ -175,18 +192,25 @@ async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
   }
 }
 
-function requireSameFleet(
-  fleet: FleetIdentity,
-  own: { readonly fleetId: string | null; readonly keyId: string },
-): void {
-  if (fleet.keyId !== own.keyId)
+/** Throws unless a rotation of the secret key explains why the key of this node is not the one of its fleet. */
+async function requireRotation(
+  { keyId, rotation }: Awaited<ReturnType<PostgresSource["identify"]>>,
+  { source, store, box }: JoinOptions,
+): Promise<void> {
+  const position = store.mark()?.position ?? 0;
+  // This node has the new key, and ended before it said so.
+  if (keyId === store.formerKeyId)
+    return await source.noteRotation({ formerKeyId: keyId, position }, box.keyId);
+  if (rotation === null || rotation.formerKeyId !== box.keyId)
     throw new FleetError(
-      `--store: the secret key of this node (${own.keyId}) is not the one of its fleet (${fleet.keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file`,
+      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file`,
     );
-  if (own.fleetId !== null && own.fleetId !== fleet.fleetId)
-    throw new FleetError(
-      "--store: this data directory belongs to another fleet; name that fleet's database, or start with an empty data directory",
-    );
+  // It was away, and gets the new key from the log.
+  const isInLog = (await source.idAt(rotation.position)) !== null;
+  if (position > 0 && position < rotation.position && isInLog) return;
+  throw new FleetError(
+    `--store: the secret key of this node (${box.keyId}) was replaced in its fleet by another one (${keyId}) while this node was away; start it with an empty data directory and the new key, in SLUICE_SECRET_KEY or a copy of the secret.key of another node`,
+  );
 }
 
 /** Writes the configuration of the fleet into an empty database; later changes follow. */

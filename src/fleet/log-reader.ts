@@ -111,8 +111,12 @@ export class LogReader {
       try {
         const content = codec.decode(entry);
         if (content.previous !== (last?.id ?? null)) throw ofOtherHistory(position);
+        // What follows is signed with the new key, and what comes before is sealed under the former one.
+        const bringsKey = content.facts.some(({ kind }) => kind === "secret_key");
+        if (bringsKey && decoded.length > 0) break;
         last = { position, id };
         decoded.push({ ...content, mark: last });
+        if (bringsKey) break;
       } catch (error) {
         if (decoded.length === 0) throw error;
         break;

@@ -7,10 +7,11 @@ export const forgedRow = "its row in the database is not signed with the secret 
 
 type Signed = Omit<Heartbeat, "mac">;
 
-export const signNode = (codec: EntryCodec, row: Signed): Uint8Array => codec.signNode(fields(row));
+export const signNode = (codec: EntryCodec, row: Signed): Uint8Array =>
+  codec.signNode(fields(row), row.stored);
 
 export const isSigned = (codec: EntryCodec, row: FleetNode): boolean =>
-  codec.isSignedNode(fields(row), row.mac);
+  codec.isSignedNode(fields(row), row.stored, row.mac);
 
 /**
  * Whether a node lacks a format of entries, and limits what the others may write: not when it has stopped before such an entry already,

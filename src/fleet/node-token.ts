@@ -5,7 +5,7 @@ import { type Role, roles } from "../model/user.ts";
 
 export interface NodeTokensOptions {
   /** Derived from the secret key that all nodes share, for this purpose alone. */
-  readonly key: string;
+  readonly key: () => string;
   /** Id of this node. */
   readonly id: string;
   /** The time of the database, as far as this node knows: milliseconds since 1970. */
@@ -72,6 +72,6 @@ export class NodeTokens {
   #mac(head: string, { node, path }: TokenScope): Buffer {
     // JSON, so that no two lists of fields give the same text.
     const text = JSON.stringify(["GET", path, node, head]);
-    return createHmac("sha256", this.#options.key).update(text).digest();
+    return createHmac("sha256", this.#options.key()).update(text).digest();
   }
 }

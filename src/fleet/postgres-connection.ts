@@ -32,6 +32,14 @@ export interface FleetIdentity {
   readonly keyId: string;
 }
 
+/** The last rotation of the secret key. */
+export interface FleetRotation {
+  /** Id of the key before it. */
+  readonly formerKeyId: string;
+  /** Of the entry that brought the present key. */
+  readonly position: number;
+}
+
 export interface PostgresAddress {
   /** `postgres://user:password@host:port/database`; the others are tried in order while one does not answer or is a standby. */
   readonly urls: readonly string[];
@@ -138,7 +146,9 @@ export class PostgresConnection {
   }
 
   /** The fleet in this database; `created` becomes it when there is none. */
-  async identify(created: FleetIdentity): Promise<FleetIdentity> {
+  async identify(
+    created: FleetIdentity,
+  ): Promise<FleetIdentity & { readonly rotation: FleetRotation | null }> {
     const { fleetId, keyId } = created;
     await this.ask(
       (sql) => sql`
@@ -151,7 +161,26 @@ export class PostgresConnection {
       (sql) => sql`select key, value from sluice.meta`,
     );
     const values = new Map(rows.map(({ key, value }) => [key, value]));
-    return { fleetId: values.get("fleet_id") ?? "", keyId: values.get("key_id") ?? "" };
+    const [formerKeyId = "", position] = values.get("former_key")?.split(" ") ?? [];
+    return {
+      fleetId: values.get("fleet_id") ?? "",
+      keyId: values.get("key_id") ?? "",
+      rotation: position === undefined ? null : { formerKeyId, position: Number(position) },
+    };
+  }
+
+  /** Notes that the secret key of the fleet is another one; all nodes do, and the first one is enough. */
+  async noteRotation({ formerKeyId, position }: FleetRotation, keyId: string): Promise<void> {
+    await this.ask(
+      (sql) => sql`
+        with noted as (
+          update sluice.meta set value = ${keyId} where key = 'key_id' and value = ${formerKeyId}
+          returning key
+        )
+        insert into sluice.meta (key, value)
+        select 'former_key', ${formerKeyId} || ' ' || ${position}::bigint from noted
+        on conflict (key) do update set value = excluded.value`,
+    );
   }
 
   /**

@@ -114,12 +114,14 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
     );
   }
 
-  /** Position of the newest entry of the kind `whole`; 0: none. */
-  async wholePosition(): Promise<number> {
-    const [row] = await this.ask<{ position: number }[]>(
-      (sql) => sql`select coalesce(max(position), 0)::float8 as position from sluice.whole`,
+  /** Position of the newest entry of the kind `whole`, and of the one that brought the present secret key; 0: none. */
+  async wholePosition(): Promise<{ readonly whole: number; readonly key: number }> {
+    const [row] = await this.ask<{ whole: number; key: number }[]>(
+      (sql) => sql`
+        select coalesce((select max(position) from sluice.whole), 0)::float8 as whole,
+          coalesce((select split_part(value, ' ', 2) from sluice.meta where key = 'former_key')::float8, 0) as key`,
     );
-    return row?.position ?? 0;
+    return row ?? { whole: 0, key: 0 };
   }
 
   /** Makes `added` the only entry of the log: for a log that lost changes. */
@@ -154,6 +156,20 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
           and entry.position < (
             select coalesce(min(node.stored), head.position) from sluice.node
             where node.seen > now() - ${absentMs} * interval '1 millisecond'
+          )`,
+    );
+    // Who has a former secret key could read the present one in them.
+    await this.ask(
+      (sql) => sql`
+        with rotation as (
+          select split_part(value, ' ', 2)::bigint as position from sluice.meta where key = 'former_key'
+        )
+        delete from sluice.entry using rotation
+        where entry.position <= rotation.position
+          and rotation.position <= (select coalesce(max(whole.position), 0) from sluice.whole)
+          and not exists (
+            select from sluice.node where stored < rotation.position
+              and seen > now() - ${absentMs} * interval '1 millisecond'
           )`,
     );
     // Also what was written for an entry that never came.

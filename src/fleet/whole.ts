@@ -1,6 +1,7 @@
 // All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
 import type { FleetDuty } from "../control/fleet-view.ts";
 import { local } from "../control/principal.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
 import { type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
@@ -66,7 +67,9 @@ export async function prune(options: PruneOptions): Promise<void> {
   // After the query: what is loaded must be the state of the mark.
   const mark = store.mark();
   if (mark === null) return;
-  if (mark.position - newest >= keep) {
+  // Nodes that join cannot read one that is signed with a former key.
+  const isUnreadable = newest.whole < newest.key && newest.key <= mark.position;
+  if (isUnreadable || mark.position - newest.whole >= keep) {
     const entry = wholeEntry(options, mark);
     await source.writeWhole(entry);
     log.info("the state of the fleet was written for nodes that join", {
@@ -98,12 +101,26 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
   });
 }
 
+/** Time for the other nodes to follow a rotation of the secret key. */
+const AFTER_ROTATION_MS = 2000;
+
 /** Does it at most once in `everyMs`, and only on the node with the duty. */
 export function pruneEvery(
   everyMs: number,
-  { duty, ...options }: PruneOptions & { readonly duty: Pick<FleetDuty, "isOurs"> },
+  {
+    duty,
+    box,
+    ...options
+  }: PruneOptions & {
+    readonly duty: Pick<FleetDuty, "isOurs">;
+    readonly box: Pick<SecretBox, "onReplaced">;
+  },
 ): () => void {
   let last = performance.now();
+  // What is sealed and signed with a former key does not stay longer than needed.
+  box.onReplaced(() => {
+    last = Math.min(last, performance.now() - everyMs + AFTER_ROTATION_MS);
+  });
   return () => {
     if (performance.now() - last < everyMs) return;
     last = performance.now();

@@ -117,5 +117,7 @@ export type Fact =
       readonly target_id: string;
       readonly override: StoredOverride | null;
     }
+  /** Another secret key takes the place of the present one, under which it is sealed (base64url of 32 bytes). Never stored as such. */
+  | { readonly kind: "secret_key"; readonly key_id: string; readonly sealed: string }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };

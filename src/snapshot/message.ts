@@ -40,6 +40,9 @@ export interface StartCommand {
   readonly challenges?: Challenges;
 }
 
+/** Derived from the secret key. */
+export type WorkerKeys = Pick<StartCommand, "stickyKey" | "pluginKey">;
+
 /** Responses to ACME challenges while CAs validate names. */
 export interface Challenges {
   /** Key authorizations by token (RFC 8555 section 8.3). */
@@ -107,6 +110,8 @@ export type WorkerCommand =
   | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
   /** A session of the management API has begun or ended. */
   | { readonly kind: "session"; readonly hash: string; readonly isLive: boolean }
+  /** The next version creates again what was made with other keys. */
+  | { readonly kind: "keys"; readonly keys: WorkerKeys }
   /** Answer the question; the answer has the same `ticket`. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
   /** Stop accepting, wait for requests in flight, then send `stopped`. */

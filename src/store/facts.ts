@@ -54,7 +54,7 @@ export class FactTables {
     ];
   }
 
-  write(fact: Exclude<Fact, { kind: "node_drained" }>): void {
+  write(fact: Exclude<Fact, { kind: "node_drained" | "secret_key" }>): void {
     switch (fact.kind) {
       case "session_began":
         return this.#sessions.insert(fact.session);

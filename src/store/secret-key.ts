@@ -50,8 +50,12 @@ const newPath = (dataDir: string) => `${secretKeyPath(dataDir)}.new`;
 export function loadSecretKey({ dataDir, env, stored }: SecretKeyOptions): SecretKey {
   const given = keyFromVariable(env, KEY_VARIABLE);
   if (given !== null) {
-    requireStored(given, KEY_VARIABLE, stored);
-    return { key: given, source: "variable" };
+    const next = keyFromVariable(env, NEW_KEY_VARIABLE);
+    // After a rotation, until the operator has moved the new key to the other variable.
+    const isRotated = next !== null && stored?.ids.has(stored.idOf(next)) === true;
+    const key = isRotated ? next : given;
+    requireStored(key, KEY_VARIABLE, stored);
+    return { key, source: "variable" };
   }
   const path = secretKeyPath(dataDir);
   settleRotation(dataDir, stored);
@@ -81,20 +85,25 @@ function requireStored(key: Uint8Array | null, source: string, stored?: StoredKe
 }
 
 /** The key in a variable: 32 bytes in base64, base64url or hexadecimal. Null when it is not set. */
-export function keyFromVariable(env: SecretKeyOptions["env"], name: string): Uint8Array | null {
+function keyFromVariable(env: SecretKeyOptions["env"], name: string): Uint8Array | null {
   const text = env[name]?.trim();
-  if (text === undefined) return null;
+  return text === undefined ? null : keyFromText(text, name);
+}
+
+/** 32 bytes in base64, base64url or hexadecimal; `name`: where the text comes from, for the error. */
+export function keyFromText(text: string, name: string): Uint8Array {
   const isHex = /^[0-9a-fA-F]{64}$/.test(text);
   if (!isHex && !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))
     throw new StoreError(`${name}: must be ${KEY_BYTES} bytes in base64, base64url or hexadecimal`);
   return new Uint8Array(Buffer.from(text, isHex ? "hex" : "base64url"));
 }
 
-/** First step of a rotation: the new key is on disk, beside the old one. */
-export function prepareNewKey(dataDir: string): Uint8Array {
+export const createKey = (): Uint8Array => new Uint8Array(randomBytes(KEY_BYTES));
+
+/** First step of a rotation: the new key is on disk, beside the old one. Default: one that it creates. */
+export function prepareNewKey(dataDir: string, key = createKey()): Uint8Array {
   const path = newPath(dataDir);
   remove(path);
-  const key = new Uint8Array(randomBytes(KEY_BYTES));
   const file = openSync(path, "wx", 0o600);
   try {
     writeSync(file, key);

@@ -16,7 +16,7 @@ import { StoreError } from "./error.ts";
 import { FactTables } from "./facts.ts";
 import { migrations, schemaVersion } from "./migrations.ts";
 import { isDamage, openDatabase, reasonOf, takeDirectory, toStoreError } from "./open-database.ts";
-import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
+import { sealedKeyIds, StoredKey } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
 import { type StagedChange, stageChange } from "./staged-change.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
@@ -53,6 +53,7 @@ export class Store {
   /** Adding one row needs no transaction. */
   readonly audit: AuditTable;
   readonly #facts: FactTables;
+  readonly secretKey: StoredKey;
   readonly #lock: DirectoryLock;
   readonly #path: string;
   /** Inode of the open file. */
@@ -70,6 +71,8 @@ export class Store {
     this.#tables = new Tables(this.#db);
     this.audit = new AuditTable(this.#db);
     this.#facts = this.with((context) => new FactTables(context));
+    const transact = (write: () => void) => this.#transact(write);
+    this.secretKey = new StoredKey({ database, meta: this.#tables, transact });
   }
 
   /** Whether the data directory contains a database; changes nothing. */
@@ -116,20 +119,6 @@ export class Store {
       if (isDamage(error)) throw toStoreError(error, this.#path);
       throw error;
     }
-  }
-
-  /**
-   * Replaces every stored text with an encrypted value, atomically. `judge` gets the ids of the keys in use afterwards,
-   * and throws to roll back.
-   */
-  replaceSealed(
-    replace: (text: string) => string,
-    judge: (keyIds: ReadonlySet<string>) => void,
-  ): void {
-    this.#transact(() => {
-      replaceSealed(this.#database, replace);
-      judge(sealedKeyIds(this.#database));
-    });
   }
 
   /** Rewrites the file, so that no page contains deleted or replaced data. */
@@ -185,7 +174,17 @@ export class Store {
 
   /** Writes facts without a change of the configuration, all or none; throws a 500 with the reason when that fails. */
   record(facts: readonly Fact[]): void {
-    this.#transactOrRefuse(() => this.#writeFacts(facts));
+    this.#transactFacts(facts, () => this.#writeFacts(facts));
+  }
+
+  /** With the secret key that one of the facts may bring. */
+  #transactFacts(facts: readonly Fact[], work: () => void): void {
+    let finish = () => {};
+    this.#transactOrRefuse(() => {
+      work();
+      finish = this.secretKey.apply(facts);
+    });
+    finish();
   }
 
   /** The same for several changes or facts after each other: writes all of them or none. */
@@ -197,7 +196,8 @@ export class Store {
     if (changes.some(({ staged }) => staged)) this.#checkpointLater();
     const settings = changes.findLast(({ change }) => change.settings !== null)?.change.settings;
     const retained = settings?.retention.revisions ?? this.#retainedRevisions;
-    this.#transactOrRefuse(() => {
+    const facts = entries.flatMap((entry) => entry.facts ?? []);
+    this.#transactFacts(facts, () => {
       for (const entry of entries) {
         if ("change" in entry) this.#writeChange(entry, retained);
         this.#writeFacts(entry.facts ?? [], entry.mark);
@@ -228,6 +228,10 @@ export class Store {
       this.#writeChange(commit, this.#retainedRevisions);
       this.#writeFacts(commit.facts ?? [], commit.mark);
     });
+  }
+
+  get formerKeyId(): string | null {
+    return this.secretKey.formerId;
   }
 
   /** The fleet that this data directory is part of; null: none. */
@@ -272,19 +276,20 @@ export class Store {
     try {
       this.#transact(work);
     } catch (error) {
-      throw new ApiError(
-        500,
-        `the database could not be written: ${reasonOf(error)}; nothing was changed`,
-        { cause: error },
-      );
+      const problem =
+        error instanceof StoreError
+          ? error.message
+          : `the database could not be written: ${reasonOf(error)}`;
+      throw new ApiError(500, `${problem}; nothing was changed`, { cause: error });
     }
   }
 
   #writeFacts(facts: readonly Fact[], mark?: EntryMark): void {
     for (const fact of facts)
-      if (fact.kind !== "node_drained") this.#facts.write(fact);
-      else if (fact.node_id === this.instanceId)
-        this.#tables.setMeta("drained", fact.drained ? "1" : "");
+      if (fact.kind === "node_drained") {
+        if (fact.node_id === this.instanceId)
+          this.#tables.setMeta("drained", fact.drained ? "1" : "");
+      } else if (fact.kind !== "secret_key") this.#facts.write(fact);
     if (mark !== undefined) this.setMark(mark);
   }
 

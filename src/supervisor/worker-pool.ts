@@ -10,6 +10,7 @@ import type {
   Challenges,
   StartCommand,
   WorkerAnswer,
+  WorkerKeys,
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import { diffRoutes } from "../snapshot/diff.ts";
@@ -70,12 +71,15 @@ export class WorkerPool {
   readonly #sessions = new Set<string>();
   #challenges: Challenges = { http: [], tls: [] };
   #requests: RequestRing | null;
+  #keys: WorkerKeys;
 
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
     this.consumers.write(null, options.snapshot);
     this.consumers.commit();
     this.#requests = options.requests ?? null;
+    const { stickyKey, pluginKey = "" } = options;
+    this.#keys = { stickyKey, pluginKey };
     const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
     const targetTraffic =
       options.targetTraffic ?? TrafficMetrics.create(options.workers, { capacity: 0 });
@@ -92,7 +96,7 @@ export class WorkerPool {
           targetTraffic,
           counters,
           cookieId: options.cookieId ?? options.instanceId,
-          pluginKey: options.pluginKey ?? "",
+          keys: () => this.#keys,
           logDirectories: options.logDirectories ?? null,
           onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),
           onUnknownName: options.onUnknownName ?? (() => {}),
@@ -130,6 +134,12 @@ export class WorkerPool {
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
     for (const slot of this.slots) slot.useRequests(ring);
+  }
+
+  /** The next version of all workers creates again what was made with other keys. */
+  useKeys(keys: WorkerKeys): void {
+    this.#keys = keys;
+    for (const slot of this.slots) slot.useKeys(keys);
   }
 
   /** A session of the management API has begun or ended: its cookie must not reach a target while it lives. */

@@ -14,6 +14,7 @@ import type {
   StartCommand,
   WorkerAnswer,
   WorkerEvent,
+  WorkerKeys,
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
@@ -45,8 +46,7 @@ export interface WorkerSlotOptions {
   readonly cookieId: string;
   /** Hashes of the live sessions of the management API. */
   readonly sessions: () => Iterable<string>;
-  readonly stickyKey: string;
-  readonly pluginKey: string;
+  readonly keys: () => WorkerKeys;
   /** Where plugins may write files. */
   readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
@@ -141,7 +141,7 @@ export class WorkerSlot {
   }
 
   #startCommand(requests: RequestRing | null): StartCommand {
-    const { index, workers, instanceId, cookieId, stickyKey, pluginKey } = this.#options;
+    const { index, workers, instanceId, cookieId, keys } = this.#options;
     const { logDirectories, dnsServers } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
@@ -151,8 +151,7 @@ export class WorkerSlot {
       workers,
       instanceId,
       cookieId,
-      stickyKey,
-      pluginKey,
+      ...keys(),
       logDirectories,
       dnsServers,
       sessions: [...sessions()],
@@ -249,6 +248,11 @@ export class WorkerSlot {
   /** Makes the thread write completed requests to another ring, or to none. */
   useRequests(ring: RequestRing | null): void {
     this.#run?.thread.post({ kind: "requests", buffer: ring?.buffer ?? null });
+  }
+
+  /** The thread uses these keys for what the next version creates. */
+  useKeys(keys: WorkerKeys): void {
+    this.#run?.thread.post({ kind: "keys", keys });
   }
 
   /** A session of the management API has begun or ended. */

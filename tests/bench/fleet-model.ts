@@ -265,7 +265,7 @@ export class SimulatedNode {
     this.#fleet = new Fleet({
       ...this.#quiet(shared),
       follower: this.follower,
-      tokenKey: "",
+      tokenKey: () => "",
       absentMs: () => 0,
     });
     this.#store = new FleetStore({

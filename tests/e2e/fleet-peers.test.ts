@@ -220,7 +220,7 @@ test("users see of other nodes what their role sees of this one", async () => {
   const ids = await fleet.query((sql) => sql`select id, name from sluice.node order by name`);
   const [{ id: own }, { id: node }] = ids as [{ id: string }, { id: string }];
   const key = new SecretBox(Buffer.from(fleet.secret, "base64")).derive("fleet node tokens");
-  const tokens = new NodeTokens({ key, id: own, now: () => Date.now() });
+  const tokens = new NodeTokens({ key: () => key, id: own, now: () => Date.now() });
   const open = async (role: "viewer" | "admin") => {
     const path = "/api/v1/events?kinds=audit";
     const token = tokens.sign({ node, path, role });

@@ -46,7 +46,7 @@ async function startNode() {
     ...shared,
     follower,
     meter: new FleetMeter(),
-    tokenKey: "",
+    tokenKey: () => "",
     absentMs: () => 0,
   });
   cleanups.push(() => follower.end({ isReplaced: false }));

@@ -219,7 +219,11 @@ test("while the database is away, the nodes that were seen last are read", async
 function sender(number: number, { key = fleet.secret, offsetMs = 0 } = {}) {
   const box = new SecretBox(Buffer.from(key, "base64"));
   const now = () => Date.now() + offsetMs;
-  const tokens = new NodeTokens({ key: box.derive("fleet node tokens"), id: ids[0] ?? "", now });
+  const tokens = new NodeTokens({
+    key: () => box.derive("fleet node tokens"),
+    id: ids[0] ?? "",
+    now,
+  });
   const path = "/api/v1/requests?limit=1";
   const sign = (signed = path) =>
     tokens.sign({ node: ids[number - 1] ?? "", path: signed, role: "viewer" });

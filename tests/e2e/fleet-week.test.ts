@@ -55,7 +55,16 @@ class QuickNode {
     const shared = { source, codec, id: name, name, clock: Date, times, lease: this.lease };
     const absentMs = () => 86_400_000;
     const limits = { keep: KEEP, absentMs };
-    const pruning = { source, codec, store, node: name, ...limits, log, duty: this.lease };
+    const pruning = {
+      source,
+      codec,
+      store,
+      node: name,
+      ...limits,
+      log,
+      duty: this.lease,
+      box: { onReplaced() {} },
+    };
     const isDrained = () => false;
     this.follower = new Follower({
       ...shared,
@@ -68,7 +77,7 @@ class QuickNode {
       isDrained,
     });
     const meter = new FleetMeter();
-    const parts = { follower: this.follower, meter, isDrained, tokenKey: "", absentMs };
+    const parts = { follower: this.follower, meter, isDrained, tokenKey: () => "", absentMs };
     new Fleet({ ...shared, ...parts });
     this.follower.onBeat(() => {
       this.beats++;

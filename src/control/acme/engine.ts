@@ -97,6 +97,7 @@ export class AcmeEngine {
     this.#installation = new Installation(changes, this.#listenerGate);
     this.#onDemand = new OnDemand(options);
     changes.onFact((fact) => this.#observe(fact));
+    options.box.onReplaced(() => this.#renew());
     changes.onServed((event) => this.#follow(event));
     this.#duty.onChange(() => this.#takeOrLoseDuty());
   }
@@ -161,6 +162,20 @@ export class AcmeEngine {
       if (node !== undefined) setImmediate(() => this.tick());
     } else if (fact.kind === "acme_challenges" && fact.node_id !== node)
       return this.#board.observe(fact.node_id, readShared(fact.sealed, box));
+  }
+
+  /** The keys of open orders are sealed under another key now. */
+  #renew(): void {
+    const { store, box } = this.#options;
+    for (const [id, known] of this.#states) {
+      if (known.order === null) continue;
+      const order = { ...known.order, sealed_key: box.renew(known.order.sealed_key) };
+      const state = { ...known, order };
+      this.#states.set(id, state);
+      const fact = { kind: "acme_state", certificate_id: id, document: state } as const;
+      // Otherwise it would go to the other nodes as it was.
+      if (store.isBehind?.(fact) === true) void store.put(id, state, true);
+    }
   }
 
   /** Makes all workers serve a probe token; the function removes it. */
@@ -280,7 +295,6 @@ export class AcmeEngine {
       const result = await issue(certificate, this.stateOf(id), this.#issueParts(id, signal));
       if (!("chain" in result)) return this.#failed(certificate, result);
       const { chain, account } = result;
-      const sealedKey = this.#options.box.seal(chain.key);
       const { fingerprint } = chain;
       const directory_url = directoryOf(account) ?? account.directory_url;
       const at = toTime(this.#options.clock.now());
@@ -292,7 +306,7 @@ export class AcmeEngine {
         certificateId: id,
         domains,
         chain,
-        sealedKey,
+        seal: (key) => this.#options.box.seal(key),
         facts: [{ kind: "acme_state", certificate_id: id, document }],
       });
       if (isUsed) this.#issued(certificate);

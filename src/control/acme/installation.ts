@@ -13,7 +13,8 @@ export interface Issued {
   readonly certificateId: string;
   readonly domains: readonly string[];
   readonly chain: CertificateChain;
-  readonly sealedKey: string;
+  /** Seals the key of the chain. */
+  readonly seal: (key: string) => string;
   /** Stored with it. */
   readonly facts: readonly Fact[];
 }
@@ -89,11 +90,12 @@ export class Installation {
 const isWanted = (old: Certificate, { domains }: Issued) =>
   old.source === "acme" && Bun.deepEquals(old.domains, domains);
 
-function withChain(old: Certificate, { chain, sealedKey }: Issued, at: string): Certificate {
+function withChain(old: Certificate, { chain, seal }: Issued, at: string): Certificate {
   return {
     ...old,
     certificate: chain.certificate,
-    sealed_key: sealedKey,
+    // Here, where no other secret key can come before the change is stored.
+    sealed_key: seal(chain.key),
     not_before: chain.notBefore,
     not_after: chain.notAfter,
     issuer: chain.issuer,

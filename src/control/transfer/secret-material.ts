@@ -97,7 +97,7 @@ function sealOne(
   if (typeof value !== "string") throw invalid(path, `must be "${MASK}" or {"plain": "the value"}`);
   try {
     box.open(value);
-    return value;
+    return box.renew(value);
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     throw invalid(path, "is not encrypted with the key of this gateway");

@@ -26,28 +26,51 @@ export interface PluginLoaderOptions {
   readonly used: (credentialId: string) => void;
 }
 
+/** The key from which an instance has derived its own; null: it has none. */
+interface Derived {
+  from: string | null;
+}
+
 export class PluginLoader {
   readonly #options: PluginLoaderOptions;
 
+  #key: string;
+  /** Of instances that have derived keys: from which one. */
+  readonly #keys = new WeakMap<PluginRuntime, Derived>();
+
   constructor(options: PluginLoaderOptions) {
     this.#options = options;
+    this.#key = options.pluginKey;
+  }
+
+  /** Keys of instances are derived from this one from now on. */
+  useKey(key: string): void {
+    this.#key = key;
   }
 
   /** The next set in the making; instances that do not change go on with what they remember. */
   edit(before: PluginSet): PluginEdit {
-    return new PluginEdit(before, (plan) => this.#make(plan));
+    const isOutdated = (runtime: PluginRuntime) => {
+      const key = this.#keys.get(runtime)?.from ?? this.#key;
+      return key !== this.#key;
+    };
+    return new PluginEdit(before, { make: (plan) => this.#make(plan), isOutdated });
   }
 
   async #make(plan: PluginPlan): Promise<PluginRuntime> {
     const definition = await this.#options.plugins.get(plan.name);
     if (definition === undefined) throw new Error("there is no such plugin");
-    const handlers = await definition.create(plan.config as never, this.#kitOf(plan));
-    return pluginRuntime(plan, definition, handlers);
+    const derived: Derived = { from: null };
+    const handlers = await definition.create(plan.config as never, this.#kitOf(plan, derived));
+    const runtime = pluginRuntime(plan, definition, handlers);
+    this.#keys.set(runtime, derived);
+    return runtime;
   }
 
-  #kitOf({ id, name: plugin, label, scope, config }: PluginPlan): PluginKit {
-    const { worker, workers, pluginKey, countersOf, callout, logDirectories, log, used, dropped } =
+  #kitOf({ id, name: plugin, label, scope, config }: PluginPlan, derived: Derived): PluginKit {
+    const { worker, workers, countersOf, callout, logDirectories, log, used, dropped } =
       this.#options;
+    const key = this.#key;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
     return {
@@ -62,8 +85,10 @@ export class PluginLoader {
       logDirectories,
       used,
       dropped: (count) => dropped(plugin, count),
-      deriveKey: (purpose) =>
-        new Uint8Array(hkdfSync("sha256", pluginKey, id, `plugin ${plugin} ${purpose}`, 32)),
+      deriveKey: (purpose) => {
+        derived.from = key;
+        return new Uint8Array(hkdfSync("sha256", key, id, `plugin ${plugin} ${purpose}`, 32));
+      },
       log: (level, message, fields = {}) =>
         log(level, message, { plugin, instance: label ?? id, ...fields }),
     };
@@ -87,19 +112,33 @@ export class PluginLoader {
   }
 }
 
+interface PluginEditParts {
+  readonly make: (plan: PluginPlan) => Promise<PluginRuntime>;
+  /** Whether it has keys that are not valid any more. */
+  readonly isOutdated: (runtime: PluginRuntime) => boolean;
+}
+
 /** A set that is not in service yet. */
 export class PluginEdit {
   readonly #before: PluginSet;
-  readonly #make: (plan: PluginPlan) => Promise<PluginRuntime>;
+  readonly #parts: PluginEditParts;
   #all: Map<string, PluginRuntime> | null = null;
   /** Made for this set only: to be closed when it does not come into service. */
   readonly made: PluginRuntime[] = [];
   /** Why instances could not be made. */
   readonly issues: Issue[] = [];
 
-  constructor(before: PluginSet, make: (plan: PluginPlan) => Promise<PluginRuntime>) {
+  constructor(before: PluginSet, parts: PluginEditParts) {
     this.#before = before;
-    this.#make = make;
+    this.#parts = parts;
+  }
+
+  /** Creates the instances again that have derived their keys from a former one. */
+  async renew(pace: Pace): Promise<void> {
+    const upserts: PluginPlan[] = [];
+    for (const runtime of (this.#all ?? this.#before.all).values())
+      if (this.#parts.isOutdated(runtime)) upserts.push(runtime.plan);
+    await this.apply({ upserts, removals: [] }, pace);
   }
 
   async apply({ upserts, removals }: CollectionChange<PluginPlan>, pace: Pace): Promise<void> {
@@ -109,7 +148,7 @@ export class PluginEdit {
     for (const id of removals) all.delete(id);
     for (const plan of upserts) {
       try {
-        const runtime = await this.#make(plan);
+        const runtime = await this.#parts.make(plan);
         this.made.push(runtime);
         all.set(plan.id, runtime);
       } catch (error) {

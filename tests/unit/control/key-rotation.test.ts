@@ -3,13 +3,12 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { rotateKey } from "../../../src/control/key-rotation.ts";
-import { openSecretBox } from "../../../src/control/sealing.ts";
+import { openSecretBox, openSecretKey } from "../../../src/control/sealing.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { Secret } from "../../../src/model/secret.ts";
 import { ssoRecord } from "../../../src/model/sso.ts";
-import { prepareNewKey } from "../../../src/store/secret-key.ts";
+import type { Store } from "../../../src/store/store.ts";
 import {
   at,
   commitOf,
@@ -89,24 +88,38 @@ const everything = [
   "välue 2",
 ];
 
+type Environment = Record<string, string | undefined>;
+
+const opens = (dataDir: string, store: Store, env: Environment = {}) => {
+  const key = openSecretKey({ dataDir, env, keyIds: store.sealedKeyIds() });
+  store.secretKey.keeper = key;
+  return key;
+};
+
+const filesOf = (dataDir: string) =>
+  readdirSync(dataDir)
+    .filter((name) => name.startsWith("secret"))
+    .sort();
+
 describe("a change of keys", () => {
   test("encrypts everything again, history included, and leaves no trace of the old key", () => {
-    const { directory, opened: handle, store, box } = sealedDirectory();
+    const { directory, opened: handle, store, box: former } = sealedDirectory();
     using _ = directory;
     using _store = handle;
-    expect(opened(box, textsOf(directory.path))).toEqual(everything);
-    const next = rotateKey({ dataDir: directory.path, env: {}, store, box });
-    expect(next.keyId).not.toBe(box.keyId);
-    expect(opened(next, textsOf(directory.path))).toEqual(everything);
-    expect(store.sealedKeyIds()).toEqual(new Set([next.keyId]));
-    const left =
-      rawBytes(directory.path).match(new RegExp(`sealed:1:${box.keyId}:.{4}`, "g")) ?? [];
-    expect(new Set(left)).toEqual(
-      new Set([`sealed:1:${box.keyId}:AAAA`, `sealed:1:${box.keyId}:BBBB`]),
-    );
-    expect([...store.load().config.services.values()][0]?.description).toBe(lookalike(box.keyId));
+    const old = former.keyId;
+    expect(opened(former, textsOf(directory.path))).toEqual(everything);
+    const key = opens(directory.path, store);
+    store.record([key.offer(null)]);
+    store.compact();
+    const { box } = key;
+    expect(box.keyId).not.toBe(old);
+    expect(store.sealedKeyIds()).toEqual(new Set([box.keyId]));
     const again = openSecretBox({ dataDir: directory.path, env: {}, keyIds: store.sealedKeyIds() });
-    expect(again.keyId).toBe(next.keyId);
+    expect(again.keyId).toBe(box.keyId);
+    expect(opened(again, textsOf(directory.path))).toEqual(everything);
+    const left = rawBytes(directory.path).match(new RegExp(`sealed:1:${old}:.{4}`, "g")) ?? [];
+    expect(new Set(left)).toEqual(new Set([`sealed:1:${old}:AAAA`, `sealed:1:${old}:BBBB`]));
+    expect([...store.load().config.services.values()][0]?.description).toBe(lookalike(old));
   });
 
   test("with a damaged value changes nothing at all", () => {
@@ -116,54 +129,129 @@ describe("a change of keys", () => {
     const damaged = `${box.seal("x").slice(0, -4)}AAAA`;
     store.commit(commitOf(5, { secrets: upsert(secretOf("damaged", damaged)) }));
     const before = textsOf(directory.path);
-    expect(() => rotateKey({ dataDir: directory.path, env: {}, store, box })).toThrow("damaged");
+    const key = opens(directory.path, store);
+    const fact = key.offer(null);
+    expect(() => store.secretKey.rehearse(fact)).toThrow("damaged");
+    expect(() => store.record([fact])).toThrow(
+      "a stored secret is damaged and cannot be decrypted; nothing was changed",
+    );
     expect(textsOf(directory.path)).toBe(before);
+    expect(key.box.keyId).toBe(box.keyId);
     const again = openSecretBox({ dataDir: directory.path, env: {}, keyIds: store.sealedKeyIds() });
     expect(again.keyId).toBe(box.keyId);
     expect(existsSync(join(directory.path, "secret.key.new"))).toBe(false);
   });
 
-  test("that died between database and key file is completed at the next start", () => {
+  test("that is rehearsed changes nothing", () => {
     const { directory, opened: handle, store, box } = sealedDirectory();
     using _ = directory;
     using _store = handle;
-    const next = new SecretBox(prepareNewKey(directory.path));
-    store.replaceSealed(
-      (text) =>
-        text.replaceAll(/sealed:1:[0-9a-f]{8}:[\w-]{30,}/g, (sealed) =>
-          next.seal(box.open(sealed)),
-        ),
-      () => undefined,
-    );
-    const again = openSecretBox({ dataDir: directory.path, env: {}, keyIds: store.sealedKeyIds() });
-    expect(again.keyId).toBe(next.keyId);
-    expect(opened(again, textsOf(directory.path))).toEqual(everything);
+    const before = textsOf(directory.path);
+    const key = opens(directory.path, store);
+    store.secretKey.rehearse(key.offer(null));
+    expect(textsOf(directory.path)).toBe(before);
+    expect(key.box.keyId).toBe(box.keyId);
   });
 
-  test("from variable to variable writes no file", () => {
+  test.each([true, false])(
+    "that dies between database and key file is completed at the next start (with secrets: %p)",
+    (hasSecrets) => {
+      const { directory, opened: handle, store, box } = sealedDirectory();
+      using _ = directory;
+      using _store = handle;
+      if (!hasSecrets) {
+        const database = new Database(join(directory.path, "sluice.db"));
+        for (const table of ["secrets", "sso", "totp", "revisions"])
+          database.run(`DELETE FROM ${table}`);
+        database.close();
+      }
+      const key = opens(directory.path, store);
+      store.secretKey.keeper = {
+        begin: (fact) => {
+          const replacement = key.begin(fact);
+          return replacement && { ...replacement, finish: () => {} };
+        },
+      };
+      const fact = key.offer(null);
+      store.record([fact]);
+      expect(filesOf(directory.path)).toEqual(["secret.key", "secret.key.new"]);
+      const again = openSecretBox({
+        dataDir: directory.path,
+        env: {},
+        keyIds: store.sealedKeyIds(),
+      });
+      expect(again.keyId).toBe(fact.key_id);
+      expect(again.keyId).not.toBe(box.keyId);
+      expect(filesOf(directory.path)).toEqual(["secret.key"]);
+      if (hasSecrets) expect(opened(again, textsOf(directory.path))).toEqual(everything);
+    },
+  );
+
+  test("that dies before the database goes on with the old key", () => {
+    const { directory, opened: handle, store, box } = sealedDirectory();
+    using _ = directory;
+    using _store = handle;
+    const key = opens(directory.path, store);
+    key.begin(key.offer(null));
+    expect(filesOf(directory.path)).toEqual(["secret.key", "secret.key.new"]);
+    const again = openSecretBox({ dataDir: directory.path, env: {}, keyIds: store.sealedKeyIds() });
+    expect(again.keyId).toBe(box.keyId);
+    expect(filesOf(directory.path)).toEqual(["secret.key"]);
+  });
+
+  test("gives the same texts on every machine", () => {
+    const key = new Uint8Array(32).fill(1);
+    const boxes = [new SecretBox(key), new SecretBox(key)];
+    const sealed = boxes[0]?.seal("value") ?? "";
+    const renewed = boxes.map((box) => box.successor(new Uint8Array(32).fill(2)).renew(sealed));
+    expect(renewed[0]).toBe(renewed[1] ?? "");
+    expect(renewed[0]).not.toBe(sealed);
+    const other = boxes[0]?.seal("value") ?? "";
+    const next = boxes[0]?.successor(new Uint8Array(32).fill(2));
+    expect(next?.renew(other)).not.toBe(renewed[0] ?? "");
+    expect(next?.open(renewed[0] ?? "")).toBe("value");
+  });
+
+  test("gives all holders of the box the new one, which still opens what the old one sealed", () => {
+    const box = new SecretBox(new Uint8Array(32).fill(1));
+    const sealed = box.seal("value");
+    const seen: string[] = [];
+    box.onReplaced(() => seen.push(box.keyId));
+    const next = box.successor(new Uint8Array(32).fill(2));
+    box.replaceBy(next);
+    expect(seen).toEqual([next.keyId]);
+    expect(box.open(sealed)).toBe("value");
+    expect(box.open(box.seal("other"))).toBe("other");
+    expect(box.renew(`"${sealed}"`)).toContain(`sealed:1:${next.keyId}:`);
+    const third = box.successor(new Uint8Array(32).fill(3));
+    box.replaceBy(third);
+    expect(box.open(sealed)).toBe("value");
+    expect(() => new SecretBox(new Uint8Array(32).fill(3)).open(sealed)).toThrow("sealed under");
+  });
+
+  test("from variable to variable writes no file, and starts with either variable", () => {
     using directory = temporaryDirectory();
     using handle = openStore(directory.path);
     const { store } = handle;
-    const [old, fresh] = [1, 2].map((fill) => Buffer.alloc(32, fill).toString("base64"));
-    const env = { SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: fresh };
-    const box = openSecretBox({ dataDir: directory.path, env, keyIds: store.sealedKeyIds() });
+    const [old = "", fresh = ""] = [1, 2].map((fill) => Buffer.alloc(32, fill).toString("base64"));
+    const env: Environment = { SLUICE_SECRET_KEY: old };
+    const key = opens(directory.path, store, env);
     store.commit(firstCommit);
-    store.commit(commitOf(2, { secrets: upsert(secretOf("first", box.seal("value"))) }));
-    const rotate = (variables: Record<string, string | undefined>) =>
-      rotateKey({ dataDir: directory.path, env: variables, store, box });
-    expect(() => rotate({ SLUICE_SECRET_KEY: old })).toThrow(
-      "SLUICE_NEW_SECRET_KEY: must contain the new key",
+    store.commit(commitOf(2, { secrets: upsert(secretOf("first", key.box.seal("value"))) }));
+    expect(() => key.offer(null)).toThrow("SLUICE_NEW_SECRET_KEY: must contain the new key");
+    expect(() => key.offer(old)).toThrow("must differ from the present key");
+    expect(() => key.offer("short")).toThrow("SLUICE_NEW_SECRET_KEY: must be 32 bytes");
+    store.record([key.offer(fresh)]);
+    // For a process that takes over.
+    expect(env["SLUICE_SECRET_KEY"]).toBe(fresh);
+    const next = key.box.keyId;
+    expect(store.sealedKeyIds()).toEqual(new Set([next]));
+    expect(filesOf(directory.path)).toEqual([]);
+    const starts = (variables: Environment) => opens(directory.path, store, variables).box.keyId;
+    expect(starts({ SLUICE_SECRET_KEY: fresh })).toBe(next);
+    expect(starts({ SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: fresh })).toBe(next);
+    expect(() => starts({ SLUICE_SECRET_KEY: old })).toThrow(
+      `encrypted with the key ${next}, which was expected in SLUICE_SECRET_KEY`,
     );
-    expect(() => rotate({ SLUICE_SECRET_KEY: old, SLUICE_NEW_SECRET_KEY: old })).toThrow(
-      "must differ from the present key",
-    );
-    expect(() => rotate({ SLUICE_NEW_SECRET_KEY: fresh })).toThrow("only valid together");
-    const next = rotate(env);
-    expect(store.sealedKeyIds()).toEqual(new Set([next.keyId]));
-    expect(readdirSync(directory.path).filter((name) => name.startsWith("secret"))).toEqual([]);
-    const now = { SLUICE_SECRET_KEY: fresh };
-    expect(
-      openSecretBox({ dataDir: directory.path, env: now, keyIds: store.sealedKeyIds() }).keyId,
-    ).toBe(next.keyId);
   });
 });

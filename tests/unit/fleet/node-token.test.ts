@@ -10,7 +10,7 @@ const NOW = 1_800_000_000_000;
 const PATH = "/api/v1/requests?limit=5";
 
 const tokensOf = (id: string, { key = "key", now = (): number => NOW } = {}) =>
-  new NodeTokens({ key, id, now });
+  new NodeTokens({ key: () => key, id, now });
 
 const scope = { node: "n2", path: PATH, role: "viewer" } as const;
 

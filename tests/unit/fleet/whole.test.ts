@@ -26,7 +26,7 @@ test("a change during the removal of old entries leaves a state from which a nod
       // The answer of the database takes as long as a change.
       wholePosition: async () => {
         await create("b");
-        return 0;
+        return { whole: 0, key: 0 };
       },
       writeWhole: async (entry) => void written.push(entry),
       prune: async () => {},

@@ -13,6 +13,8 @@ const SLOW_MS = 250;
 
 /** Responds with `{worker, revision}` on every listener: what a client would get. */
 class FaultyDataPlane implements DataPlane {
+  useKeys(): void {}
+
   readonly #options: DataPlaneOptions;
   #faults: readonly Fault[] = [];
   #prepared: SnapshotChange | null = null;
