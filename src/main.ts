@@ -217,7 +217,13 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     log,
     snapshot: current.snapshot,
   });
-  box.onReplaced(() => pool.useKeys(keys()));
+  box.onReplaced(() => {
+    pool.useKeys(keys());
+    const { keyId: key } = box;
+    const { source } = state.secretKey;
+    if (source === "file") log.info("the secret key was replaced", { key });
+    else log.warn("the secret key was replaced: the next start needs the new one", { key });
+  });
   const control = createControl(store, {
     box,
     log,

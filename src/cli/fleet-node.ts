@@ -82,6 +82,15 @@ export function createNode(
     source
       .noteRotation(rotation, box.keyId)
       .catch((error: unknown) => log.debug("another node notes the new secret key", { error }));
+    setImmediate(() => {
+      try {
+        store.compact();
+      } catch (error) {
+        log.warn("free parts of the database file still hold values under the former secret key", {
+          error,
+        });
+      }
+    });
   });
   const meter = new FleetMeter();
   const tokenKey = () => box.derive("fleet node tokens");

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { openSecretBox } from "../control/sealing.ts";
 import { adoptFromStore, adoptThisNode } from "../fleet/adopt.ts";
-import { SIGNING } from "../fleet/join.ts";
+import { isNewer, SIGNING } from "../fleet/join.ts";
 import { EntryCodec } from "../fleet/entry.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
@@ -159,7 +159,9 @@ async function adopt({ given, dataDir, env, print }: Call): Promise<void> {
       await source.open();
       const { box } = keyOf(dataDir, env, store);
       const fleet = await source.identify({ fleetId: store.fleetId() ?? "", keyId: box.keyId });
-      if (fleet.fleetId !== store.fleetId() || fleet.keyId !== box.keyId)
+      const hasKey =
+        fleet.keyId === box.keyId || (await isNewer(fleet.keyId, { source, store, box }));
+      if (fleet.fleetId !== store.fleetId() || !hasKey)
         throw new FleetError(`${dataDir} does not belong to the fleet of this database`);
       const codec = new EntryCodec(fleet.fleetId, box.derive(SIGNING));
       const options = { source, store, codec, node: store.instanceId };

@@ -74,8 +74,10 @@ export class KeyRotation {
       revision: null,
       detail: { from: former_key_id, to: key_id },
     });
+    // Each node of a fleet compacts its own file.
+    const warning = fleet === null ? compact(store) : null;
     const nodes = (await fleet?.reachStored(FOLLOW_MS)) ?? null;
-    return { key_id, former_key_id, source: key.source, warning: compact(store), nodes };
+    return { key_id, former_key_id, source: key.source, warning, nodes };
   }
 }
 

@@ -192,18 +192,36 @@ async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
   }
 }
 
+/** Whether the key of this node is the one after `keyId`: the database of the fleet is older, or nobody has noted it there. */
+export async function isNewer(
+  keyId: string,
+  {
+    source,
+    store,
+    box,
+  }: {
+    readonly source: Pick<PostgresSource, "noteRotation">;
+    readonly store: Pick<JoiningStore, "mark" | "formerKeyId">;
+    readonly box: Pick<SecretBox, "keyId">;
+  },
+): Promise<boolean> {
+  if (keyId !== store.formerKeyId) return false;
+  const position = store.mark()?.position ?? 0;
+  await source.noteRotation({ formerKeyId: keyId, position }, box.keyId);
+  return true;
+}
+
 /** Throws unless a rotation of the secret key explains why the key of this node is not the one of its fleet. */
 async function requireRotation(
   { keyId, rotation }: Awaited<ReturnType<PostgresSource["identify"]>>,
-  { source, store, box }: JoinOptions,
+  options: Pick<JoinOptions, "source" | "store" | "box">,
 ): Promise<void> {
+  if (await isNewer(keyId, options)) return;
+  const { source, store, box } = options;
   const position = store.mark()?.position ?? 0;
-  // This node has the new key, and ended before it said so.
-  if (keyId === store.formerKeyId)
-    return await source.noteRotation({ formerKeyId: keyId, position }, box.keyId);
   if (rotation === null || rotation.formerKeyId !== box.keyId)
     throw new FleetError(
-      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file`,
+      `--store: the secret key of this node (${box.keyId}) is not the one of its fleet (${keyId}); give all nodes the same SLUICE_SECRET_KEY or secret.key file, and start those that were away while it was replaced with an empty data directory`,
     );
   // It was away, and gets the new key from the log.
   const isInLog = (await source.idAt(rotation.position)) !== null;

@@ -46,7 +46,7 @@ export function wholeEntry(
 export const KEPT_ENTRIES = 1000;
 
 export interface PruneOptions {
-  readonly source: Pick<PostgresSource, "wholePosition" | "writeWhole" | "prune">;
+  readonly source: Pick<PostgresSource, "wholePosition" | "writeWhole" | "prune" | "idAt">;
   readonly codec: EntryCodec;
   readonly store: StoredNode;
   /** Name of this node. */
@@ -59,14 +59,15 @@ export interface PruneOptions {
 }
 
 /**
- * Removes what no node needs. Work of one node, but several at the same time do no harm.
+ * Removes what no node needs. Work of one node, but several at the same time do no harm. Returns whether entries from before the
+ * last rotation of the secret key stay, because a node still needs them.
  */
-export async function prune(options: PruneOptions): Promise<void> {
+export async function prune(options: PruneOptions): Promise<boolean> {
   const { source, store, keep, absentMs, log } = options;
   const newest = await source.wholePosition();
   // After the query: what is loaded must be the state of the mark.
   const mark = store.mark();
-  if (mark === null) return;
+  if (mark === null) return false;
   // Nodes that join cannot read one that is signed with a former key.
   const isUnreadable = newest.whole < newest.key && newest.key <= mark.position;
   if (isUnreadable || mark.position - newest.whole >= keep) {
@@ -78,6 +79,7 @@ export async function prune(options: PruneOptions): Promise<void> {
     });
   }
   await source.prune({ keep, absentMs: absentMs() });
+  return newest.key > 0 && (await source.idAt(newest.key)) !== null;
 }
 
 /** Removes what `next` does not have. */
@@ -102,7 +104,7 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
 }
 
 /** Time for the other nodes to follow a rotation of the secret key. */
-const AFTER_ROTATION_MS = 2000;
+const SOON_MS = 2000;
 
 /** Does it at most once in `everyMs`, and only on the node with the duty. */
 export function pruneEvery(
@@ -117,16 +119,20 @@ export function pruneEvery(
   },
 ): () => void {
   let last = performance.now();
-  // What is sealed and signed with a former key does not stay longer than needed.
-  box.onReplaced(() => {
-    last = Math.min(last, performance.now() - everyMs + AFTER_ROTATION_MS);
-  });
+  // Who has a former key can read the present one in the entry that brought it.
+  const soon = () => {
+    last = Math.min(last, performance.now() - everyMs + SOON_MS);
+  };
+  box.onReplaced(soon);
   return () => {
     if (performance.now() - last < everyMs) return;
     last = performance.now();
     if (!duty.isOurs) return;
-    prune(options).catch((error: unknown) =>
-      options.log.warn("the log of the fleet could not be pruned", { error }),
+    prune(options).then(
+      (isUnfinished) => {
+        if (isUnfinished) soon();
+      },
+      (error: unknown) => options.log.warn("the log of the fleet could not be pruned", { error }),
     );
   };
 }

@@ -122,7 +122,7 @@ test("one machine becomes a fleet with all it has, and a machine of its own agai
   );
   expect(refused).toContain("sluice fleet leave");
   const rotated = await run(["rotate-key", "--data-dir", dataDir]);
-  expect([rotated.code, rotated.stderr]).toEqual([1, expect.stringContaining("share one key")]);
+  expect([rotated.code, rotated.stderr]).toEqual([1, expect.stringContaining("part of a fleet")]);
   const offline = await run(["reset-admin-networks", "--data-dir", dataDir]);
   expect([offline.code, offline.stderr]).toEqual([1, expect.stringContaining("part of a fleet")]);
   const left = await run(["fleet", "leave", "--data-dir", dataDir, "--store", postgres.url]);

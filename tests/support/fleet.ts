@@ -1,5 +1,8 @@
 // A fleet of compiled nodes over a PostgreSQL server of its own, and what tests ask of its nodes.
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { NodeNetwork } from "./node-network.ts";
 import { eventually } from "./poll.ts";
@@ -28,6 +31,8 @@ export interface FleetOptions {
   readonly wired?: boolean;
   /** Each node has a network of its own, where it listens on port 8080; implies `wired`. */
   readonly networks?: boolean;
+  /** Where nodes have the secret key. Default: in the variable. */
+  readonly keyIn?: "file" | "variable";
   /** For each node. */
   readonly node?: (name: string) => NodeOptions;
 }
@@ -56,6 +61,7 @@ export class TestFleet {
   /** Words that start a program in the network of a node; empty as well. */
   readonly wraps: string[][] = [];
   readonly #options: FleetOptions;
+  readonly #directories: string[] = [];
   #network: NodeNetwork | null = null;
 
   private constructor(postgres: Postgres, options: FleetOptions) {
@@ -87,16 +93,19 @@ export class TestFleet {
 
   async add(given: NodeOptions = {}): Promise<Gateway> {
     const name = given.name ?? `n${this.nodes.length + 1}`;
-    const { env = {}, args = [], ...options } = { ...this.#options.node?.(name), ...given };
+    const node: NodeOptions = { ...this.#options.node?.(name), ...given };
+    const { env = {}, args = [], ...options } = node;
+    const isInFile = this.#options.keyIn === "file";
+    const dataDir = options.dataDir ?? (isInFile ? this.#directoryWithKey() : undefined);
     const place = this.#network?.add();
     const url = options.url ?? (await this.#urlOfNext());
-    env["SLUICE_SECRET_KEY"] = this.secret;
+    if (!isInFile) env["SLUICE_SECRET_KEY"] = this.secret;
     const gateway = await startGateway({
       binary: options.binary ?? executable,
       workers: this.#options.workers ?? 1,
       env,
       args: ["--store", url, "--node-name", name, ...this.#listeners(place?.address), ...args],
-      ...(options.dataDir === undefined ? {} : { dataDir: options.dataDir }),
+      ...(dataDir === undefined ? {} : { dataDir }),
       ...(place === undefined ? {} : { wrap: place.wrap }),
     });
     this.nodes.push(gateway);
@@ -105,6 +114,19 @@ export class TestFleet {
       this.wraps.push(place.wrap);
     }
     return gateway;
+  }
+
+  /** An empty data directory with the key of the first node. */
+  #directoryWithKey(): string {
+    const directory = mkdtempSync(join(tmpdir(), "sluice-fleet-"));
+    this.#directories.push(directory);
+    const [first] = this.nodes;
+    const key =
+      first === undefined
+        ? Buffer.from(this.secret, "base64")
+        : readFileSync(join(first.dataDir, "secret.key"));
+    writeFileSync(join(directory, "secret.key"), key, { mode: 0o600 });
+    return directory;
   }
 
   #listeners(address: string | undefined): string[] {
@@ -158,6 +180,7 @@ export class TestFleet {
     }
     for (const wire of this.wires) await wire.close();
     await this.postgres.stop();
+    for (const directory of this.#directories) rmSync(directory, { recursive: true, force: true });
     this.#network?.remove();
   }
 }

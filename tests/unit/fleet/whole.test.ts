@@ -30,6 +30,7 @@ test("a change during the removal of old entries leaves a state from which a nod
       },
       writeWhole: async (entry) => void written.push(entry),
       prune: async () => {},
+      idAt: async () => null,
     },
     codec,
     store: first.store,
