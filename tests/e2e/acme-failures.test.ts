@@ -1,6 +1,7 @@
 // ACME orders that fail, recover, or continue over a restart of the gateway.
 import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { runCommand } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
@@ -95,18 +96,33 @@ test("the gateway serves while the CA is slow", async () => {
   await scene.becomes("slow", "valid", 40_000);
 }, 60_000);
 
+const restart = async () => scene?.gateway.restart();
+const kill = async () => {
+  await scene?.gateway.kill9();
+  await scene?.gateway.start();
+};
+const rotateKey = async () => {
+  const words = ["rotate-key", "--data-dir", scene?.gateway.dataDir ?? ""];
+  const { code, stderr } = await runCommand(words, { binary: executable });
+  expect([code, stderr]).toEqual([0, ""]);
+};
+
 test.each([
-  { how: "stopped", restart: (): Promise<void> => scene?.gateway.restart() as Promise<void> },
+  { how: "is stopped", disturb: restart },
+  { how: "is killed", disturb: kill },
+  { how: "gets another secret key", disturb: rotateKey },
   {
-    how: "killed",
-    restart: async (): Promise<void> => {
-      await scene?.gateway.kill9();
-      await scene?.gateway.start();
+    how: "gets another secret key and is killed",
+    disturb: async () => {
+      await rotateKey();
+      // Writes the state of the order again.
+      await scene?.gateway.ok("PATCH", "/api/v1/certificates/cut", { tags: ["changed"] });
+      await kill();
     },
   },
 ])(
-  "an order continues where it was when the gateway is $how",
-  async ({ restart }) => {
+  "an order continues where it was when the gateway $how",
+  async ({ disturb }) => {
     scene = await startAcmeScene({ gateway });
     hook = startDnsHook(scene.pebble);
     hook.hold();
@@ -119,11 +135,13 @@ test.each([
     });
     await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });
     await eventually(() => (hook?.calls.length ?? 0) > 0);
-    await restart();
+    await disturb();
     expect((await scene.find("cut")).status).toBe("ordering");
     hook.release();
     await scene.becomes("cut", "valid");
     expect(scene.pebble.output.match(/Added order/g)).toHaveLength(1);
+    await kill();
+    await scene.becomes("cut", "valid");
   },
   60_000,
 );

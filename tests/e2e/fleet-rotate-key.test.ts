@@ -252,3 +252,32 @@ test("a node that dies at any step of a rotation has the key of the others when 
   }
   await settled(nodes);
 }, 120_000);
+
+test("a database from before a rotation is overruled by a node with the new key", async () => {
+  const fleet = await startFleet({ keyIn: "file" });
+  const [first, second, third] = fleet.nodes as [Gateway, Gateway, Gateway];
+  await createSecret(first, "before");
+  const backup = fleet.postgres.backup();
+  expect((await rotate(first)).code).toBe(0);
+  await createSecret(first, "after");
+  await fleet.postgres.restore(backup);
+  const end = async (node: Gateway) => {
+    node.signal("SIGTERM");
+    await node.exited();
+  };
+  const adopt = async ({ dataDir }: Gateway, from: string) => {
+    const words = ["--data-dir", dataDir, "--store", fleet.postgres.url, "--from", from];
+    const { code, stderr } = await runCommand(["fleet", "adopt", ...words], { binary: executable });
+    expect([code, stderr]).toEqual([0, ""]);
+  };
+  for (const node of fleet.nodes) await end(node);
+  await adopt(first, "this-node");
+  await first.start();
+  for (const node of [second, third]) {
+    await adopt(node, "store");
+    await node.start();
+  }
+  await areServing(fleet);
+  for (const node of fleet.nodes) await expectReadable(node, ["before", "after"]);
+  expect((await createSecret(third, "last")).nodes).toBe("3/3");
+}, 120_000);
