@@ -10,7 +10,7 @@ import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
-import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
+import { createRotateKey } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
 import { fleetCommand } from "../src/cli/fleet.ts";
@@ -155,7 +155,7 @@ const commands: readonly Command[] = [
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),
-  rotateKeyCommand,
+  createRotateKey(never),
   backupCommand,
   exportCommand,
   createImport(new Map()),

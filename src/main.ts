@@ -141,8 +141,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
   await former?.finish();
   mayChange.resolve();
-  const parts = { changes: control.changes, rolloutStatus: () => control.rolloutStatus() };
-  await fleet?.follower.begin({ ...parts, store: fleet.store }, isReachable);
+  await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
   const running = new RunningGateway({
     options,
     log,

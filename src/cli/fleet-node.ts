@@ -4,6 +4,7 @@ import type { Clock } from "../clock.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { FleetError } from "../fleet/postgres-connection.ts";
 import { FleetStore } from "../fleet/fleet-store.ts";
+import type { Membership } from "../fleet/join.ts";
 import { Follower } from "../fleet/follower.ts";
 import { Lease } from "../fleet/lease.ts";
 import { defaultTimes } from "../fleet/times.ts";
@@ -74,24 +75,7 @@ export function createNode(
       box,
     }),
   });
-  box.onReplaced(() => {
-    const rotation = {
-      formerKeyId: store.formerKeyId ?? "",
-      position: store.mark()?.position ?? 0,
-    };
-    source
-      .noteRotation(rotation, box.keyId)
-      .catch((error: unknown) => log.debug("another node notes the new secret key", { error }));
-    setImmediate(() => {
-      try {
-        store.compact();
-      } catch (error) {
-        log.warn("free parts of the database file still hold values under the former secret key", {
-          error,
-        });
-      }
-    });
-  });
+  box.onReplaced(() => noteRotation({ source, store, box, log }));
   const meter = new FleetMeter();
   const tokenKey = () => box.derive("fleet node tokens");
   const view = new Fleet({ ...shared, follower, meter, absentMs, tokenKey });
@@ -126,6 +110,28 @@ function certificatePart(adminTls: OpenedState["adminTls"]): string {
   if (adminTls === null) return "";
   const certificate = new X509Certificate(adminTls.cert);
   return certificate.checkIssued(certificate) ? `#${certificate.raw.toString("base64url")}` : "";
+}
+
+/** After a rotation of the secret key: the database of the fleet knows it, and this node's own holds no trace of the former one. */
+function noteRotation({
+  source,
+  store,
+  box,
+  log,
+}: Pick<OpenedState, "store" | "box"> & Pick<Membership, "source"> & { readonly log: Log }): void {
+  const rotation = { formerKeyId: store.formerKeyId ?? "", position: store.mark()?.position ?? 0 };
+  source
+    .noteRotation(rotation, box.keyId)
+    .catch((error: unknown) => log.debug("another node notes the new secret key", { error }));
+  setImmediate(() => {
+    try {
+      store.compact();
+    } catch (error) {
+      log.warn("free parts of the database file still hold values under the former secret key", {
+        error,
+      });
+    }
+  });
 }
 
 /**

@@ -13,7 +13,7 @@ const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
 /** How a sealed value looks, so that it can be found again in any text: `sealed:1:<key id>:<base64url>`. */
-export const SEALED_PATTERN = /sealed:1:([0-9a-f]{8}):([A-Za-z0-9_-]+)/g;
+const SEALED_PATTERN = /sealed:1:([0-9a-f]{8}):([A-Za-z0-9_-]+)/g;
 
 /** A value that this key does not open. The message holds no part of it. */
 export class SealError extends Error {}

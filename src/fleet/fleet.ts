@@ -234,12 +234,12 @@ export class Fleet implements FleetView {
     return { ...known, stored, served, error, state: this.#stateOf(node) };
   }
 
-  /** A node that is ahead may have a new secret key, which this one does not know yet; one that is away may have a former one. */
-  #unverified({ stored, seenMsAgo }: FleetNode) {
+  /** A node that is ahead may have a new secret key, which this one gets with the entries up to there. */
+  #unverified({ stored, seenMsAgo, head }: FleetNode) {
     const nothing = { url: null, stored: 0, served: 0 };
     if (seenMsAgo > this.#options.times.away)
       return { ...nothing, state: "away", error: forgedRow } as const;
-    if (stored > this.#options.follower.applied)
+    if (stored <= head && stored > this.#options.follower.applied)
       return { ...nothing, state: "lagging", error: "" } as const;
     return { ...nothing, state: "refused", error: forgedRow } as const;
   }

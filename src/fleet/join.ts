@@ -192,7 +192,7 @@ async function isToFound({ source, id, log }: JoinOptions): Promise<boolean> {
   }
 }
 
-/** Whether the key of this node is the one after `keyId`: the database of the fleet is older, or nobody has noted it there. */
+/** Whether the key of this node is the one after `keyId`: the database of the fleet is older, or no node has noted the key there. */
 export async function isNewer(
   keyId: string,
   {

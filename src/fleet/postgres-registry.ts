@@ -85,7 +85,8 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
         select id, name, url, version, format_max as "formatMax", stored::float8, served::float8, state, error, mac,
           draining, clock_offset_ms::float8 as "clockOffsetMs",
           greatest(0, extract(epoch from now() - seen) * 1000)::float8 as "seenMsAgo",
-          exists (select from sluice.lease where node_id = node.id and expires > now()) as leads
+          exists (select from sluice.lease where node_id = node.id and expires > now()) as leads,
+          (select position from sluice.head)::float8 as head
         from sluice.node order by name`,
     );
   }

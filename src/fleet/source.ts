@@ -91,6 +91,8 @@ export interface FleetNode extends Heartbeat {
   readonly seenMsAgo: number;
   /** Whether it has the lease. */
   readonly leads: boolean;
+  /** Position of the last entry of the log when the row was read. */
+  readonly head: number;
 }
 
 /** The last entry of the log; position 0: it is empty. */

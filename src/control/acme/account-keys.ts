@@ -45,8 +45,11 @@ export async function changeAccountKey(
       await write("cancel the key rollover of", () => ({ sealed_next_key: null }));
     throw error;
   }
-  await write("roll over the key of", (now) =>
-    now.sealed_next_key === next ? { sealed_key: next, sealed_next_key: null } : {},
+  await write("roll over the key of", ({ sealed_next_key: now }) =>
+    // Another secret key may have come meanwhile.
+    now !== null && box.open(now) === box.open(next)
+      ? { sealed_key: now, sealed_next_key: null }
+      : {},
   );
 }
 

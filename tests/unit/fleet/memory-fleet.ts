@@ -30,6 +30,7 @@ export class MemoryFleet extends MemorySource implements FleetSource {
       ...row,
       seenMsAgo: now - seenAt,
       leads: false,
+      head: this.entries.length,
     }));
   }
 
