@@ -168,8 +168,15 @@ test("a node that is away follows when it is back, and the log waits for it", as
   // What it needs stays, and what joins has the whole state.
   expect((await logOf(fleet)).first).toBe(1);
   expect(whole).toBeGreaterThan(1);
-  // It starts with the key that its secrets are sealed under, and gets the new one from the log.
+  third.signal("SIGCONT");
+  await areServing(fleet);
+  expect(keyOf(third)).toBe(keyOf(second));
+  await expectReadable(third, ["before", "after"]);
+  await isPruned(fleet);
+  // One that was killed starts with the key that its secrets are sealed under, and gets the new one from the log.
   await third.kill9();
+  await eventually(async () => (await statesOn(first)).includes("n3 away"));
+  expect((await rotate(first, ["--force"])).code).toBe(0);
   await third.start();
   await areServing(fleet);
   expect(keyOf(third)).toBe(keyOf(second));
