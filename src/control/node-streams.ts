@@ -31,11 +31,13 @@ export interface MergedStream extends NodeRead {
   readonly own: (wake: () => void) => EventSource;
 }
 
-type Fleet = Pick<FleetView, "id" | "name" | "reads">;
+type Fleet = Pick<FleetView, "id" | "name" | "reads"> & {
+  /** Until a lost stream is opened again, and new nodes are looked for. Default: 2000 milliseconds. */
+  readonly retryMs?: number;
+};
 
 /** Each one holds a connection to every other node. */
 const MAX_STREAMS = 32;
-/** Until a lost stream is opened again, and new nodes are looked for. Milliseconds. */
 const RETRY_MS = 2000;
 /** Events of other nodes that the client has not read yet. */
 const MAX_WAITING = 1000;
@@ -74,6 +76,7 @@ class Merger {
   readonly #wake: () => void;
   readonly #own: EventSource | null;
   readonly #abort = new AbortController();
+  readonly #retryMs: number;
   readonly #timer: Timer;
   readonly #waiting: NodeEvent[] = [];
   #dropped = 0;
@@ -89,7 +92,8 @@ class Merger {
     this.#wake = wake;
     const isAsked = nodesOf(fleet.reads, stream.asked).some(({ id }) => id === fleet.id);
     this.#own = isAsked ? stream.own(wake) : null;
-    this.#timer = setInterval(() => this.#connect(), RETRY_MS);
+    this.#retryMs = fleet.retryMs ?? RETRY_MS;
+    this.#timer = setInterval(() => this.#connect(), this.#retryMs);
     this.#connect();
   }
 
@@ -128,8 +132,10 @@ class Merger {
     }
   }
 
-  async #follow({ id, name }: ReadableNode): Promise<void> {
+  async #follow(node: ReadableNode): Promise<void> {
+    const { id, name } = node;
     const { path, role, kinds } = this.#stream;
+    let openedAt = Number.POSITIVE_INFINITY;
     this.#followed.add(id);
     const why = await this.#fleet.reads
       .follow(
@@ -137,7 +143,10 @@ class Merger {
         { path, role },
         {
           signal: this.#abort.signal,
-          onOpen: () => this.#note(id, null),
+          onOpen: () => {
+            openedAt = performance.now();
+            this.#note(id, null);
+          },
           onEvent: (kind, data) => {
             if (kinds.includes(kind) && isObject(data)) this.#push(kind, tagged(data, name));
           },
@@ -145,7 +154,10 @@ class Merger {
       )
       .catch((error: Error) => error.message);
     this.#followed.delete(id);
-    if (!this.#abort.signal.aborted) this.#note(id, { name, why });
+    if (this.#abort.signal.aborted) return;
+    // Nodes end streams from time to time, and restart: at once, so that little is missed.
+    if (performance.now() - openedAt > this.#retryMs) void this.#follow(node);
+    else this.#note(id, { name, why });
   }
 
   #note(id: string, state: MissingNode | null): void {

@@ -4,7 +4,9 @@
 const subnet = () => `10.${200 + (process.pid % 50)}.${Math.floor(process.pid / 50) % 250}`;
 
 export class NodeNetwork {
-  readonly #name = `slb${process.pid}`;
+  static #created = 0;
+  /** At most 12 characters. The kernel may still hold the links of a network that was removed. */
+  readonly #name = `slb${process.pid}${String.fromCharCode(97 + (NodeNetwork.#created++ % 26))}`;
   readonly #subnet = subnet();
   readonly #namespaces: string[] = [];
 

@@ -1,11 +1,13 @@
 // Merged event streams at their bounds: events that wait, streams that are open, kinds that other nodes may send.
 import { expect, test } from "bun:test";
 import { type NodeReads, type NodeStream, UnreadNode } from "../../../src/control/node-reads.ts";
+import { eventually } from "../../support/poll.ts";
 import { type MergedReader, NodeStreams } from "../../../src/control/node-streams.ts";
 
 /** A fleet of n1, which is this node, and n2, whose stream is in the hands of the test. */
 function scene() {
   const followed: NodeStream[] = [];
+  const endings: ((error: UnreadNode) => void)[] = [];
   const reads: NodeReads = {
     nodes: () => [
       { id: "1", name: "n1" },
@@ -15,12 +17,13 @@ function scene() {
     follow: (_id, _read, stream) => {
       followed.push(stream);
       return new Promise((_, reject) => {
+        endings.push(reject);
         stream.signal.addEventListener("abort", () => reject(new UnreadNode("aborted")));
       });
     },
     verify: () => null,
   };
-  const streams = new NodeStreams({ id: "1", name: "n1", reads });
+  const streams = new NodeStreams({ id: "1", name: "n1", reads, retryMs: 20 });
   const own: { id: string; kind: string; data: string }[] = [];
   const open = () =>
     streams.subscribe(
@@ -33,7 +36,7 @@ function scene() {
       },
       () => undefined,
     );
-  return { followed, own, open };
+  return { followed, endings, own, open };
 }
 
 function rest(reader: MergedReader): string[] {
@@ -93,4 +96,23 @@ test("32 streams may be open", () => {
   readers.pop()?.close();
   readers.push(open());
   for (const reader of readers) reader.close();
+});
+
+test("a stream that was open for a while is opened again at once; one that ends early makes the node a missing one", async () => {
+  const { followed, endings, open } = scene();
+  const reader = open();
+  followed[0]?.onOpen();
+  const openedAt = performance.now();
+  await eventually(() => performance.now() - openedAt > 25, { intervalMs: 5 });
+  endings[0]?.(new UnreadNode("its stream has ended"));
+  await eventually(() => followed.length === 2, { intervalMs: 1 });
+  expect(rest(reader)).toEqual(['nodes {"partial":false,"missing":[]}']);
+  followed[1]?.onOpen();
+  endings[1]?.(new UnreadNode("it refused the connection"));
+  const missing = [{ name: "n2", why: "it refused the connection" }];
+  await eventually(() =>
+    rest(reader).includes(`nodes ${JSON.stringify({ partial: true, missing })}`),
+  );
+  await eventually(() => followed.length === 3);
+  reader.close();
 });
