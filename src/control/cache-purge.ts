@@ -9,6 +9,7 @@ import type { Log } from "../log.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
+import { OlderNodes } from "./change-contract.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
@@ -43,9 +44,12 @@ export class CachePurge {
 
   /**
    * Resolves to the number of purged responses when no worker of this gateway serves them any more. In a fleet it is an entry of
-   * the log, which each node applies.
+   * the log, which each node applies; with a `warning`, beside nodes of an older version only this one purges.
    */
-  async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
+  async purge(
+    body: unknown,
+    actor: Actor,
+  ): Promise<{ readonly purged: number; readonly warning?: string }> {
     const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
     const { changes, audit, fleet } = this.#options;
@@ -56,8 +60,14 @@ export class CachePurge {
       const fact: PurgeFact = { kind: "cache_purged", plugin_id: plugin?.id ?? null, which };
       return { value: { plugin, fact }, facts: [fact] };
     };
+    let warning: string | null = null;
+    const here = (error: unknown) => {
+      if (!(error instanceof OlderNodes)) throw error;
+      warning = `purged ${error.onlyHere}`;
+      return decide().value;
+    };
     const { plugin, fact } =
-      fleet === undefined ? decide().value : await changes.record(decide, actor);
+      fleet === undefined ? decide().value : await changes.record(decide, actor).catch(here);
     const purged = await (this.#first.get(fact) ?? this.#purgeAll(fact));
     const { actor: name, method, address } = actor;
     audit.record({
@@ -72,7 +82,7 @@ export class CachePurge {
       revision: null,
       detail: { ...input, purged },
     });
-    return { purged };
+    return warning === null ? { purged } : { purged, warning };
   }
 
   /** Resolves when all workers have purged: until then this node does not count as having done so. */

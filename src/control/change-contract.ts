@@ -18,6 +18,9 @@ export class ChangeConflict extends Error {}
 
 /** Other nodes of the fleet run an older version, which does not know what the change has; nothing was changed. */
 export class OlderNodes extends ApiError {
+  /** For what is done on this node alone instead. */
+  readonly onlyHere: string;
+
   /** `parts`: what they do not know. */
   constructor(
     parts: readonly string[],
@@ -30,6 +33,7 @@ export class OlderNodes extends ApiError {
       409,
       `${names}, which ${does} not know ${parts.join(" and ")}; upgrade ${them} first; nothing was changed`,
     );
+    this.onlyHere = `on this node only, because ${names}`;
   }
 }
 

@@ -139,6 +139,16 @@ mixed.test(
       const reply = await send(node, "PATCH", ["/api/v1/settings", { fleet: { max_stale } }]);
       expect([reply.status, reply.nodes]).toEqual([200, "3/3"]);
     }
+    const purge = await first.api("POST", "/api/v1/cache/purge");
+    expect([
+      purge.status,
+      purge.headers.get("sluice-nodes"),
+      purge.headers.get("x-warning"),
+    ]).toEqual([
+      200,
+      null,
+      expect.stringMatching(/^purged on this node only, because node n2 runs/),
+    ]);
     const { fleet: known } = await first.ok("GET", "/api/v1/settings");
     expect(known).toMatchObject({ max_stale: 2000, absent_after: 86_400_000 });
     await writers.answers(10);
@@ -162,6 +172,7 @@ mixed.test(
     const written = await writers.stop();
     const late = await send(third, "PATCH", fleetSettings(60_000));
     expect([late.status, late.nodes]).toEqual([200, "3/3"]);
+    expect((await send(first, "POST", ["/api/v1/cache/purge"])).nodes).toBe("3/3");
     const names = await settled(fleet.nodes, { history: false });
     checkNames(
       names.filter((name) => /^n\d-/.test(name)),

@@ -14,7 +14,8 @@ export function cacheEndpoints({ cachePurge }: ControlPlane): Endpoint[] {
         summary: "Purge responses from the cache",
         description:
           "Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are " +
-          "not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have.",
+          "not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs " +
+          "an older version only this node purges, and `X-Warning` says so.",
         tags: ["Plugins"],
         requestBody: { ...bodyOf("CachePurge"), required: false },
         responses: plainResponses(
@@ -25,7 +26,11 @@ export function cacheEndpoints({ cachePurge }: ControlPlane): Endpoint[] {
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
-        return { body: await cachePurge.purge(call.body, call.principal) };
+        const { purged, warning } = await cachePurge.purge(call.body, call.principal);
+        return {
+          body: { purged },
+          headers: warning === undefined ? {} : { "x-warning": warning },
+        };
       },
     },
   ];

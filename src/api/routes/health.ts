@@ -61,8 +61,10 @@ export function healthEndpoints({ health, targets, ...source }: ControlPlane): E
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
-        const { id } = await health.order(idOf(call), call.body, call.principal);
-        return replyRead(targets.get(id));
+        const { target, warning } = await health.order(idOf(call), call.body, call.principal);
+        const reply = replyRead(targets.get(target.id));
+        if (warning === null) return reply;
+        return { ...reply, headers: { ...reply.headers, "x-warning": warning } };
       },
     },
   ];

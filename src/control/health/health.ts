@@ -75,17 +75,25 @@ export class HealthUseCases {
     return { ...common, override: { ...override, until }, observed_state: observed };
   }
 
-  /** Overrides the health of a target, regardless of checks and traffic. In effect in all workers of this gateway on return. */
-  async order(key: string, body: unknown, by: Actor): Promise<TargetView> {
+  /**
+   * Overrides the health of a target, regardless of checks and traffic. In effect in all workers of this gateway on return;
+   * `warning`: not on other nodes, null: it is.
+   */
+  async order(
+    key: string,
+    body: unknown,
+    by: Actor,
+  ): Promise<{ readonly target: TargetView; readonly warning: string | null }> {
     const { changes, overrides, states, clock } = this.#options;
     const target = findByKey(changes.config.targets, key);
     if (target === null) throw new ApiError(404, `target "${key}" does not exist`);
     const { state, ttl = null } = decode(targetHealthInput, body);
     if (state === "auto" && ttl !== null) throw invalid("ttl", "makes no sense for auto");
     const until = ttl === null ? null : new Date(clock.now() + ttl * 1000).toISOString();
-    await overrides.set(target.id, state === "auto" ? null : { state, until }, by);
+    const override = state === "auto" ? null : { state, until };
+    const warning = await overrides.set(target.id, override, by);
     this.#record(target, { state, ttl }, by);
-    return states.view(target);
+    return { target: states.view(target), warning };
   }
 
   #record(

@@ -6,6 +6,7 @@ import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { override } from "../../shared-memory/target-health.ts";
 import type { Changes } from "../change.ts";
+import { OlderNodes } from "../change-contract.ts";
 import type { FleetView } from "../fleet-view.ts";
 import type { Actor } from "../principal.ts";
 
@@ -49,8 +50,11 @@ export class HealthOverrides {
     );
   }
 
-  /** In effect in all workers of this gateway when it resolves. Null: checks and traffic decide again. */
-  async set(targetId: string, override: StoredOverride | null, by: Actor): Promise<void> {
+  /**
+   * In effect in all workers of this gateway when it resolves. Null: checks and traffic decide again. Returns a warning when
+   * there are nodes of an older version, so that only this one has it, until it ends; null: none.
+   */
+  async set(targetId: string, override: StoredOverride | null, by: Actor): Promise<string | null> {
     const { fleet, changes } = this.#options;
     const fact = { kind: "health_override", target_id: targetId, override } as const;
     const decide = () => {
@@ -58,9 +62,16 @@ export class HealthOverrides {
         throw new ApiError(409, "the target takes no traffic: it or its service is disabled");
       return { value: null, facts: [fact] };
     };
-    if (fleet !== undefined) return void (await changes.record(decide, by));
-    decide();
-    this.#apply(fact);
+    let warning: string | null = null;
+    const here = (error: unknown) => {
+      if (!(error instanceof OlderNodes)) throw error;
+      warning = `overridden ${error.onlyHere}`;
+    };
+    if (fleet === undefined) decide();
+    else await changes.record(decide, by).catch(here);
+    // Otherwise it is observed like those of other nodes.
+    if (fleet === undefined || warning !== null) this.#apply(fact);
+    return warning;
   }
 
   #observe(fact: OverrideFact): void {

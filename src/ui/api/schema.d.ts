@@ -834,7 +834,7 @@ export interface paths {
         put?: never;
         /**
          * Purge responses from the cache
-         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have.
+         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs an older version only this node purges, and `X-Warning` says so.
          */
         post: operations["postApiV1CachePurge"];
         delete?: never;

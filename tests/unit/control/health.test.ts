@@ -260,8 +260,8 @@ describe("an override", () => {
     const service = await create("s", [1]);
     const id = service.targets[0]?.id ?? "";
     const see = () => targets.get(id).view.health.state;
-    const view = await health.order(id, { state: "unhealthy", ttl: 60 }, options.by);
-    expect(view.health.state).toBe("unhealthy");
+    const { target, warning } = await health.order(id, { state: "unhealthy", ttl: 60 }, options.by);
+    expect([target.health.state, warning]).toEqual(["unhealthy", null]);
     expect(health.ofService("s").targets[0]).toMatchObject({
       by: "override",
       override: { state: "unhealthy", until: "2026-01-01T00:01:00.000Z" },

@@ -1,5 +1,6 @@
 // Overrides of target health over two nodes with one log: they hold on both, also after a restart, and end together.
 import { afterEach, expect, test } from "bun:test";
+import { OlderNodes } from "../../../src/control/change-contract.ts";
 import type { FleetView } from "../../../src/control/fleet-view.ts";
 import { HealthOverrides } from "../../../src/control/health/overrides.ts";
 import { local } from "../../../src/control/principal.ts";
@@ -109,4 +110,20 @@ test("a node that was away for long has the overrides of the others, and not tho
   await second.changes.follow();
   expect([two.see(target), two.see(other)]).toEqual([null, "unhealthy"]);
   expect(two.stored()).toEqual({ [other.id]: DOWN });
+});
+
+test("beside an older node only the one that is asked has it, and says so", async () => {
+  const { source, first, second, one, two } = await scene();
+  const entries = source.entries.length;
+  first.onNeed = ({ because }) => {
+    throw new OlderNodes(because, [{ name: "n2", version: "0.0.9" }]);
+  };
+  expect(await one.overrides.set(target.id, DOWN, local)).toBe(
+    "overridden on this node only, because node n2 runs 0.0.9",
+  );
+  await second.changes.follow();
+  expect([one.see(target), two.see(target)]).toEqual(["unhealthy", null]);
+  expect(source.entries.length).toBe(entries);
+  // It hinders no change of the target.
+  await first.change((draft) => draft.put("targets", { ...target, enabled: false }));
 });

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { type Broadcast, CachePurge } from "../../../src/control/cache-purge.ts";
 import { ChallengeBoard } from "../../../src/control/acme/challenge-board.ts";
+import { OlderNodes } from "../../../src/control/change-contract.ts";
 import type { FleetView } from "../../../src/control/fleet-view.ts";
 import { local } from "../../../src/control/principal.ts";
 import { createLog } from "../../../src/log.ts";
@@ -170,4 +171,17 @@ test("a node does not count as serving the challenge responses of another while 
   );
   await board.observe("n1", proofs);
   expect([failed.length, shown]).toEqual([2, proofs.http]);
+});
+
+test("beside an older node only the one that is asked purges, and says so", async () => {
+  const source = new MemorySource();
+  const { node, caches, steps } = nodeOf("n1", source);
+  node.onNeed = ({ because }) => {
+    throw new OlderNodes(because, [{ name: "n2", version: "0.0.9" }]);
+  };
+  expect(await caches.purge({}, local)).toEqual({
+    purged: 5,
+    warning: "purged on this node only, because node n2 runs 0.0.9",
+  });
+  expect([steps, source.entries.length]).toEqual([[ALL], 0]);
 });
