@@ -16,7 +16,10 @@ export interface NewerPart {
   readonly field?: string;
   /** For new values of an old field, such as the name of a plugin; absent: the field is new. */
   readonly values?: readonly unknown[];
-  /** The value of a new field in objects without it: its default. An older format leaves it out. Absent: the field is optional. */
+  /**
+   * The default of a new field, with which it is stored, also in settings of plugins: an older format leaves it out. Absent: the field
+   * is stored only where it was given.
+   */
   readonly absent?: unknown;
 }
 

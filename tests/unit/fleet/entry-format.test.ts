@@ -65,6 +65,12 @@ describe("the format that an entry needs", () => {
       1,
     ],
     [
+      "the default of a plugin",
+      rulesWith({ since: 2, in: "plugins", of: "cors", field: "config.color", absent: "red" }),
+      upserts("plugins", { name: "cors", config: { color: "red" } }),
+      1,
+    ],
+    [
       "a new collection",
       rulesWith({ since: 2, in: "secrets" }),
       { secrets: { upserts: [], removals: ["x"] } } as ChangedParts,
