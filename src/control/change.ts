@@ -158,7 +158,7 @@ export class Changes extends ChangeListeners {
     });
   }
 
-  /** What the workers derive from the secret key follows it. */
+  /** What the workers derive from the secret key follows it; tried again with each look for changes of other nodes. */
   async #rekey(): Promise<void> {
     if (!this.#isRekeyed) return;
     const snapshot = rekeyed(this.#current.snapshot);
@@ -225,11 +225,10 @@ export class Changes extends ChangeListeners {
   async #follow(): Promise<void> {
     for (;;) {
       const next = (await this.#options.store.next?.()) ?? null;
-      if (next === null) return;
+      if (next === null) return await this.#rekey();
       if (next.changed === null) {
         next.store(this.config);
         await this.recorded(next.facts);
-        await this.#rekey();
       } else await this.#followChange(next, next.changed);
     }
   }
