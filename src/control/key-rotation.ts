@@ -44,6 +44,9 @@ export interface KeyRotated {
 /** Time for the other nodes to follow. Milliseconds. */
 const FOLLOW_MS = 10_000;
 
+const UNKNOWN_NODES =
+  "which nodes have the new key is not known, because the database of the fleet does not answer: see the page Nodes";
+
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
 
@@ -74,10 +77,11 @@ export class KeyRotation {
       revision: null,
       detail: { from: former_key_id, to: key_id },
     });
-    // Each node of a fleet compacts its own file.
-    const warning = fleet === null ? compact(store) : null;
-    const nodes = (await fleet?.reachStored(FOLLOW_MS)) ?? null;
-    return { key_id, former_key_id, source: key.source, warning, nodes };
+    const done = { key_id, former_key_id, source: key.source };
+    if (fleet === null) return { ...done, warning: compact(store), nodes: null };
+    // Each node compacts its own file.
+    const nodes = await fleet.reachStored(FOLLOW_MS).catch(() => null);
+    return { ...done, warning: nodes === null ? UNKNOWN_NODES : null, nodes };
   }
 }
 
