@@ -8,6 +8,7 @@ import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
 import { fleetCommand } from "./cli/fleet.ts";
+import { warnAboutPassword } from "./cli/counter-flags.ts";
 import { createNode, foundFleet } from "./cli/fleet-node.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
@@ -61,6 +62,7 @@ async function serve(options: ServeOptions): Promise<number> {
     color: terminal && !process.env["NO_COLOR"],
     sink: (line) => void process.stderr.write(line),
   });
+  warnAboutPassword(options.words, log);
   // Bun.SQL writes there while the database is away.
   if (options.fleet !== null) console.warn = (...words: unknown[]) => log.debug(words.join(" "));
   process.on("unhandledRejection", (error) => log.error("a promise was rejected", { error }));
@@ -196,7 +198,7 @@ interface PlaneParts {
 
 function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
-  const { dnsServers, dnsPrograms, workers } = options;
+  const { dnsServers, dnsPrograms, workers, counters: sharedCounters } = options;
   const keys = () => ({
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
@@ -209,6 +211,10 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     ...keys(),
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
+    sharedCounters: sharedCounters && {
+      ...sharedCounters,
+      scope: store.fleetId() ?? stored.instanceId,
+    },
     ...memory,
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
@@ -247,6 +253,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     broadcast: (question) => pool.broadcast(question),
     observed: {
       ...memory,
+      hasSharedCounters: sharedCounters !== null,
       useRequests: (ring) => {
         pool.requests = ring;
       },
@@ -255,6 +262,11 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
       plugins: [...catalogue.keys()],
       version,
     },
+  });
+  // The share of this node in limits, while their server is away.
+  fleet?.follower.onBeat(() => {
+    const { live, nodes } = fleet.view.status();
+    memory.board.nodes = live ?? nodes;
   });
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };

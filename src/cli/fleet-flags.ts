@@ -113,7 +113,8 @@ function withHost(url: URL, host: string): string {
 
 const passwordIn = (file: string) => textOf("store-password-file", file).replace(/\r?\n$/, "");
 
-function textOf(flag: string, path: string): string {
+/** The text of a file that a flag names. */
+export function textOf(flag: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {

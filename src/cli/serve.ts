@@ -7,6 +7,8 @@ import { type LogLevel, logLevels } from "../log.ts";
 import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
+import { counterFlags, decodeCounters } from "./counter-flags.ts";
+import type { CountersAddress } from "../shared-counters/connection.ts";
 import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
@@ -38,6 +40,8 @@ export interface ServeOptions {
   readonly config: string | null;
   /** Null: this gateway is part of no fleet. */
   readonly fleet: FleetOptions | null;
+  /** The server of shared counters; null: none. */
+  readonly counters: CountersAddress | null;
 }
 
 export const defaultHttp: Address = { hostname: "0.0.0.0", port: 8080 };
@@ -64,6 +68,7 @@ const flags: readonly Flag[] = [
     description: "Configuration file to serve and to follow; the management API is then read-only",
   },
   ...nodeFlags,
+  ...counterFlags,
   {
     name: "admin",
     value: "ADDRESS:PORT",
@@ -178,6 +183,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     fleet: decodeFleet(given),
+    counters: decodeCounters(given),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
     takeOver: given.has("take-over"),
     words: words.filter((word) => word !== "--take-over"),

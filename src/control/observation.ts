@@ -35,6 +35,8 @@ export interface ObservedWorkers {
   readonly flush: () => Promise<void>;
   /** Counters of plugins. */
   readonly counters?: CounterTable;
+  /** Whether plugins count on a server as well. Default false. */
+  readonly hasSharedCounters?: boolean;
   /** Plugins whose decisions are counted. */
   readonly plugins: readonly string[];
   readonly version: string;
@@ -110,6 +112,7 @@ export class ObservationBase {
       workerStates: observed?.states,
       pluginRows: this.#pluginRows,
       counters: observed?.counters,
+      sharedCounters: observed?.hasSharedCounters === true ? observed.board : undefined,
       catalogue: this.#options.plugins,
       fleet: this.#options.fleet,
       version: observed?.version ?? "",

@@ -6,6 +6,7 @@ import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
+import type { WorkerCounters } from "../shared-counters/worker-counters.ts";
 import type { Pace } from "../pace.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
@@ -43,6 +44,8 @@ export interface DataPlaneOptions {
   readonly pluginKey: string;
   /** Counters of plugins, shared by all workers; absent: this data plane has its own. */
   readonly counters?: CounterTable;
+  /** Counters of plugins over all nodes; absent: there are none. */
+  readonly sharedCounters?: WorkerCounters | null;
   /** Where plugins may write files; absent: nowhere. */
   readonly logDirectories?: LogDirectories | null;
   /** Reports used credentials every few seconds. */

@@ -347,6 +347,7 @@ function createPluginLoader(
     workers,
     plugins,
     pluginKey,
+    sharedCounters: options.sharedCounters ?? null,
     logDirectories: options.logDirectories ?? null,
     log,
     ...events,

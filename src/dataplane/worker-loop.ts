@@ -3,6 +3,7 @@ import { hashSession } from "../crypto/token.ts";
 import { watchGarbage } from "../garbage.ts";
 import { ManagementCookies } from "../http/management-cookies.ts";
 import { Pace } from "../pace.ts";
+import { WorkerCounters } from "../shared-counters/worker-counters.ts";
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
@@ -10,7 +11,7 @@ import { CounterTable } from "../shared-memory/counter-table.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
-import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
+import type { DataPlane, DataPlaneOptions, LogLine } from "./data-plane.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 
 const HEARTBEAT_MS = 250;
@@ -76,6 +77,9 @@ function start(
     requests: requests === null ? null : new RequestRing(requests),
   });
   const sessions = new Set(command.sessions);
+  const log: LogLine = (level, message, fields = {}) =>
+    port.postMessage({ kind: "log", level, message, fields });
+  const { sharedCounters: at } = command;
   const plane = parts.createDataPlane({
     managementCookies: new ManagementCookies(command.cookieId, (value) =>
       [true, false].some((isSecure) => sessions.has(hashSession(value, isSecure))),
@@ -84,6 +88,8 @@ function start(
     pluginKey,
     logDirectories: command.logDirectories,
     counters: new CounterTable(command.shared.counters),
+    sharedCounters:
+      at === null ? null : new WorkerCounters(at, { board, worker, log, key: pluginKey }),
     used: (credentialIds) => port.postMessage({ kind: "used", credentialIds }),
     onUnknownName: (name) => port.postMessage({ kind: "wanted", name }),
     worker,
@@ -95,7 +101,7 @@ function start(
     targets: new TargetBoard(command.shared.targets),
     recorder,
     pace: new Pace({ ms: SLICE_MS, rested: progressOf(port) }),
-    log: (level, message, fields = {}) => port.postMessage({ kind: "log", level, message, fields }),
+    log,
   });
   setInterval(() => plane.relieve(), HEARTBEAT_MS);
   watchGarbage((worker + 1) / (workers + 1));

@@ -64,6 +64,65 @@ export interface Counters {
     key: string,
     change: { readonly expected: number; readonly next: number; readonly keepMs: number },
   ): boolean;
+  /** Takes `cost` units from a stock; null when it holds less, or has expired. A cost of 0 only reads. */
+  spend(key: string, cost: number): Stock | null;
+  /** Adds units to a stock; those that it still holds expire at the earlier time. */
+  store(key: string, stock: Stock): void;
+}
+
+/** Units that this node has taken from a limit of all nodes, for requests to come. */
+export interface Stock {
+  /** Whole; at most 4 million. */
+  readonly units: number;
+  /** What was left of the limit for all nodes when the units were taken; whole. */
+  readonly rest: number;
+  /** When the units expire, on the clock of `Counters.now`. */
+  readonly untilMs: number;
+}
+
+/** A limit over all nodes. */
+export interface SharedDemand {
+  readonly key: string;
+  readonly algorithm: "sliding" | "fixed" | "token_bucket";
+  /** Of a window, or of the bucket. */
+  readonly capacity: number;
+  readonly windowMs: number;
+  /** Refill rate of a bucket. */
+  readonly perSecond: number;
+  /** Units of one request. */
+  readonly cost: number;
+  /** Units of all requests that wait; at least `cost`. */
+  readonly waiting: number;
+  /** Units to take beyond that for later requests, if the limit has room for all nodes; at least `waiting`. */
+  readonly want: number;
+}
+
+/** The state of a limit after a demand. */
+export interface SharedCount extends WindowCount {
+  /** Units taken, a multiple of the cost; 0: refused, or not asked for. */
+  readonly taken: number;
+  /** What a bucket holds; 0 for windows. */
+  readonly level: number;
+}
+
+/**
+ * Counts over all nodes, on the server of `--counters`. Every method returns null while that server is away, and a promise of null
+ * when it goes away meanwhile: a call takes at most 60 ms. Each instance has its own keys, which the server sees as hashes.
+ */
+export interface SharedCounters {
+  /** Number of nodes that share the limits; at least 1. */
+  readonly nodes: number;
+  /** `take`: the units of all limits, or of none; `look`: nothing; `add`: the cost, whatever the limit. */
+  count(
+    how: "take" | "look" | "add",
+    demands: readonly SharedDemand[],
+  ): Promise<readonly SharedCount[] | null> | null;
+  /** True for the first call with this key on any node within `keepMs`. */
+  once(key: string, keepMs: number): Promise<boolean | null> | null;
+  /** Whether `once` was called with this key on any node. */
+  isKnown(key: string): Promise<boolean | null> | null;
+  /** Reports a decision that was made without the server, for the metrics. */
+  noteFallback(): void;
 }
 
 export interface CalloutRequest {
@@ -105,6 +164,8 @@ export interface PluginKit {
   /** How many workers there are. */
   readonly workers: number;
   readonly counters: Counters;
+  /** Null without `--counters`. */
+  readonly shared: SharedCounters | null;
   readonly callout: Callout;
   /** 32 bytes, the same in all workers and after a restart, different for each instance and purpose. */
   deriveKey(purpose: string): Uint8Array;

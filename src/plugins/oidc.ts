@@ -120,6 +120,20 @@ function bySession(
   const { sessions } = parts;
   const session = sessions.read(context);
   if (session === null) return withoutSession(context, parts, challenge);
+  const isEnded = sessions.hasEndedElsewhere(session);
+  const go = (ended: boolean) =>
+    ended
+      ? withoutSession(context, parts, challenge)
+      : byLiveSession(context, parts, { session, challenge });
+  return isEnded instanceof Promise ? isEnded.then(go) : go(isEnded);
+}
+
+function byLiveSession(
+  context: RequestContext,
+  parts: Parts,
+  { session, challenge }: { readonly session: Session; readonly challenge: string | null },
+): Outcome | Promise<Outcome> {
+  const { sessions } = parts;
   if (!sessions.isDue(session)) return withSession(context, parts, session);
   return sessions.renew(session).then((renewed) => {
     if (renewed === null) return withoutSession(context, parts, challenge);

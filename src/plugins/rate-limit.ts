@@ -1,9 +1,12 @@
 // rate-limit: limits requests per client and time window.
 import { type Outcome, reject } from "../pdk/response.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
+import type { PluginKit } from "../pdk/kit.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { asksForClient, keyReader } from "../pdk/request-key.ts";
+import { ExactStore } from "./rate-limit/exact-store.ts";
+import { LeaseStore } from "./rate-limit/lease-store.ts";
 import { policyOf, retryAfter, LimitFields } from "./rate-limit/fields.ts";
 import {
   type Config,
@@ -52,8 +55,17 @@ longest are evicted.`,
   example: { limits: [{ name: "default", requests: 100, window: 60, key: "ip" }] },
   onError: "open",
   check: problemsOf,
-  create: (own, kit) => createHandlers(own, new SharedStore(kit.counters)),
+  create: (own, kit) => createHandlers(own, storeOf(own, kit)),
 });
+
+function storeOf({ shared: mode, on_shared_error: onError }: Config, kit: PluginKit): LimitStore {
+  const { counters, shared } = kit;
+  const local = new SharedStore(counters);
+  if (shared === null || mode === "node") return local;
+  return mode === "exact"
+    ? new ExactStore({ shared, local, onError })
+    : new LeaseStore({ shared, local, onError, counters });
+}
 
 /** One limit, compiled. */
 interface Ready {
@@ -152,8 +164,13 @@ class States {
   judge(
     context: RequestContext,
     demands: readonly Demand[],
-    verdicts: readonly Verdict[],
+    verdicts: readonly Verdict[] | null,
   ): Outcome {
+    if (verdicts === null)
+      return reject(503, "rl.unavailable", {
+        detail: "the limits cannot be checked at the moment",
+        headers: { "Retry-After": "1" },
+      });
     let isAllowed = true;
     for (const verdict of verdicts) isAllowed &&= verdict.isAllowed;
     const state: State = { demands, verdicts, isCounted: !isAllowed };
@@ -187,8 +204,7 @@ class States {
     if (state === undefined || state.isCounted || !by.isCounted(status)) return;
     state.isCounted = true;
     const verdicts = by.store.count(state.demands);
-    // The response may be out already: failures of a remote store are ignored.
-    if (verdicts instanceof Promise) verdicts.catch(() => undefined);
-    else state.verdicts = verdicts;
+    // With a server the response is out already.
+    if (verdicts !== null && !(verdicts instanceof Promise)) state.verdicts = verdicts;
   }
 }

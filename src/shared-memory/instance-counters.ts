@@ -1,5 +1,12 @@
 // The counters of one plugin instance by key, in shared memory; knows no plugin.
-import type { Admission, Counters, WindowCost, WindowCount, WindowDemand } from "../pdk/kit.ts";
+import type {
+  Admission,
+  Counters,
+  Stock,
+  WindowCost,
+  WindowCount,
+  WindowDemand,
+} from "../pdk/kit.ts";
 import {
   type CounterSlots,
   kinds,
@@ -10,12 +17,20 @@ import {
   usableLow,
 } from "./counter-slots.ts";
 
-/** Mixed into keys, so that window, bucket, concurrency and value of one key are four entries. */
-const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965, value: 0x19d699a5 } as const;
+/** Mixed into keys, so that window, bucket, concurrency, value and stock of one key are five entries. */
+const mixes = {
+  window: 0,
+  bucket: 0x2545f491,
+  inside: 0x6c078965,
+  value: 0x19d699a5,
+  stock: 0x5d588b65,
+} as const;
 /** Odd, so that different window lengths stay different. */
 const LENGTH_MIX = 0x9e3779b1;
 /** Tolerance for rounding errors. */
 const ROUNDING = 1e-9;
+/** One 64-bit float holds the rest of a limit times this, plus the units of a stock: both are exact below 2^52. */
+const STOCK_RADIX = 2 ** 22;
 
 export interface InstanceCountersOptions {
   /** From 0. */
@@ -269,6 +284,52 @@ export class InstanceCounters implements Counters {
     }
     slots.unlock(group, token);
     return isExpected;
+  }
+
+  spend(key: string, cost: number): Stock | null {
+    const slots = this.#slots;
+    const now = slots.now();
+    const high = this.#high(key, mixes.stock);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    const slot = slots.find(low, high);
+    const packed = slot === -1 ? 0 : slots.first(slot);
+    const untilMs = slot === -1 ? 0 : slots.second(slot);
+    const units = packed % STOCK_RADIX;
+    const isSpent = now < untilMs && units >= cost;
+    if (isSpent && cost !== 0) {
+      slots.setFirst(slot, packed - cost);
+      slots.touch(slot, slots.tick(now));
+    }
+    slots.unlock(group, token);
+    if (!isSpent) return null;
+    return { units: units - cost, rest: Math.floor(packed / STOCK_RADIX), untilMs };
+  }
+
+  /** An evicted stock is lost: the limit then admits less, never more. */
+  store(key: string, { units, rest, untilMs }: Stock): void {
+    const slots = this.#slots;
+    const now = slots.now();
+    const tick = slots.tick(now);
+    const high = this.#high(key, mixes.stock);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    const known = slots.find(low, high);
+    const slot = known === -1 ? slots.claim({ low, high }, kinds.value, tick) : known;
+    if (slot !== -1) {
+      const isLive = known !== -1 && now < slots.second(slot);
+      const held = isLive ? slots.first(slot) % STOCK_RADIX : 0;
+      const until = held > 0 ? Math.min(slots.second(slot), untilMs) : untilMs;
+      slots.setFirst(slot, rest * STOCK_RADIX + Math.min(STOCK_RADIX - 1, held + units));
+      slots.setSecond(slot, until);
+      slots.touch(slot, tick);
+      slots.setExpires(slot, slots.tick(until));
+    }
+    slots.unlock(group, token);
   }
 
   /** On the first count, because the instance may belong to a version that never becomes active. */

@@ -15,6 +15,12 @@ const columns = [
   "shed_aborts_address",
   /** Requests that clients have aborted while a target worked for them. */
   "aborted_requests",
+  /** Commands to the server of shared counters, those that failed, and decisions made without it. */
+  "counters_operations",
+  "counters_errors",
+  "counters_fallbacks",
+  /** 1 while the worker does not reach that server. */
+  "counters_lost",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 
@@ -33,15 +39,17 @@ export class WorkerBoard {
   readonly #cells: Float64Array;
   /** Behind the rows. */
   readonly #pressureCell: number;
+  readonly #nodesCell: number;
 
   constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
     this.#cells = new Float64Array(buffer);
-    this.#pressureCell = this.#cells.length - 1;
+    this.#pressureCell = this.#cells.length - 2;
+    this.#nodesCell = this.#cells.length - 1;
   }
 
   static create(workers: number): WorkerBoard {
-    return new WorkerBoard(new SharedArrayBuffer((workers * columns.length + 1) * 8));
+    return new WorkerBoard(new SharedArrayBuffer((workers * columns.length + 2) * 8));
   }
 
   /** Scarce resources of the process, bits of `pressures`; 0: none. Only the main thread sets it. */
@@ -51,6 +59,15 @@ export class WorkerBoard {
 
   set pressure(bits: number) {
     this.#cells[this.#pressureCell] = bits;
+  }
+
+  /** Number of nodes of the fleet that are present; at least 1. Only the main thread sets it. */
+  get nodes(): number {
+    return Math.max(1, this.#cells[this.#nodesCell] ?? 1);
+  }
+
+  set nodes(count: number) {
+    this.#cells[this.#nodesCell] = count;
   }
 
   get(worker: number, column: BoardColumn): number {

@@ -2,6 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { Purge } from "../pdk/definition.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
+import type { CountersCommand } from "../shared-counters/worker-counters.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange, SnapshotPiece } from "./snapshot.ts";
@@ -25,6 +26,8 @@ export interface StartCommand {
   readonly logDirectories: LogDirectories | null;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** The server of shared counters; null: there is none. */
+  readonly sharedCounters: CountersCommand | null;
   /** Memory shared by all threads; laid out by shared-memory/. */
   readonly shared: {
     readonly workers: SharedArrayBuffer;

@@ -36,6 +36,8 @@ export interface WorkerPoolOptions {
   readonly logDirectories?: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** The server of shared counters. Default: none. */
+  readonly sharedCounters?: StartCommand["sharedCounters"];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
   /** Counters of plugins. Default: a small table. */
@@ -98,6 +100,7 @@ export class WorkerPool {
           cookieId: options.cookieId ?? options.instanceId,
           keys: () => this.#keys,
           logDirectories: options.logDirectories ?? null,
+          sharedCounters: options.sharedCounters ?? null,
           onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),
           onUnknownName: options.onUnknownName ?? (() => {}),
           onWorkerEvent: options.onWorkerEvent ?? (() => {}),

@@ -51,6 +51,7 @@ export interface WorkerSlotOptions {
   readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  readonly sharedCounters: StartCommand["sharedCounters"];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
   /** Counters of plugins. */
@@ -142,7 +143,7 @@ export class WorkerSlot {
 
   #startCommand(requests: RequestRing | null): StartCommand {
     const { index, workers, instanceId, cookieId, keys } = this.#options;
-    const { logDirectories, dnsServers } = this.#options;
+    const { logDirectories, dnsServers, sharedCounters } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
@@ -154,6 +155,7 @@ export class WorkerSlot {
       ...keys(),
       logDirectories,
       dnsServers,
+      sharedCounters,
       sessions: [...sessions()],
       shared: {
         workers: board.buffer,

@@ -39,6 +39,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: [],
     reason: "counters are layouts over a buffer, and both planes read them",
   },
+  "shared-counters": {
+    imports: [],
+    reason: "it counts on a server for any plugin, and only workers talk to that server",
+  },
   pdk: {
     imports: ["model", "http", "net", "crypto"],
     reason: "a plugin written against it must not depend on how a worker serves",
@@ -54,7 +58,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       "the contract between the planes belongs to neither; plugin definitions come as arguments",
   },
   dataplane: {
-    imports: ["snapshot", "pdk", "http", "net", "crypto", "shared-memory"],
+    imports: ["snapshot", "pdk", "http", "net", "crypto", "shared-memory", "shared-counters"],
     reason: "a worker never sees a database, a user or an API, and plugins are handed to it",
   },
   supervisor: {

@@ -14,6 +14,7 @@ import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
 import type { Issue } from "../../src/model/error.ts";
+import { type CountersCommand, WorkerCounters } from "../../src/shared-counters/worker-counters.ts";
 import { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
@@ -221,6 +222,10 @@ export async function startDataPlane(
     readonly logDirectories?: DataPlaneOptions["logDirectories"];
     /** Metrics of plugins, optionally with their own clock. */
     readonly counters?: CounterTable;
+    /** A server of counters for all nodes. Default: none. */
+    readonly sharedCounters?: CountersCommand;
+    /** Default: 1. */
+    readonly nodes?: number;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
     /** Cuts the work on versions into slices. */
@@ -230,7 +235,10 @@ export async function startDataPlane(
   const board = WorkerBoard.create(1);
   const targets = TargetBoard.create(1);
   const counters = sketch.counters ?? CounterTable.create({ keys: 1024, workers: 1 });
+  board.nodes = sketch.nodes ?? 1;
   const log: LoggedLine[] = [];
+  const logLine: DataPlaneOptions["log"] = (level, message, fields = {}) =>
+    log.push({ level, message, fields });
   const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
   const dataPlane = createDataPlane({
     worker: 0,
@@ -245,8 +253,17 @@ export async function startDataPlane(
     dnsServers: sketch.dnsServers ?? [],
     logDirectories: sketch.logDirectories ?? null,
     counters,
+    sharedCounters:
+      sketch.sharedCounters === undefined
+        ? null
+        : new WorkerCounters(sketch.sharedCounters, {
+            board,
+            worker: 0,
+            log: logLine,
+            key: "test",
+          }),
     ...(sketch.pace === undefined ? {} : { pace: sketch.pace }),
-    log: (level, message, fields = {}) => log.push({ level, message, fields }),
+    log: logLine,
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
   const consumers = new ConsumerStore();

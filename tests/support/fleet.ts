@@ -33,6 +33,8 @@ export interface FleetOptions {
   readonly networks?: boolean;
   /** Where nodes have the secret key. Default: in the variable. */
   readonly keyIn?: "file" | "variable";
+  /** Starts the server of shared counters, which nodes reach at `hostname`; its URL. */
+  readonly counters?: (hostname: string) => Promise<string>;
   /** For each node. */
   readonly node?: (name: string) => NodeOptions;
 }
@@ -63,6 +65,7 @@ export class TestFleet {
   readonly #options: FleetOptions;
   readonly #directories: string[] = [];
   #network: NodeNetwork | null = null;
+  #counters: string[] = [];
 
   private constructor(postgres: Postgres, options: FleetOptions) {
     this.postgres = postgres;
@@ -74,6 +77,8 @@ export class TestFleet {
     const fleet = new TestFleet(options.postgres ?? (await Postgres.create()), options);
     try {
       if (options.networks === true) fleet.#network = NodeNetwork.create();
+      if (options.counters !== undefined)
+        fleet.#counters = ["--counters", await options.counters(fleet.hostname)];
       const first = await fleet.add();
       if (fleet.#network === null)
         for (const name of ["http", "https"]) await first.ok("DELETE", `/api/v1/listeners/${name}`);
@@ -104,7 +109,10 @@ export class TestFleet {
       binary: options.binary ?? executable,
       workers: this.#options.workers ?? 1,
       env,
-      args: ["--store", url, "--node-name", name, ...this.#listeners(place?.address), ...args],
+      args: [
+        ...["--store", url, "--node-name", name, ...this.#counters],
+        ...[...this.#listeners(place?.address), ...args],
+      ],
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(place === undefined ? {} : { wrap: place.wrap }),
     });

@@ -19,6 +19,7 @@ import type { Changes } from "../change.ts";
 import type { FleetView } from "../fleet-view.ts";
 import type { TargetStates } from "../health/target-states.ts";
 import { addressOf } from "../requests/request-view.ts";
+import { counterMetrics } from "./counter-metrics.ts";
 import { fleetMetrics } from "./fleet-metrics.ts";
 import { pluginSamples } from "./plugin-samples.ts";
 import { readProcessFigures } from "./process-figures.ts";
@@ -55,6 +56,8 @@ export interface MetricsOptions {
   readonly clock: Clock;
   /** Source of the metrics of a fleet; absent: none. */
   readonly fleet?: Pick<FleetView, "figures"> | undefined;
+  /** Source of the metrics of shared counters; absent: none. */
+  readonly sharedCounters?: WorkerBoard | undefined;
   readonly version?: string;
 }
 
@@ -89,7 +92,7 @@ export class Metrics {
 
   /** The text of a scrape. */
   write(format: MetricsFormat): string {
-    const { rows, changes, fleet } = this.#options;
+    const { rows, changes, fleet, sharedCounters } = this.#options;
     const { config } = changes;
     return writeMetrics(
       [
@@ -103,6 +106,7 @@ export class Metrics {
         ...this.#configMetrics(),
         ...this.#workerMetrics(),
         ...(fleet === undefined ? [] : fleetMetrics(fleet.figures())),
+        ...(sharedCounters === undefined ? [] : counterMetrics(sharedCounters)),
         ...processMetrics(this.#options.version ?? ""),
       ],
       format,

@@ -7,6 +7,7 @@ import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
+import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
 import type { LogLine } from "../data-plane.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
 
@@ -18,6 +19,8 @@ export interface PluginLoaderOptions {
   readonly pluginKey: string;
   /** `persist`: counts survive a restart. */
   readonly countersOf: (instanceId: string, persist: boolean) => Counters;
+  /** Null: there are none. */
+  readonly sharedCounters: WorkerCounters | null;
   readonly callout: Callout;
   readonly logDirectories: LogDirectories | null;
   readonly log: LogLine;
@@ -46,6 +49,7 @@ export class PluginLoader {
   /** Keys of instances are derived from this one from now on. */
   useKey(key: string): void {
     this.#key = key;
+    this.#options.sharedCounters?.useKey(key);
   }
 
   /** The next set in the making; instances that do not change go on with what they remember. */
@@ -60,6 +64,7 @@ export class PluginLoader {
   async #make(plan: PluginPlan): Promise<PluginRuntime> {
     const definition = await this.#options.plugins.get(plan.name);
     if (definition === undefined) throw new Error("there is no such plugin");
+    await this.#options.sharedCounters?.tried;
     const derived: Derived = { from: null };
     const handlers = await definition.create(plan.config as never, this.#kitOf(plan, derived));
     const runtime = pluginRuntime(plan, definition, handlers);
@@ -68,8 +73,8 @@ export class PluginLoader {
   }
 
   #kitOf({ id, name: plugin, label, scope, config }: PluginPlan, derived: Derived): PluginKit {
-    const { worker, workers, countersOf, callout, logDirectories, log, used, dropped } =
-      this.#options;
+    const { worker, workers, countersOf, sharedCounters } = this.#options;
+    const { callout, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
@@ -81,6 +86,7 @@ export class PluginLoader {
         counters ??= countersOf(id, config["persist"] === true);
         return counters;
       },
+      shared: sharedCounters?.forInstance(id) ?? null,
       callout,
       logDirectories,
       used,

@@ -14,6 +14,8 @@ const CHALLENGE = "Signature";
 const MAX_KEYS = 1000;
 const HOUR_MS = 3_600_000;
 const MAX_NONCE_CHARACTERS = 256;
+/** Most that the clocks of two nodes may differ without a replay being possible. */
+const CLOCKS_MS = 60_000;
 
 /** The end of the reason, and the detail for the client. */
 const problems = {
@@ -135,9 +137,20 @@ export class Authenticator {
     return fitsDigest(field, body) ? this.#accept(context, good) : this.#reject(context, "digest");
   }
 
-  #accept(context: RequestContext, { signature, credential }: Good): Outcome {
-    if (this.#own.nonce_cache && this.#isReplay(signature))
-      return this.#reject(context, "replayed");
+  #accept(context: RequestContext, good: Good): Outcome | Promise<Outcome> {
+    if (!this.#own.nonce_cache) return this.#admit(context, good);
+    if (this.#isReplay(good.signature)) return this.#reject(context, "replayed");
+    const { shared } = this.#kit;
+    if (shared === null) return this.#admit(context, good);
+    const first = shared.once(nonceKey(good.signature), this.#nonceMs + CLOCKS_MS);
+    const judge = (isFirst: boolean | null) => {
+      if (isFirst === null) shared.noteFallback();
+      return isFirst === false ? this.#reject(context, "replayed") : this.#admit(context, good);
+    };
+    return first === null ? judge(null) : first.then(judge);
+  }
+
+  #admit(context: RequestContext, { credential }: Good): Outcome {
     context.authenticate(credential.consumer, { credential });
     this.#kit.used(credential.id);
     this.hide(context);
@@ -151,12 +164,15 @@ export class Authenticator {
   }
 
   /** Only valid signatures are stored, so that other clients can use up neither a nonce nor the memory. */
-  #isReplay({ keyId, nonce }: MessageSignature): boolean {
-    // A signature with a future time is valid for twice the clock skew; the previous window counts as well.
-    const windowMs = 2 * this.#own.clock_skew * 1000;
-    const key = JSON.stringify([keyId, nonce]);
-    const { current, previous } = this.#kit.counters.add(key, 1, windowMs);
+  #isReplay(signature: MessageSignature): boolean {
+    // The previous window counts as well.
+    const { current, previous } = this.#kit.counters.add(nonceKey(signature), 1, this.#nonceMs);
     return current + previous > 1;
+  }
+
+  /** A signature with a future time is valid for twice the clock skew. */
+  get #nonceMs(): number {
+    return 2 * this.#own.clock_skew * 1000;
   }
 
   #reject(context: RequestContext, problem: Problem): Outcome {
@@ -167,6 +183,8 @@ export class Authenticator {
     });
   }
 }
+
+const nonceKey = ({ keyId, nonce }: MessageSignature) => JSON.stringify([keyId, nonce]);
 
 function fitsSecret(secret: string, base: Uint8Array, value: Uint8Array): boolean {
   const expected = createHmac("sha256", secret).update(base).digest();

@@ -104,7 +104,8 @@ export class LoginFlow {
     const state = one("state") ?? "";
     const box = this.#box(state);
     const pending = pendingOf(box?.read(context) ?? null);
-    if (box === null || pending === null || !isSame(pending.state, state) || this.#isUsed(state))
+    const isKnown = box !== null && pending !== null && isSame(pending.state, state);
+    if (!isKnown || (await this.#isUsed(state)))
       return reject(400, "auth.oidc.state", {
         detail: "this login did not start in this browser, was used already, or took too long",
         headers: { "Cache-Control": "no-store" },
@@ -173,7 +174,7 @@ export class LoginFlow {
   async logout(context: RequestContext): Promise<PluginResponse> {
     const { own, provider, sessions, sessionCookies } = this.#options;
     const session = sessions.read(context);
-    if (session !== null) sessions.end(session);
+    if (session !== null) await sessions.end(session);
     const cookies = sessionCookies.clear(context);
     const after = own.post_logout_redirect_uri;
     const endpoint = await provider.metadata().then(
@@ -196,11 +197,16 @@ export class LoginFlow {
     return this.#pending[state.charCodeAt(0) % SLOTS] ?? null;
   }
 
-  /** Each state is valid once, in all workers, so that a copied cookie cannot be replayed. */
-  #isUsed(state: string): boolean {
-    const { counters } = this.#options.kit;
-    const { current, previous } = counters.add(`state ${state}`, 1, PENDING_SECONDS * 1000);
-    return current + previous > 1;
+  /** Each state is valid once, in all workers of all nodes, so that a copied cookie cannot be replayed. */
+  async #isUsed(state: string): Promise<boolean> {
+    const { counters, shared } = this.#options.kit;
+    const key = `state ${state}`;
+    const { current, previous } = counters.add(key, 1, PENDING_SECONDS * 1000);
+    if (current + previous > 1) return true;
+    if (shared === null) return false;
+    const isFirst = await shared.once(key, 2 * PENDING_SECONDS * 1000);
+    if (isFirst === null) shared.noteFallback();
+    return isFirst === false;
   }
 
   /** The page that the browser wanted, if it is on this host. */

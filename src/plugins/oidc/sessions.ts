@@ -112,10 +112,26 @@ export class Sessions {
     );
   }
 
-  /** Invalidates copies of the cookie too, in all workers, until the gateway stops. */
-  end({ id }: Session): void {
+  /** Invalidates copies of the cookie too, in all workers until the gateway stops, and on all nodes with a server of counters. */
+  async end({ id }: Session): Promise<void> {
     const { kit, own } = this.#options;
-    kit.counters.add(`ended ${id}`, 1, own.session.absolute * 1000);
+    const keepMs = own.session.absolute * 1000;
+    kit.counters.add(`ended ${id}`, 1, keepMs);
+    const { shared } = kit;
+    if (shared !== null && (await shared.once(`ended ${id}`, keepMs)) === null)
+      shared.noteFallback();
+  }
+
+  /** Whether another node has ended it; false at once without a server of counters. */
+  hasEndedElsewhere({ id }: Session): boolean | Promise<boolean> {
+    const { shared } = this.#options.kit;
+    if (shared === null) return false;
+    const judge = (isEnded: boolean | null) => {
+      if (isEnded === null) shared.noteFallback();
+      return isEnded === true;
+    };
+    const known = shared.isKnown(`ended ${id}`);
+    return known === null ? judge(null) : known.then(judge);
   }
 
   #hasEnded({ id }: Session): boolean {

@@ -80,6 +80,17 @@ export const schema = config({
     description:
       "Headers with the remaining quota: RateLimit and RateLimit-Policy (draft11), RateLimit-* and X-RateLimit-* (legacy), both or none",
   }),
+  shared: nullable(
+    oneOf(["node", "lease", "exact"], {
+      description:
+        "How the nodes of a fleet share the limits. node: each for itself; lease: all together, by units that nodes take in advance; exact: all together, with a question for each request; null: lease with `--counters`, otherwise node",
+    }),
+  ),
+  on_shared_error: oneOf(["node", "open", "closed"], {
+    default: "node",
+    description:
+      "While the server of `--counters` is away. node: each node allows its share, the limit divided by the number of nodes; open: allow all; closed: reject with 503",
+  }),
   persist: flag(
     false,
     "Persist the counts over restarts; written to the data directory every 5 seconds",

@@ -28,11 +28,10 @@ export interface Verdict {
   readonly resetMs: number;
 }
 
-export type Verdicts = readonly Verdict[] | Promise<readonly Verdict[]>;
+/** Null: the limits cannot be checked, and the request must be rejected. Empty: they cannot be checked, and it is allowed. */
+export type Verdicts = readonly Verdict[] | null | Promise<readonly Verdict[] | null>;
 
-/**
- * Counts for all limits of an instance. A remote store returns promises; the instance's `on_error` applies to its errors.
- */
+/** Counts for all limits of an instance; never rejects. */
 export interface LimitStore {
   /** Consumes all costs, or none when one of them does not fit. */
   take(demands: readonly Demand[]): Verdicts;
@@ -136,7 +135,7 @@ export class SharedStore implements LimitStore {
   }
 }
 
-const isBucket = ({ rule }: Demand) => rule.algorithm === "token_bucket";
+export const isBucket = ({ rule }: Pick<Demand, "rule">) => rule.algorithm === "token_bucket";
 
 const bucketOf = ({ rule: { capacity, perSecond } }: Demand, cost: number) => ({
   capacity,
@@ -144,7 +143,7 @@ const bucketOf = ({ rule: { capacity, perSecond } }: Demand, cost: number) => ({
   cost,
 });
 
-const bucketVerdict = (
+export const bucketVerdict = (
   { capacity, perSecond }: Rule,
   remaining: number,
   wait: number,
@@ -154,7 +153,10 @@ const bucketVerdict = (
   resetMs: wait > 0 ? wait : ((capacity - remaining) / perSecond) * 1000,
 });
 
-function windowVerdict({ rule, cost }: Demand, admission: Admission): Verdict {
+export function windowVerdict(
+  { rule, cost }: Demand,
+  admission: Omit<Admission, "window">,
+): Verdict {
   const { capacity, windowMs, algorithm } = rule;
   const { current, elapsedMs, isAdmitted } = admission;
   const left = windowMs - elapsedMs;

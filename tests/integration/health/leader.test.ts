@@ -56,6 +56,7 @@ async function threads(port: number) {
         pluginKey: "test",
         logDirectories: null,
         dnsServers: [],
+        sharedCounters: null,
         shared: {
           workers: workerBoard.buffer,
           targets: board.buffer,

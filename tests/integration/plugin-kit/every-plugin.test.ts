@@ -94,6 +94,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       worker: 0,
       workers: 1,
       counters: new Proxy({} as Counters, { get: unused }),
+      shared: null,
       callout: unused,
       deriveKey: () => new Uint8Array(32),
       logDirectories: null,

@@ -1,0 +1,108 @@
+// Shared counters of three nodes over Redis: one limit for all under a load far above it, and faults of the server under load.
+import { expect } from "bun:test";
+import { TestFleet } from "../support/fleet.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startLastingOrigin } from "../support/lasting-clients.ts";
+import { needs } from "../support/needs.ts";
+import { Redis } from "../support/redis.ts";
+
+const { afterEach, test } = needs("executable", "postgres", "redis-server", "network namespaces");
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const PORT = 8080;
+
+/** Three nodes with a site and counters. */
+async function scene() {
+  const servers: Redis[] = [];
+  cleanups.push(() => Promise.all(servers.map((server) => server.stop())));
+  const fleet = await TestFleet.start(3, {
+    ...{ networks: true, workers: 2 },
+    counters: async (hostname) => {
+      const server = await Redis.create({ hostname });
+      servers.push(server);
+      return server.url;
+    },
+  });
+  cleanups.push(() => fleet.stop());
+  const origin = startLastingOrigin(fleet.hostname);
+  cleanups.push(() => origin.stop(true));
+  const [first] = fleet.nodes as [Gateway];
+  const targets = [{ host: fleet.hostname, port: origin.port }];
+  await first.ok("POST", "/api/v1/services", { name: "site", targets });
+  await first.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+  return { fleet, first, redis: servers[0]! };
+}
+
+const limit = (node: Gateway, config: Record<string, unknown>) =>
+  node.ok("POST", "/api/v1/plugins", { name: "rate-limit", config });
+
+/** The next request of a client; the wait for it. */
+interface Answered {
+  readonly status: number;
+  readonly at: number;
+  readonly ms: number;
+}
+
+/** Requests without a pause to all nodes, on so many connections to each, until `isOver`. */
+async function load(
+  addresses: readonly string[],
+  isOver: () => boolean,
+  clients = 8,
+): Promise<Answered[]> {
+  const answered: Answered[] = [];
+  await Promise.all(
+    addresses.flatMap((address) =>
+      Array.from({ length: clients }, async () => {
+        while (!isOver()) {
+          const begun = performance.now();
+          const response = await fetch(`http://${address}:${PORT}/`);
+          await response.arrayBuffer();
+          const ms = performance.now() - begun;
+          answered.push({ status: response.status, at: Date.now(), ms });
+        }
+      }),
+    ),
+  );
+  return answered;
+}
+
+const statuses = (answered: readonly Answered[]) =>
+  Object.fromEntries(
+    Map.groupBy(answered, ({ status }) => status)
+      .entries()
+      .map(([status, of]) => [status, of.length]),
+  );
+
+/** The sum over all nodes. */
+async function metric(fleet: TestFleet, name: string): Promise<number> {
+  const texts = await Promise.all(
+    fleet.nodes.map(async (node) => (await node.api("GET", "/metrics")).text()),
+  );
+  return texts.reduce(
+    (sum, text) => sum + Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? Number.NaN),
+    0,
+  );
+}
+
+test("a limit of 1000 a second for three nodes is never exceeded, far above it, with few questions", async () => {
+  const { fleet, first } = await scene();
+  const limits = [{ requests: 1000, window: 1, algorithm: "fixed", key: "ip" }];
+  // A machine that stops Redis for 50 ms must not let anything through.
+  await limit(first, { limits, on_shared_error: "closed" });
+  const SECONDS = 6;
+  const until = Date.now() + SECONDS * 1000;
+  const begun = Math.floor(Date.now() / 1000);
+  const answered = await load(fleet.addresses, () => Date.now() > until);
+  const windows = Math.floor(Date.now() / 1000) - begun + 1;
+  const seen = statuses(answered);
+  expect(seen[429]).toBeGreaterThan(0);
+  expect(seen[200]).toBeLessThanOrEqual(windows * 1000);
+  expect(seen[200]).toBeGreaterThan((windows - 2) * 900);
+  expect(answered.length).toBeGreaterThan(2 * seen[200]!);
+  const asked = await metric(fleet, "sluice_counters_operations_total");
+  expect(asked).toBeLessThan(answered.length * 0.05);
+}, 120_000);
