@@ -265,6 +265,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   });
   // The share of this node in limits, while their server is away.
   fleet?.follower.onBeat(() => {
+    if (sharedCounters === null) return;
     const { live, nodes } = fleet.view.status();
     memory.board.nodes = live ?? nodes;
   });

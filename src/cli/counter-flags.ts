@@ -1,4 +1,5 @@
 // The flags that name the server of shared counters; opens no connection.
+import { createSecureContext } from "node:tls";
 import type { Log } from "../log.ts";
 import type { CountersAddress } from "../shared-counters/connection.ts";
 import type { Flag, Flags } from "./flags.ts";
@@ -22,6 +23,9 @@ export const counterFlags: readonly Flag[] = [
 
 /** Files that a URL may name. */
 const FILES = ["ca", "cert", "key"] as const;
+const PARAMETERS: readonly string[] = [...FILES, "timeout"];
+/** Milliseconds. */
+const TIMEOUT = { initial: 50, least: 5, most: 1000 } as const;
 
 /** Null without --counters. Throws a UsageError that names the flag and does not repeat the URL, which may hold a password. */
 export function decodeCounters(given: Flags): CountersAddress | null {
@@ -34,9 +38,11 @@ export function decodeCounters(given: Flags): CountersAddress | null {
     );
   if (!/^\/?\d{0,9}$/.test(url.pathname))
     throw new UsageError("--counters: the path must be the number of a database, such as /0");
-  const unknown = [...url.searchParams.keys()].find((name) => !FILES.some((file) => file === name));
+  const unknown = [...url.searchParams.keys()].find((name) => !PARAMETERS.includes(name));
   if (unknown !== undefined)
-    throw new UsageError(`--counters: knows the parameters ${FILES.join(", ")}, not "${unknown}"`);
+    throw new UsageError(
+      `--counters: knows the parameters ${PARAMETERS.join(", ")}, not "${unknown}"`,
+    );
   const passwordFile = given.get("counters-password-file");
   if (passwordFile !== undefined)
     url.password = encodeURIComponent(
@@ -48,10 +54,32 @@ export function decodeCounters(given: Flags): CountersAddress | null {
   });
   if ((cert === null) !== (key === null))
     throw new UsageError("--counters: a client certificate needs both cert and key");
-  if ((ca !== null || cert !== null) && !url.protocol.endsWith("s:"))
+  if ((ca !== null || cert !== null) && !/^(?:rediss|valkeys):$/.test(url.protocol))
     throw new UsageError("--counters: certificates are only for TLS, which rediss:// turns on");
+  requireUsable({ ca, cert, key });
+  const timeoutMs = decodeTimeout(url.searchParams.get("timeout"));
   url.search = "";
-  return { url: url.href, ca, cert, key };
+  return { url: url.href, ca, cert, key, timeoutMs };
+}
+
+function requireUsable(files: Pick<CountersAddress, (typeof FILES)[number]>): void {
+  const given = Object.fromEntries(Object.entries(files).filter(([, text]) => text !== null));
+  try {
+    createSecureContext(given);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new UsageError(`--counters: ${Object.keys(given).join(", ")}: not usable (${message})`);
+  }
+}
+
+function decodeTimeout(text: string | null): number {
+  const { initial, least, most } = TIMEOUT;
+  const timeout = Number(text ?? initial);
+  if (!Number.isInteger(timeout) || timeout < least || timeout > most)
+    throw new UsageError(
+      `--counters: timeout must be a number of milliseconds from ${least} to ${most}, not "${text}"`,
+    );
+  return timeout;
 }
 
 const PASSWORD_IN_URL = /^(?:--counters=)?(?:redis|valkey)s?:\/\/[^/]*:[^/@]+@/;

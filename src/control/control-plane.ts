@@ -297,7 +297,11 @@ function createConsumption(options: ControlPlaneOptions, changes: Changes) {
     consumers: createConsumers(changes),
     credentials: new Credentials({ ...options, changes, use }),
     credentialUse: use,
-    plugins: new Plugins({ ...options, changes }),
+    plugins: new Plugins({
+      ...options,
+      changes,
+      countsAlone: options.fleet !== undefined && options.observed?.hasSharedCounters !== true,
+    }),
   };
 }
 

@@ -22,6 +22,8 @@ export interface PluginsOptions {
   readonly changes: Changes;
   readonly plugins: PluginCatalogue;
   readonly box: SecretBox;
+  /** Whether this is a node of a fleet that has no server of shared counters. */
+  readonly countsAlone: boolean;
 }
 
 export class Plugins extends Resource<"plugins", Plugin> {
@@ -82,7 +84,7 @@ interface WriteContext extends PluginsOptions {
 
 function fieldsOf(
   document: unknown,
-  { draft, old, plugins, box }: WriteContext,
+  { draft, old, plugins, box, countsAlone }: WriteContext,
 ): FieldsOf<"plugins"> {
   // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
@@ -105,17 +107,20 @@ function fieldsOf(
     )[field];
     return resolveKey<{ readonly id: string }>(objects, key, { path: field, word });
   };
+  const written = writeConfig(sent, {
+    definition,
+    old: old?.name === input.name ? old.config : null,
+    draft,
+    box,
+  });
+  const perNode = countsAlone ? definition.perNode?.(written as never) : null;
+  if (perNode) draft.warn(`${input.name}: ${perNode}; start all nodes with --counters`);
   return {
     ...input,
     service_id: idOf("service_id"),
     route_id: idOf("route_id"),
     consumer_id: idOf("consumer_id"),
     stream_route_id: idOf("stream_route_id"),
-    config: writeConfig(sent, {
-      definition,
-      old: old?.name === input.name ? old.config : null,
-      draft,
-      box,
-    }),
+    config: written,
   };
 }

@@ -151,19 +151,22 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly check?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly message: string }[];
+  /** What each node of a fleet does for itself without `--counters`, as a sentence for a warning; null: nothing. */
+  readonly perNode?: (config: Static<S>) => string | null;
   readonly metrics?: readonly PluginMetric[];
   /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
 
 /** A definition without the type of its configuration. */
-export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "regexes"> & {
+export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "perNode" | "regexes"> & {
   readonly regexes?: (
     config: never,
   ) => readonly { readonly path: string; readonly source: string }[];
   readonly check?: (
     config: never,
   ) => readonly { readonly path: string; readonly message: string }[];
+  readonly perNode?: (config: never) => string | null;
   readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 };
 

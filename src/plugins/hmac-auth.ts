@@ -73,6 +73,7 @@ and \`req\` of components are not supported.`,
     nonce_cache: true,
   },
   onError: "closed",
+  perNode: (own) => (own.nonce_cache ? "replays are refused on each node only" : null),
   async create(own, kit) {
     const { Authenticator } = await import("./hmac-auth/authenticator.ts");
     const authenticator = new Authenticator(own, kit);

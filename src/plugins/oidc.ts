@@ -213,6 +213,7 @@ must be canonical base64url; an id token may be issued at most 30 seconds from n
     groups_claim: "groups",
   },
   onError: "closed",
+  perNode: () => "logouts, and that a login is used once, are known to one node only",
   check: problemsOf,
   async create(own, kit) {
     const parts = await partsOf(own, kit);

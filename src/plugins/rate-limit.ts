@@ -54,6 +54,7 @@ longest are evicted.`,
   config: schema,
   example: { limits: [{ name: "default", requests: 100, window: 60, key: "ip" }] },
   onError: "open",
+  perNode: ({ shared }) => (shared === "node" ? null : "each node counts for itself"),
   check: problemsOf,
   create: (own, kit) => createHandlers(own, storeOf(own, kit)),
 });

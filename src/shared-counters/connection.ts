@@ -12,6 +12,8 @@ export interface CountersAddress {
   readonly ca: string | null;
   readonly cert: string | null;
   readonly key: string | null;
+  /** Milliseconds for a reply: Bun has no timeout for commands. */
+  readonly timeoutMs: number;
 }
 
 export interface ConnectionOptions {
@@ -24,8 +26,6 @@ export interface ConnectionOptions {
   readonly log: Log["write"];
 }
 
-/** Bun has no timeout for commands. */
-const DEADLINE_MS = 50;
 /** A thread that was blocked reads replies before it looks again. */
 const SECOND_LOOK_MS = 5;
 const CONNECT_MS = 1000;
@@ -63,6 +63,7 @@ export class Connection {
     const client = this.#client;
     if (client === null) return null;
     this.#note("counters_operations");
+    const { timeoutMs } = this.#options.address;
     const { promise, resolve } = Promise.withResolvers<T | null>();
     const lose = () => {
       this.#note("counters_errors");
@@ -70,7 +71,7 @@ export class Connection {
     };
     const pending: Pending = { since: performance.now(), isOverdue: false, lose };
     this.#pending.add(pending);
-    this.#watch ??= setTimeout(this.#look, DEADLINE_MS);
+    this.#watch ??= setTimeout(this.#look, timeoutMs);
     send(client).then(
       (reply) => {
         if (this.#pending.delete(pending)) resolve(read(reply));
@@ -84,9 +85,10 @@ export class Connection {
     this.#watch = null;
     const [oldest] = this.#pending;
     if (oldest === undefined) return;
-    const leftMs = oldest.since + DEADLINE_MS - performance.now();
+    const { timeoutMs } = this.#options.address;
+    const leftMs = oldest.since + timeoutMs - performance.now();
     if (leftMs > 0) this.#watch = setTimeout(this.#look, leftMs);
-    else if (oldest.isOverdue) this.#lose(this.#client, `no reply within ${DEADLINE_MS} ms`);
+    else if (oldest.isOverdue) this.#lose(this.#client, `no reply within ${timeoutMs} ms`);
     else {
       oldest.isOverdue = true;
       this.#watch = setTimeout(this.#look, SECOND_LOOK_MS);
@@ -106,14 +108,7 @@ export class Connection {
 
   async #connect(): Promise<void> {
     const { address, probe } = this.#options;
-    const { url, ca, cert, key } = address;
-    const files = Object.entries({ ca, cert, key }).filter(([, text]) => text !== null);
-    const client = new RedisClient(url, {
-      enableOfflineQueue: false,
-      autoReconnect: false,
-      connectionTimeout: CONNECT_MS,
-      ...(files.length > 0 ? { tls: Object.fromEntries(files) } : {}),
-    });
+    const client = clientOf(address);
     const timer = setTimeout(() => client.close(), 2 * CONNECT_MS);
     try {
       await client.connect();
@@ -150,4 +145,14 @@ export class Connection {
     const { board, worker } = this.#options;
     board.add(worker, column, 1);
   }
+}
+
+function clientOf({ url, ca, cert, key }: CountersAddress): RedisClient {
+  const files = Object.entries({ ca, cert, key }).filter(([, text]) => text !== null);
+  return new RedisClient(url, {
+    enableOfflineQueue: false,
+    autoReconnect: false,
+    connectionTimeout: CONNECT_MS,
+    ...(files.length > 0 ? { tls: Object.fromEntries(files) } : {}),
+  });
 }

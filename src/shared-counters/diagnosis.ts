@@ -1,5 +1,5 @@
 // Why a server of shared counters cannot be used, in words: Bun's client says only that the connection was closed.
-import { connect as connectPlain, type Socket } from "node:net";
+import { connect as connectPlain, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { CountersAddress } from "./connection.ts";
 
@@ -15,20 +15,28 @@ const refusals: readonly (readonly [RegExp, string])[] = [
 const encoded = (words: readonly string[]) =>
   `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 
-/** The first problem that the server itself states, else the one that the client had; never with the password. */
-export async function whyNot(
-  { url, ca, cert, key }: CountersAddress,
+/** The first problem that the server itself states, else the one that the client had; never with the password. Never rejects. */
+export const whyNot = async (
+  address: CountersAddress,
   error: Error & { code?: string },
   timeoutMs: number,
+): Promise<string> =>
+  error.code === "ERR_REDIS_SERVER_ERROR"
+    ? inWords(error.message)
+    : await diagnose(address, error, timeoutMs).catch(() => error.message);
+
+async function diagnose(
+  { url, ca, cert, key }: CountersAddress,
+  error: Error,
+  timeoutMs: number,
 ): Promise<string> {
-  if (error.code === "ERR_REDIS_SERVER_ERROR") return inWords(error.message);
   const { protocol, hostname, port, username, password, pathname } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
   const to = { host, port: port === "" ? 6379 : Number(port), timeout: timeoutMs };
   const files = Object.entries({ ca, cert, key }).filter(([, text]) => text !== null);
   const isTls = /^(?:rediss|valkeys):/.test(protocol);
   const socket = isTls
-    ? connectTls({ ...to, ...Object.fromEntries(files), servername: host })
+    ? connectTls({ ...to, ...Object.fromEntries(files), servername: isIP(host) === 0 ? host : "" })
     : connectPlain(to);
   const login =
     password === "" ? [] : [[decodeURIComponent(username), decodeURIComponent(password)]];
@@ -42,7 +50,9 @@ export async function whyNot(
       socket.destroy();
       resolve(why);
     };
-    socket.on("error", (problem: Error & { code?: string }) => end(ofSocket(problem)));
+    socket.on("error", (problem: Error & { code?: string }) =>
+      end(isTls || problem.code !== "ECONNRESET" ? ofSocket(problem) : CLOSED),
+    );
     socket.on("timeout", () => end(isTls ? "no reply; does the server use TLS?" : "no reply"));
     socket.on("close", () => end(isTls ? "the connection was closed" : CLOSED));
     readReplies(socket, commands.length, (problem) =>

@@ -4,6 +4,7 @@ import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { startLastingOrigin } from "../support/lasting-clients.ts";
 import { needs } from "../support/needs.ts";
+import { eventually } from "../support/poll.ts";
 import { Redis } from "../support/redis.ts";
 
 const { afterEach, test } = needs("executable", "postgres", "redis-server", "network namespaces");
@@ -106,3 +107,40 @@ test("a limit of 1000 a second for three nodes is never exceeded, far above it, 
   const asked = await metric(fleet, "sluice_counters_operations_total");
   expect(asked).toBeLessThan(answered.length * 0.05);
 }, 120_000);
+
+test.each(["killed", "stopped"])(
+  "while the server of counters is %s, every request gets the answer of the policy, and the limit is back with it",
+  async (fault) => {
+    const { fleet, first, redis } = await scene();
+    const limits = [{ requests: 1_000_000, window: 3600, key: "ip" }];
+    await limit(first, { limits, shared: "exact" });
+    let isOver = false;
+    const loading = load(fleet.addresses, () => isOver, 4);
+    const operations = () => metric(fleet, "sluice_counters_operations_total");
+    const up = () => metric(fleet, "sluice_counters_up");
+    await eventually(async () => (await operations()) > 300);
+    if (fault === "killed") await redis.kill();
+    else redis.signal("SIGSTOP");
+    await eventually(async () => (await up()) === 0);
+    expect(await metric(fleet, "sluice_counters_errors_total")).toBeGreaterThan(0);
+    const fallbacks = await metric(fleet, "sluice_counters_fallbacks_total");
+    // Nodes are as healthy as before.
+    for (const node of fleet.nodes) expect((await node.api("GET", "/readyz")).status).toBe(200);
+    await eventually(
+      async () => (await metric(fleet, "sluice_counters_fallbacks_total")) > fallbacks + 300,
+    );
+    if (fault === "killed") await redis.start();
+    else redis.signal("SIGCONT");
+    await eventually(async () => (await up()) === 3);
+    const before = await operations();
+    await eventually(async () => (await operations()) > before + 300);
+    isOver = true;
+    expect(Object.keys(statuses(await loading))).toEqual(["200"]);
+    for (const node of fleet.nodes) {
+      const messages = node.log.map(({ message }) => message).join("\n");
+      expect(messages).toContain("the server of the shared counters is away");
+      expect(messages).toContain("the server of the shared counters is back");
+    }
+  },
+  120_000,
+);

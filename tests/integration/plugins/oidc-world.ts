@@ -32,10 +32,15 @@ export class World {
     this.scene = scene;
   }
 
-  static async start(): Promise<World> {
-    const provider = await LyingProvider.start();
+  /** `beside`: another node, with the same provider. */
+  static async start(
+    options: Parameters<typeof pluginScene>[0] = {},
+    beside: World | null = null,
+  ): Promise<World> {
+    const provider = beside?.provider ?? (await LyingProvider.start());
     const { issuer } = provider;
     const scene = await pluginScene({
+      ...options,
       plugins: [{ name: "oidc", config: { ...base, issuer } }],
       consumers: [{ username: "guest" }],
       answer: () => new Response("ok", { headers: { "Set-Cookie": "app=1" } }),

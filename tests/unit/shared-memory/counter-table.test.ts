@@ -58,6 +58,44 @@ test("locks of a thread that died are released", async () => {
   expect(counters.add("k", 1, 60_000).current).toBe(1);
 });
 
+describe("a stock", () => {
+  const until = (time: { now: number }) => time.now + 1000;
+
+  test("holds what was stored, until it expires", () => {
+    const { time, counters } = world();
+    expect(counters.spend("k", 1)).toBeNull();
+    counters.store("k", { units: 3, rest: 1e9, untilMs: until(time) });
+    expect(counters.spend("k", 2)).toEqual({ units: 1, rest: 1e9, untilMs: until(time) });
+    expect(counters.spend("k", 2)).toBeNull();
+    expect(counters.spend("k", 0)?.units).toBe(1);
+    time.now += 999;
+    expect(counters.spend("k", 0)?.units).toBe(1);
+    time.now += 1;
+    expect(counters.spend("k", 1)).toBeNull();
+    counters.store("k", { units: 2, rest: 0, untilMs: until(time) });
+    expect(counters.spend("k", 0)?.units).toBe(2);
+  });
+
+  test("grows, and keeps the earlier time unless it is empty", () => {
+    const { time, counters } = world();
+    const early = until(time);
+    counters.store("k", { units: 1, rest: 9, untilMs: early });
+    counters.store("k", { units: 4, rest: 5, untilMs: early + 500 });
+    expect(counters.spend("k", 5)).toEqual({ units: 0, rest: 5, untilMs: early });
+    counters.store("k", { units: 1, rest: 5, untilMs: early + 500 });
+    expect(counters.spend("k", 0)?.untilMs).toBe(early + 500);
+  });
+
+  test("of 4 million units is full, and one for all workers of an instance", () => {
+    const { time, table, counters } = world({ workers: 2 });
+    counters.store("k", { units: 4_000_000, rest: 1e9, untilMs: until(time) });
+    counters.store("k", { units: 1_000_000, rest: 1e9, untilMs: until(time) });
+    const most = 2 ** 22 - 1;
+    expect(table.forInstance(1, "a").spend("k", 0)).toMatchObject({ units: most, rest: 1e9 });
+    expect(table.forInstance(0, "b").spend("k", 0)).toBeNull();
+  });
+});
+
 describe("a window", () => {
   test("begins at a multiple of its length and remembers the one before", () => {
     const { time, counters } = world();
