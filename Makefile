@@ -160,6 +160,12 @@ bench-fleet-simulation: build
 	@scripts/debian-packages.sh postgresql
 	$(BUN) tests/bench/fleet-simulation.ts $(ARGS)
 
+#? bench-counters: Measure what limits over several nodes cost with a Redis server
+.PHONY: bench-counters
+bench-counters: setup
+	@scripts/debian-packages.sh redis-server redis-tools
+	$(BUN) tests/bench/counters.ts $(ARGS)
+
 #? docs: Write docs/configuration.md, docs/plugins/ and badges anew from schemas and package.json
 .PHONY: docs
 docs: setup

@@ -58,7 +58,8 @@ text of the secret in UTF-8. Of several signatures, the first valid one counts; 
 
 Only signed components are protected from changes: without \`validate_body\`, or \`content-digest\` in \`required_components\` and a
 target that checks it, the body is not. Within \`clock_skew\` an observer can replay a request, unless \`nonce_cache\` is on. Its
-nonces are lost when the gateway stops.
+nonces are lost when the gateway stops, and known to one node of a fleet only, unless there is a server of [shared
+counters](../shared-counters.md).
 
 The path is signed in its canonical form: escapes only where they are needed, in upper case. The parameters \`bs\`, \`tr\`
 and \`req\` of components are not supported.`,

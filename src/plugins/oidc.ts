@@ -189,7 +189,8 @@ and \`logout_path\`.
 
 The session is stored encrypted (AES-256-GCM) in cookies of the browser, and nowhere else. It ends after \`session.idle\` seconds
 without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the logout,
-after which copies of the cookie are rejected until the gateway restarts. A change of issuer, client or list of claims ends all
+after which copies of the cookie are rejected until the gateway restarts; with a server of [shared
+counters](../shared-counters.md), on all nodes of a fleet until the session would have ended. A change of issuer, client or list of claims ends all
 sessions. Two instances on one host need different values of \`session.cookie_name\`.
 
 Over plain HTTP cookies can neither have the prefix \`__Host-\` nor be \`Secure\`: the gateway omits the prefix, and anyone who can

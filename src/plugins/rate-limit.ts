@@ -45,6 +45,9 @@ with each value: add a limit by \`ip\`. \`jwt:CLAIM\` reads only tokens that jwt
 With \`count_when\` set to statuses, a request is rejected once that many responses were counted; requests in flight do not count
 yet. Limits whose keys need no authentication are then checked before it, which stops password guessing early.
 
+In a fleet, \`--counters\` makes nodes share the limits on a Valkey or Redis server ([shared counters](../shared-counters.md)):
+\`shared\` selects how, and \`on_shared_error\` what happens while the server is away. Without it each node counts for itself.
+
 Setting the clock back starts new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that, the keys idle
 longest are evicted.`,
   group: "traffic",

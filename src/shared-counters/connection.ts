@@ -27,7 +27,7 @@ export interface ConnectionOptions {
 }
 
 /** A thread that was blocked reads replies before it looks again. */
-const SECOND_LOOK_MS = 5;
+const SECOND_LOOK_MS = 1;
 const CONNECT_MS = 1000;
 /** Between two attempts while the server is away. */
 const RETRY_MS = 250;

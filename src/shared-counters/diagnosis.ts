@@ -32,7 +32,7 @@ async function diagnose(
 ): Promise<string> {
   const { protocol, hostname, port, username, password, pathname } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
-  const to = { host, port: port === "" ? 6379 : Number(port), timeout: timeoutMs };
+  const to = { host, port: port === "" ? 6379 : Number(port) };
   const files = Object.entries({ ca, cert, key }).filter(([, text]) => text !== null);
   const isTls = /^(?:rediss|valkeys):/.test(protocol);
   const socket = isTls
@@ -47,13 +47,15 @@ async function diagnose(
   ];
   return await new Promise((resolve) => {
     const end = (why: string) => {
+      clearTimeout(timer);
       socket.destroy();
       resolve(why);
     };
     socket.on("error", (problem: Error & { code?: string }) =>
       end(isTls || problem.code !== "ECONNRESET" ? ofSocket(problem) : CLOSED),
     );
-    socket.on("timeout", () => end(isTls ? "no reply; does the server use TLS?" : "no reply"));
+    const late = isTls ? "no reply; does the server use TLS?" : "no reply";
+    const timer = setTimeout(() => end(late), timeoutMs);
     socket.on("close", () => end(isTls ? "the connection was closed" : CLOSED));
     readReplies(socket, commands.length, (problem) =>
       end(problem === null ? error.message : inWords(problem)),

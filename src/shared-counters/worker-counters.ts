@@ -33,7 +33,11 @@ export class WorkerCounters {
     this.#connection = new Connection({
       ...options,
       address: command,
-      probe: (client) => runLimitScript(client, words),
+      probe: async (client) => {
+        await runLimitScript(client, words);
+        await client.send("SET", [`${key}:once`, "1", "NX", "PX", "1"]);
+        await client.send("EXISTS", [`${key}:once`]);
+      },
     });
   }
 

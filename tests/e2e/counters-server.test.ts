@@ -109,15 +109,18 @@ const away = async (gateway: Gateway) => {
 };
 
 test("what is wrong with user, password or TLS stands in the log", async () => {
-  const [plain, closed, encrypted] = await Promise.all([
+  const [plain, closed, encrypted, narrow] = await Promise.all([
     startRedis(),
     startRedis({ password: PASSWORD }),
     startRedis({ tls: true }),
+    startRedis({ password: PASSWORD }),
   ]);
+  await narrow.ask("ACL", "SETUSER", "sluice", "-set");
   const other = fileWith((await Authority.create("another")).cert);
   const cases: readonly (readonly [string, RegExp])[] = [
     [urlWith(closed, "sluice:wrong"), /^wrong user or password$/],
     [closed.url, /^a password is required/],
+    [urlWith(narrow, `sluice:${encodeURIComponent(PASSWORD)}`), /NOPERM .*'set'/],
     [`${plain.url}/99`, /^there is no such database/],
     [encrypted.url, /^its certificate is not trusted .* \?ca=FILE/],
     [`${encrypted.url}?ca=${other}`, /^its certificate is not trusted/],

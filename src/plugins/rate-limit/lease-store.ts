@@ -55,7 +55,7 @@ export class LeaseStore extends ExactStore {
   }
 
   override take(demands: readonly Demand[]): Verdicts {
-    if (!demands.every(isLeasable)) return super.take(demands);
+    for (const demand of demands) if (!isLeasable(demand)) return super.take(demands);
     return this.#takeStocked(demands) ?? this.#takeLater(demands);
   }
 
@@ -81,8 +81,8 @@ export class LeaseStore extends ExactStore {
     return this.#allowed(demand, stock.units + stock.rest, stock.untilMs);
   }
 
-  #allowed({ rule, ...demand }: Demand, remaining: number, untilMs: number): Verdict {
-    if (isBucket({ rule, ...demand })) return bucketVerdict(rule, remaining, 0);
+  #allowed(demand: Demand, remaining: number, untilMs: number): Verdict {
+    if (isBucket(demand)) return bucketVerdict(demand.rule, remaining, 0);
     return { isAllowed: true, remaining, resetMs: untilMs - this.#counters.now() };
   }
 
