@@ -99,11 +99,14 @@ export class Connection {
     // Further commands of a connection that is lost already.
     if (client === null || client !== this.#client) return;
     this.#client = null;
-    client.close();
     for (const { lose } of this.#pending) lose();
     this.#pending.clear();
     this.#logLoss(why);
-    void this.#connect();
+    // After the requests that have waited.
+    setTimeout(() => {
+      client.close();
+      void this.#connect();
+    });
   }
 
   async #connect(): Promise<void> {
