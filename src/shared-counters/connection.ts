@@ -29,6 +29,7 @@ export interface ConnectionOptions {
 /** A thread that was blocked reads replies before it looks again. */
 const SECOND_LOOK_MS = 1;
 const CONNECT_MS = 1000;
+const FIRST_MS = 500;
 /** Between two attempts while the server is away. */
 const RETRY_MS = 250;
 
@@ -43,7 +44,7 @@ type Send = (client: RedisClient) => Promise<unknown>;
 /** The first failure of a command closes the connection: until it is back, no command is sent, and no request waits. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  /** Resolves after the first attempt to connect, also a failed one. */
+  /** Resolves after the first attempt to connect, also a failed one, and soon in any case: a start waits for it. */
   readonly tried: Promise<void>;
   /** Null: the server is away. */
   #client: RedisClient | null = null;
@@ -55,7 +56,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.tried = this.#connect();
+    this.tried = Promise.race([this.#connect(), Bun.sleep(FIRST_MS)]);
   }
 
   /** The reply, as `read` decodes it; null when the server is away, at once, or does not answer in time. Never rejects. */
