@@ -46,7 +46,11 @@ export const formatRules: FormatRules = {
     // Older nodes send no notifications while a newer one leads.
     alert_sent: 1,
   },
-  parts: [{ since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 }],
+  parts: [
+    { since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 },
+    { since: 2, in: "plugins", of: "rate-limit", field: "config.shared", absent: null },
+    { since: 2, in: "plugins", of: "rate-limit", field: "config.on_shared_error", absent: "node" },
+  ],
 };
 
 /** Of a change only the parts that it has. */

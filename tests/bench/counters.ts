@@ -38,8 +38,9 @@ async function nodesOf(redis: Redis, count: number, timeoutMs = 50): Promise<Nod
       const board = WorkerBoard.create(1);
       board.nodes = count;
       const files = { ca: null, cert: null, key: null };
-      const command = { url: redis.url, ...files, timeoutMs, scope: "bench", secret: "bench" };
-      const worker = new WorkerCounters(command, { board, worker: 0, log: () => undefined });
+      const command = { url: redis.url, ...files, timeoutMs, scope: "bench" };
+      const parts = { board, worker: 0, log: () => undefined, key: "bench" };
+      const worker = new WorkerCounters(command, parts);
       await worker.tried;
       const counters = CounterTable.create({ workers: 1 }).forInstance(0, "limit");
       const shared = worker.forInstance("limit");
