@@ -199,16 +199,12 @@ interface PlaneParts {
 function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers, counters: sharedCounters } = options;
-  const keys = () => ({
-    stickyKey: box.derive("sticky cookies"),
-    pluginKey: box.derive("plugins"),
-  });
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
     cookieId: store.fleetId() ?? stored.instanceId,
-    ...keys(),
+    ...workerKeys(box),
     logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
     sharedCounters: sharedCounters && {
@@ -222,13 +218,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     log,
     snapshot: current.snapshot,
   });
-  box.onReplaced(() => {
-    pool.useKeys(keys());
-    const { keyId: key } = box;
-    const { source } = state.secretKey;
-    if (source === "file") log.info("the secret key was replaced", { key });
-    else log.warn("the secret key was replaced: the next start needs the new one", { key });
-  });
+  followKey(state, pool, log);
   const control = createControl(store, {
     box,
     log,
@@ -271,6 +261,21 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   });
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
+}
+
+const workerKeys = (box: OpenedState["box"]) => ({
+  stickyKey: box.derive("sticky cookies"),
+  pluginKey: box.derive("plugins"),
+});
+
+/** Workers get what is derived from another secret key. */
+function followKey({ box, secretKey: { source } }: OpenedState, pool: WorkerPool, log: Log): void {
+  box.onReplaced(() => {
+    pool.useKeys(workerKeys(box));
+    const { keyId: key } = box;
+    if (source === "file") log.info("the secret key was replaced", { key });
+    else log.warn("the secret key was replaced: the next start needs the new one", { key });
+  });
 }
 
 const firstEntry = () => ({

@@ -33,7 +33,7 @@ test("a nonce of hmac-auth that one node has accepted is refused on the others",
           {
             type: "hmac",
             consumerId: "alice",
-            identifier: "k1",
+            identifier: "key-of-ann",
             algorithm: "hmac-sha256",
             secret: SECRET,
           },
@@ -46,14 +46,19 @@ test("a nonce of hmac-auth that one node has accepted is refused on the others",
   );
   for (const scene of scenes) cleanups.push(() => scene.stop());
   const withNonce = (nonce: string) =>
-    signed({ components: [['"@method"', "GET"]], key: SECRET, keyId: "k1", parameters: { nonce } });
+    signed({
+      components: [['"@method"', "GET"]],
+      key: SECRET,
+      keyId: "key-of-ann",
+      parameters: { nonce },
+    });
   const statusesOf = async (headers: Record<string, string>) =>
     await Promise.all(scenes.map(async (scene) => (await scene.get("/", headers)).status));
   // At the same time, then again.
   const headers = withNonce("one");
   expect((await statusesOf(headers)).toSorted()).toEqual([200, 401]);
   expect(await statusesOf(headers)).toEqual([401, 401]);
-  expect(await redis.ask("KEYS", "*")).not.toContain("k1");
+  expect(await redis.ask("KEYS", "*")).not.toContain("key-of-ann");
   // Without the server each node refuses what it has seen.
   await redis.kill();
   const later = withNonce("two");
