@@ -2,18 +2,18 @@
 import { ChangeConflict } from "../control/change-contract.ts";
 import { SecretBox } from "../crypto/secret-box.ts";
 import { Appender } from "../fleet/appender.ts";
-import { EntryCodec } from "../fleet/entry.ts";
+import { type Entry, EntryCodec, type EntryMark, Unfollowable } from "../fleet/entry.ts";
 import { FleetMeter } from "../fleet/meter.ts";
+import { SIGNING } from "../fleet/join.ts";
 import { isSigned } from "../fleet/node-row.ts";
 import { FleetError, type PostgresAddress, queryTimes } from "../fleet/postgres-connection.ts";
-
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import { meaningOf } from "../fleet/postgres-words.ts";
 import { type FleetNode, SourceUnreachable } from "../fleet/source.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { ApiError } from "../model/error.ts";
 import type { FleetMembership } from "../store/inspect.ts";
-import { readSecretKey } from "../store/secret-key.ts";
+import { keyFromText, readSecretKey } from "../store/secret-key.ts";
 import type { CommandContext } from "./command.ts";
 
 export interface FleetUpgradeOptions extends Pick<CommandContext, "env" | "print"> {
@@ -38,8 +38,8 @@ export async function upgradeInFleet(
   const source = new PostgresSource({ ...options.address, ...queryTimes });
   try {
     await source.open();
-    const codec = await codecOf(source, options);
-    await new NodeUpgrade(source, codec, options).run(handOver);
+    const box = await boxOf(source, options);
+    await new NodeUpgrade(source, box, options).run(handOver);
   } catch (error) {
     if (!(error instanceof FleetError || error instanceof SourceUnreachable)) throw error;
     const reason = error instanceof FleetError ? error.message : meaningOf(error);
@@ -55,10 +55,10 @@ export async function upgradeInFleet(
 const refused = (reason: string, cause?: unknown) =>
   new ApiError(409, `${reason}; --force hands over without a look at them`, { cause });
 
-async function codecOf(
+async function boxOf(
   source: PostgresSource,
   { dataDir, env, membership }: FleetUpgradeOptions,
-): Promise<EntryCodec> {
+): Promise<SecretBox> {
   const key = readSecretKey({ dataDir, env });
   if (key === null)
     throw refused(`SLUICE_SECRET_KEY is missing: ${dataDir} has no file secret.key either`);
@@ -67,7 +67,20 @@ async function codecOf(
   const fleet = await source.identify({ fleetId, keyId: box.keyId });
   if (fleet.fleetId !== fleetId || fleet.keyId !== box.keyId)
     throw refused("--store: the database is that of another fleet, or has another secret key");
-  return new EntryCodec(fleetId, box.derive("fleet entries"));
+  return box;
+}
+
+/** The key of what follows `entry`, when that was signed with the one of `box`; null: it was not. */
+function keyAfter(entry: Entry, fleetId: string, box: SecretBox): SecretBox | null {
+  try {
+    const { facts } = new EntryCodec(fleetId, box.derive(SIGNING)).decode(entry);
+    const next = facts.find(({ kind }) => kind === "secret_key");
+    if (next?.kind !== "secret_key") return box;
+    return new SecretBox(keyFromText(box.open(next.sealed), "the new secret key"));
+  } catch (error) {
+    if (error instanceof Unfollowable) return null;
+    throw error;
+  }
 }
 
 const warnOf = (name: string) => (error: unknown) =>
@@ -75,14 +88,20 @@ const warnOf = (name: string) => (error: unknown) =>
     `sluice: node ${name} may still drain (${error instanceof Error ? error.message : String(error)}): DELETE /api/v1/nodes/${name}/drain ends that\n`,
   );
 
+function problemOf(node: FleetNode, codec: EntryCodec): string | null {
+  if (!isSigned(codec, node)) return "not signed with the key of the fleet";
+  if (node.seenMsAgo > defaultTimes.away) return "away";
+  return node.state === "serving" || node.state === "lagging" ? null : node.state;
+}
+
 class NodeUpgrade {
   readonly #source: PostgresSource;
-  readonly #codec: EntryCodec;
+  readonly #box: SecretBox;
   readonly #options: FleetUpgradeOptions;
 
-  constructor(source: PostgresSource, codec: EntryCodec, options: FleetUpgradeOptions) {
+  constructor(source: PostgresSource, box: SecretBox, options: FleetUpgradeOptions) {
     this.#source = source;
-    this.#codec = codec;
+    this.#box = box;
     this.#options = options;
   }
 
@@ -115,8 +134,9 @@ class NodeUpgrade {
   /** This node; throws when one of the others does not serve, so that too few would be left if the new process failed. */
   async #requireOthers(): Promise<FleetNode> {
     const nodes = await this.#source.nodes();
+    const codec = this.#codecOf(this.#box);
     const missing = nodes.flatMap((node) => {
-      const problem = node.id === this.#id ? null : this.#problemOf(node);
+      const problem = node.id === this.#id ? null : problemOf(node, codec);
       return problem === null ? [] : [`${node.name} (${problem})`];
     });
     if (missing.length > 0) throw refused(`other nodes do not serve: ${missing.join(", ")}`);
@@ -124,12 +144,6 @@ class NodeUpgrade {
     if (own === undefined)
       throw refused("this node is not among those of the fleet: it has not reached its database");
     return own;
-  }
-
-  #problemOf(node: FleetNode): string | null {
-    if (!isSigned(this.#codec, node)) return "not signed with the key of the fleet";
-    if (node.seenMsAgo > defaultTimes.away) return "away";
-    return node.state === "serving" || node.state === "lagging" ? null : node.state;
   }
 
   async #claim(ms: number): Promise<void> {
@@ -143,19 +157,19 @@ class NodeUpgrade {
   async #drain(name: string, drained: boolean): Promise<void> {
     const fact = { kind: "node_drained", node_id: this.#id, drained } as const;
     const source = this.#source;
-    const appender = new Appender({
-      source,
-      codec: this.#codec,
-      node: name,
-      doubtMs: defaultTimes.doubt,
-      onLost: () => undefined,
-      meter: new FleetMeter(),
-      term: () => null,
-    });
     for (let isAppended = false; !isAppended;) {
-      const { head } = await source.after(Number.MAX_SAFE_INTEGER);
-      const { knownId: previous } = await source.after(head);
-      isAppended = await appender.append(head + 1, { changed: null, facts: [fact], previous }).then(
+      const { position, id: previous, codec } = await this.#lastEntry();
+      const appender = new Appender({
+        source,
+        codec,
+        node: name,
+        doubtMs: defaultTimes.doubt,
+        onLost: () => undefined,
+        meter: new FleetMeter(),
+        term: () => null,
+      });
+      const content = { changed: null, facts: [fact], previous };
+      isAppended = await appender.append(position + 1, content).then(
         () => true,
         (error: unknown) => {
           if (error instanceof ChangeConflict) return false;
@@ -167,6 +181,33 @@ class NodeUpgrade {
     while ((await this.#own())?.draining !== drained)
       if (performance.now() < end) await Bun.sleep(LOOK_MS);
       else throw refused(`node ${name} does not ${drained ? "drain" : "end to drain"}`);
+  }
+
+  #codecOf(box: SecretBox): EntryCodec {
+    return new EntryCodec(this.#options.membership.fleetId, box.derive(SIGNING));
+  }
+
+  /** With what signs the entry after it: no node could follow one that is signed with a former secret key. */
+  async #lastEntry(): Promise<EntryMark & { readonly codec: EntryCodec }> {
+    const end = performance.now() + DRAIN_MS;
+    do {
+      const { head } = await this.#source.after(Number.MAX_SAFE_INTEGER);
+      const [newest] = (await this.#source.after(head - 1)).entries;
+      const last = newest ?? (await this.#source.whole());
+      const box = last?.position === head ? this.#keyAfter(last) : null;
+      if (last !== null && box !== null)
+        return { position: head, id: last.id, codec: this.#codecOf(box) };
+      await Bun.sleep(LOOK_MS);
+    } while (performance.now() < end);
+    throw refused("the last entry of the log is not signed with the secret key of this command");
+  }
+
+  /** This node replaces the file of the key when it follows a rotation. */
+  #keyAfter(entry: Entry): SecretBox | null {
+    const { fleetId } = this.#options.membership;
+    const former = keyAfter(entry, fleetId, this.#box);
+    const present = former === null ? readSecretKey(this.#options) : null;
+    return present === null ? former : keyAfter(entry, fleetId, new SecretBox(present));
   }
 
   /** The new process has reported that its workers serve the last entry of now. */

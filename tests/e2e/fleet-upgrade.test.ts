@@ -273,3 +273,22 @@ test("one node is upgraded at a time", async () => {
   expect(await upgrade(fleet, second, "--unready", "0")).toMatchObject({ code: 0, stderr: "" });
   expect((await create(second, "alone")).nodes).toBe("1/1");
 }, 60_000);
+
+test("an upgrade during which the secret key is replaced leaves a log that all nodes follow", async () => {
+  const fleet = await startFleet(2, { keyIn: "file" });
+  const [first, second] = fleet.nodes as [Gateway, Gateway];
+  const words = ["--store", fleet.postgres.url, "--drain", "1", "--unready", "4"];
+  const draining = runCommand(["upgrade", "--data-dir", first.dataDir, ...words], {
+    binary: executable,
+  });
+  await eventually(async () => !(await isReady(first)));
+  const rotated = await runCommand(["rotate-key", "--data-dir", second.dataDir], {
+    binary: executable,
+  });
+  expect(rotated).toMatchObject({ code: 0, stderr: "" });
+  expect(rotated.stdout).toContain("2 of 2 nodes of the fleet have it");
+  expect(await draining).toMatchObject({ code: 0, stderr: "" });
+  await eventually(() => isReady(first));
+  for (const node of fleet.nodes)
+    expect((await create(node, node.dataDir.slice(-8))).nodes).toBe("2/2");
+}, 60_000);
