@@ -87,7 +87,9 @@ export class HealthOverrides {
     if (serviceId === null) return;
     const now = clock.now();
     const until = given === null || given.until === null ? null : Date.parse(given.until);
-    if (until !== null && until <= now) return;
+    const hasEnded = until !== null && until <= now;
+    // It still replaces the one before it.
+    if (hasEnded && board.findRow(target_id) === null) return;
     const rows = { target: board.rowOf(target_id), service: board.rowOf(serviceId) };
     override(board, rows, { state: given?.state ?? "auto", until, now });
   }

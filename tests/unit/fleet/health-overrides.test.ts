@@ -83,6 +83,17 @@ test("one with a time does not come back after it, and is forgotten with the nex
   expect(again.stored()).toEqual({ [other.id]: DOWN });
 });
 
+test("one that has ended when a node gets it ends the one before it there", async () => {
+  const { second, one, two } = await scene();
+  await one.overrides.set(target.id, DOWN, local);
+  await second.changes.follow();
+  expect(two.see(target)).toBe("unhealthy");
+  const until = new Date(Date.now() - 1).toISOString();
+  await one.overrides.set(target.id, { state: "healthy", until }, local);
+  await second.changes.follow();
+  expect([one.see(target), two.see(target)]).toEqual([null, null]);
+});
+
 test("it ends on all nodes with the change that takes the target out of use", async () => {
   const { first, second, one, two } = await scene();
   await one.overrides.set(target.id, DOWN, local);
