@@ -107,13 +107,13 @@ export class Appender {
     }
   }
 
-  /** Another entry has the position, or another node the turn. */
+  /** Another entry has the position, or another node the turn or the work: that ends by itself, and no turn of this one helps. */
   async #lost(position: number): Promise<void> {
     const { source, node, meter } = this.#options;
+    if ((await source.idAt(position).catch(() => "")) === null) return await Bun.sleep(LOOK_MS);
     meter.countConflict();
     this.#conflicts++;
     if (this.#conflicts >= MAX_CONFLICTS) await source.reserve(node, TURN_MS).catch(() => false);
-    if ((await source.idAt(position).catch(() => "")) === null) await Bun.sleep(LOOK_MS);
   }
 
   async #endTurn(): Promise<void> {

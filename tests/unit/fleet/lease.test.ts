@@ -139,6 +139,8 @@ test("what a node writes as the leader is refused when another one leads, and no
   }, 50);
   await expect(write()).rejects.toThrow(refusal);
   expect(source.entries).toHaveLength(0);
+  // A turn would hold up the other nodes.
+  expect(source.reserved).toBe(0);
   node.term = source.term;
   await write();
   expect(source.entries).toHaveLength(1);

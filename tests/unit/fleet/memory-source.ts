@@ -27,6 +27,8 @@ export class MemorySource implements EntrySource {
   newestWhole: Entry | null = null;
   /** Who has the lease. */
   term: Term | null = null;
+  /** How often a writer has asked for a turn. */
+  reserved = 0;
   readonly #late: Entry[] = [];
 
   async append(entry: Entry, term: Term | null = null): Promise<boolean> {
@@ -48,6 +50,7 @@ export class MemorySource implements EntrySource {
   }
 
   reserve(): Promise<boolean> {
+    this.reserved++;
     return Promise.resolve(false);
   }
 
