@@ -8,6 +8,7 @@ import {
   type LogEnd,
   SourceUnreachable,
 } from "./source.ts";
+import { defaultTimes } from "./times.ts";
 
 /** Every change costs a notification and a row for each node. */
 const MAX_NODES = 50;
@@ -24,6 +25,9 @@ export interface Admission {
 
 /** The only lease. */
 const WORK = "work";
+
+/** Nodes that read this format have leases. */
+const LEASE_FORMAT = 2;
 
 export class PostgresRegistry extends PostgresConnection implements LeaseSource {
   /**
@@ -91,6 +95,7 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
     );
   }
 
+  /** Nothing while the present node with the lowest id is of a version without leases: by its rule it has the work. */
   async lease({ holder, nodeId, ms }: Parameters<LeaseSource["lease"]>[0]): Promise<LeaseRow> {
     // The others only read: a row that many lock is slow. Its loss in a crash gives the work to another node.
     const [term] = await this.ask<LeaseRow[]>(
@@ -102,7 +107,11 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
           select ${WORK}, ${holder}::uuid, ${nodeId}, 1, now() + ${ms}::float8 * interval '1 ms' from quick
           where not exists (
             select from sluice.lease where name = ${WORK} and holder <> ${holder}::uuid and expires > now()
-          )
+          ) and coalesce((
+            select format_max from sluice.node
+            where state in ('serving', 'lagging') and seen > now() - ${defaultTimes.away}::float8 * interval '1 ms'
+            order by id collate "C" limit 1
+          ), ${LEASE_FORMAT}::int) >= ${LEASE_FORMAT}::int
           on conflict (name) do update set holder = excluded.holder, node_id = excluded.node_id,
             expires = excluded.expires, epoch = held.epoch + (held.holder <> excluded.holder)::int
           where held.holder = excluded.holder or held.expires <= now()
@@ -112,11 +121,12 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
         from (
           select * from taken
           union all
-          select holder, epoch, expires from sluice.lease where name = ${WORK} and not exists (select from taken)
+          select holder, epoch, expires from sluice.lease
+          where name = ${WORK} and holder <> ${holder}::uuid and expires > now() and not exists (select from taken)
         ) known`,
       { ms: this.options.beatMs },
     );
-    // Another process has just inserted the first row.
+    // Another process has just taken it, or an older node has the work.
     return term ?? { holder: "", epoch: 0, leftMs: ms };
   }
 

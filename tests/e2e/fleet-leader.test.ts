@@ -2,11 +2,14 @@
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
 import type { Sent } from "../../src/control/alerts/notice.ts";
+import { queryTimes } from "../../src/fleet/postgres-connection.ts";
+import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
+import { Postgres } from "../support/postgres.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
@@ -134,4 +137,47 @@ needs("executable", "postgres", "pebble", "network namespaces").test.each(isFull
     expect(pebble.output.match(/Added order/g)).toHaveLength(orders);
   },
   60_000,
+);
+
+needs("postgres").test(
+  "nobody has the lease while the present node with the lowest id is of a version without leases",
+  async () => {
+    const postgres = await Postgres.create();
+    cleanups.push(() => postgres.stop());
+    const source = new PostgresSource({
+      urls: [postgres.url],
+      rootCertificate: null,
+      ...queryTimes,
+    });
+    cleanups.push(() => source.close());
+    await source.open();
+    const beat = (id: string, formatMax: number, state = "serving") =>
+      source.beat({
+        ...{
+          id,
+          name: id,
+          url: "",
+          version: "0",
+          formatMax,
+          stored: 0,
+          served: 0,
+          state,
+          error: "",
+        },
+        ...{ draining: false, clockOffsetMs: 0, mac: new Uint8Array() },
+      });
+    const [ours, other] = [crypto.randomUUID(), crypto.randomUUID()];
+    const look = async (holder: string) =>
+      (await source.lease({ holder, nodeId: "b", ms: 60_000 })).holder;
+    for (const [id, format] of [["a", 1] as const, ["b", 2] as const, ["c", 1] as const])
+      await beat(id, format);
+    expect(await look(ours)).toBe("");
+    await beat("a", 1, "draining");
+    expect([await look(ours), await look(other)]).toEqual([ours, ours]);
+    // It comes back, and has the work again: the holder stops at its next look.
+    await beat("a", 1);
+    expect([await look(ours), await look(other)]).toEqual(["", ours]);
+    await beat("a", 2);
+    expect([await look(ours), await look(other)]).toEqual([ours, ours]);
+  },
 );
