@@ -97,11 +97,14 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
 
   /** Nothing while the present node with the lowest id is of a version without leases: by its rule it has the work. */
   async lease({ holder, nodeId, ms }: Parameters<LeaseSource["lease"]>[0]): Promise<LeaseRow> {
-    // The others only read: a row that many lock is slow. Its loss in a crash gives the work to another node.
+    // The others only read: a row that many lock is slow. A renewal may be lost in a crash, which the time to its end covers, but not
+    // who has the lease.
     const [term] = await this.ask<LeaseRow[]>(
       (sql) => sql`
         with quick as (
-          select set_config('synchronous_commit', 'off', true) as word
+          select set_config('synchronous_commit', case when exists (
+            select from sluice.lease where name = ${WORK} and holder = ${holder}::uuid and expires > now()
+          ) then 'off' else current_setting('synchronous_commit') end, true) as word
         ), taken as (
           insert into sluice.lease as held (name, holder, node_id, epoch, expires)
           select ${WORK}, ${holder}::uuid, ${nodeId}, 1, now() + ${ms}::float8 * interval '1 ms' from quick

@@ -181,3 +181,25 @@ needs("postgres").test(
     expect([await look(ours), await look(other)]).toEqual([ours, ours]);
   },
 );
+
+needs("postgres").test("a lease that was given outlives a crash of the database", async () => {
+  const postgres = await Postgres.create();
+  cleanups.push(() => postgres.stop());
+  const open = async () => {
+    const source = new PostgresSource({
+      urls: [postgres.url],
+      rootCertificate: null,
+      ...queryTimes,
+    });
+    cleanups.push(() => source.close());
+    await source.open();
+    return source;
+  };
+  const [ours, other] = [crypto.randomUUID(), crypto.randomUUID()];
+  const first = await open();
+  expect((await first.lease({ holder: ours, nodeId: "a", ms: 60_000 })).holder).toBe(ours);
+  await postgres.kill();
+  await postgres.start();
+  const second = await open();
+  expect((await second.lease({ holder: other, nodeId: "b", ms: 60_000 })).holder).toBe(ours);
+});
