@@ -1,6 +1,7 @@
 // Creates the parts of a node in a fleet, and founds the fleet with the first one; connects nothing that is not given.
 import { X509Certificate } from "node:crypto";
 import type { Clock } from "../clock.ts";
+import { untilConfirmed } from "../control/until-confirmed.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { FleetError } from "../fleet/postgres-connection.ts";
 import { FleetStore } from "../fleet/fleet-store.ts";
@@ -120,9 +121,12 @@ function noteRotation({
   log,
 }: Pick<OpenedState, "store" | "box"> & Pick<Membership, "source"> & { readonly log: Log }): void {
   const rotation = { formerKeyId: store.formerKeyId ?? "", position: store.mark()?.position ?? 0 };
-  source
-    .noteRotation(rotation, box.keyId)
-    .catch((error: unknown) => log.debug("another node notes the new secret key", { error }));
+  const { keyId } = box;
+  // Until it is noted, nodes with the new key cannot join.
+  void untilConfirmed(
+    () => source.noteRotation(rotation, keyId),
+    (error) => log.debug("the new secret key is not noted in the database yet", { error }),
+  );
   setImmediate(() => {
     try {
       store.compact();

@@ -169,12 +169,14 @@ export class PostgresConnection {
     };
   }
 
-  /** Notes that the secret key of the fleet is another one; all nodes do, and the first one is enough. */
+  /** Notes that the secret key of the fleet is another one, unless a later one is noted; all nodes do, and the first one is enough. */
   async noteRotation({ formerKeyId, position }: FleetRotation, keyId: string): Promise<void> {
     await this.ask(
       (sql) => sql`
         with noted as (
-          update sluice.meta set value = ${keyId} where key = 'key_id' and value = ${formerKeyId}
+          update sluice.meta set value = ${keyId} where key = 'key_id' and value <> ${keyId} and not exists (
+            select from sluice.meta where key = 'former_key' and split_part(value, ' ', 2)::bigint >= ${position}::bigint
+          )
           returning key
         )
         insert into sluice.meta (key, value)
