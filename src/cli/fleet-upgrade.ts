@@ -12,6 +12,7 @@ import { meaningOf } from "../fleet/postgres-words.ts";
 import { type FleetNode, SourceUnreachable } from "../fleet/source.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { ApiError } from "../model/error.ts";
+import type { Fact } from "../model/fact.ts";
 import type { FleetMembership } from "../store/inspect.ts";
 import { keyFromText, readSecretKey } from "../store/secret-key.ts";
 import type { CommandContext } from "./command.ts";
@@ -98,11 +99,14 @@ class NodeUpgrade {
   readonly #source: PostgresSource;
   readonly #box: SecretBox;
   readonly #options: FleetUpgradeOptions;
+  /** Another command for the same node is another holder. */
+  readonly #holder: string;
 
   constructor(source: PostgresSource, box: SecretBox, options: FleetUpgradeOptions) {
     this.#source = source;
     this.#box = box;
     this.#options = options;
+    this.#holder = `${options.membership.nodeId}/${Bun.randomUUIDv7()}`;
   }
 
   get #id(): string {
@@ -127,7 +131,7 @@ class NodeUpgrade {
     } finally {
       if (drains) await this.#drain(name, false).catch(warnOf(name));
       // Otherwise it ends by itself.
-      await this.#source.claim("upgrade", this.#id, 0).catch(() => false);
+      await this.#source.claim("upgrade", this.#holder, 0).catch(() => false);
     }
   }
 
@@ -147,8 +151,8 @@ class NodeUpgrade {
   }
 
   async #claim(ms: number): Promise<void> {
-    if (await this.#source.claim("upgrade", this.#id, ms)) return;
-    const holder = await this.#source.holder("upgrade");
+    if (await this.#source.claim("upgrade", this.#holder, ms)) return;
+    const [holder] = (await this.#source.holder("upgrade")).split("/");
     const node = (await this.#source.nodes()).find(({ id }) => id === holder);
     throw refused(`node ${node?.name ?? holder} is being upgraded; wait until it is done`);
   }
@@ -156,6 +160,7 @@ class NodeUpgrade {
   /** Returns when the node says so. By the log, so that every version understands it. */
   async #drain(name: string, drained: boolean): Promise<void> {
     const fact = { kind: "node_drained", node_id: this.#id, drained } as const;
+    const audited = this.#auditOf(drained ? "drain" : "undrain", name);
     const source = this.#source;
     for (let isAppended = false; !isAppended;) {
       const { position, id: previous, codec } = await this.#lastEntry();
@@ -168,7 +173,7 @@ class NodeUpgrade {
         meter: new FleetMeter(),
         term: () => null,
       });
-      const content = { changed: null, facts: [fact], previous };
+      const content = { changed: null, facts: [fact, audited], previous };
       isAppended = await appender.append(position + 1, content).then(
         () => true,
         (error: unknown) => {
@@ -181,6 +186,27 @@ class NodeUpgrade {
     while ((await this.#own())?.draining !== drained)
       if (performance.now() < end) await Bun.sleep(LOOK_MS);
       else throw refused(`node ${name} does not ${drained ? "drain" : "end to drain"}`);
+  }
+
+  /** For the audit logs of all nodes. */
+  #auditOf(action: string, name: string): Fact {
+    const entry = {
+      at: new Date().toISOString(),
+      actor: "local",
+      method: "local",
+      address: "",
+      action,
+      kind: "node",
+      object_id: this.#id,
+      object_name: name,
+      result: "ok",
+      revision: null,
+      detail: {},
+    };
+    const nothing = { login_failures: [], tokens_used: [], credentials_used: [] };
+    // Not the id of a node: that would have written it already.
+    const batch = { batch_id: Bun.randomUUIDv7(), node_id: "upgrade", ...nothing };
+    return { kind: "node_activity", activity: { ...batch, audit: [entry] } };
   }
 
   #codecOf(box: SecretBox): EntryCodec {
