@@ -1,4 +1,5 @@
 // The log of a fleet in PostgreSQL.
+import type { SQL } from "bun";
 import type { Entry } from "./entry.ts";
 import { PostgresRegistry } from "./postgres-registry.ts";
 import type { chunk, entry, whole } from "./schema.ts";
@@ -100,18 +101,14 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
 
   /** Adds what nodes need that join, and removes the older ones. */
   async writeWhole(added: Entry): Promise<void> {
-    const { position, id, node: writer, format, body, mac } = added;
+    const bodyId = await this.#writeBody(added);
+    await this.ask((sql) => insertWhole(sql, added, bodyId));
+  }
+
+  async #writeBody({ body }: Entry): Promise<string> {
     const bodyId = Bun.randomUUIDv7();
     await this.#writeChunks(bodyId, body);
-    await this.ask(
-      (sql) => sql`
-        with written as (
-          insert into sluice.whole (position, entry_id, body_id, node, format, mac)
-          values (${position}, ${id}::uuid, ${bodyId}::uuid, ${writer}, ${format}, ${mac})
-          on conflict do nothing
-        )
-        delete from sluice.whole where position < ${position}`,
-    );
+    return bodyId;
   }
 
   /** Position of the newest entry of the kind `whole`, and of the one that brought the present secret key; 0: none. */
@@ -126,9 +123,10 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
 
   /** Makes `added` the only entry of the log: for a log that lost changes. */
   async replaceLog(added: Entry): Promise<void> {
-    await this.writeWhole(added);
+    const bodyId = await this.#writeBody(added);
     await this.ask((sql) =>
       sql.begin(async (transaction) => {
+        await insertWhole(transaction, added, bodyId);
         await transaction`update sluice.head set position = ${added.position}`;
         await transaction`delete from sluice.entry`;
         await transaction`delete from sluice.whole where position <> ${added.position}`;
@@ -208,6 +206,18 @@ export class PostgresSource extends PostgresRegistry implements FleetSource {
     await this.ask((sql) => sql`delete from sluice.chunk where body_id = ${bodyId}::uuid`);
   }
 }
+
+const insertWhole = (
+  sql: SQL,
+  { position, id, node: writer, format, mac }: Entry,
+  bodyId: string,
+): PromiseLike<unknown> => sql`
+  with written as (
+    insert into sluice.whole (position, entry_id, body_id, node, format, mac)
+    values (${position}, ${id}::uuid, ${bodyId}::uuid, ${writer}, ${format}, ${mac})
+    on conflict do nothing
+  )
+  delete from sluice.whole where position < ${position}`;
 
 type StoredRow = Pick<EntryRow, "position" | "entryId" | "node" | "format" | "mac">;
 
