@@ -30,8 +30,8 @@ type OverrideFact = Extract<Fact, { readonly kind: "health_override" }>;
 
 export class HealthOverrides {
   readonly #options: OverrideOptions;
-  /** Of the fleet: targets with an override, which may have ended. */
-  readonly #shared = new Set<string>();
+  /** Of the fleet: the end of each override, which may be over; null: until it is removed. */
+  readonly #shared = new Map<string, string | null>();
 
   constructor(options: OverrideOptions) {
     this.#options = options;
@@ -45,8 +45,8 @@ export class HealthOverrides {
     // As without a fleet, the override of a target ends when it takes no traffic.
     changes.addFacts(({ after }) =>
       [...this.#shared]
-        .filter((id) => serviceInUse(after, id) === null)
-        .map((id) => ({ kind: "health_override", target_id: id, override: null })),
+        .filter(([id, until]) => serviceInUse(after, id) === null && !this.#isOver(until))
+        .map(([id]) => ({ kind: "health_override", target_id: id, override: null })),
     );
   }
 
@@ -76,8 +76,12 @@ export class HealthOverrides {
 
   #observe(fact: OverrideFact): void {
     if (fact.override === null) this.#shared.delete(fact.target_id);
-    else this.#shared.add(fact.target_id);
+    else this.#shared.set(fact.target_id, fact.override.until);
     this.#apply(fact);
+  }
+
+  #isOver(until: string | null): boolean {
+    return until !== null && Date.parse(until) <= this.#options.clock.now();
   }
 
   #apply({ target_id, override: given }: OverrideFact): void {
