@@ -100,8 +100,9 @@ export class Follower {
     parts.changes.onSettled(() => this.#report());
     await (isReachable ? this.#beat() : void this.#beat());
     if (this.isConnected && this.#isBehind) await this.#follow();
+    if (this.#isSuspended) return;
     this.#options.lease.begin();
-    if (!this.#isSuspended) this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
+    this.#timer = setTimeout(() => this.#tick(), this.#options.times.beat);
   }
 
   /** Calls `listener` after each heartbeat, also after a lost one. */
