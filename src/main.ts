@@ -232,7 +232,9 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null ? {} : { store: fleet.store, fleet: fleet.view, duty: fleet.duty }),
+    ...(fleet === null
+      ? {}
+      : { store: fleet.store, fleet: fleet.view, duty: fleet.duty, sharedRollups: fleet.rollups }),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),

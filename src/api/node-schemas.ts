@@ -35,6 +35,16 @@ export const nodeSchemas: Readonly<Record<string, TSchema>> = {
     [
       t.Object({
         ...completeness,
+        stored: t.Array(
+          t.Object({
+            node,
+            until: t.String({ format: "date-time", description: "What it had counted until then" }),
+          }),
+          {
+            description:
+              "Nodes that are away or gone: the history has their statistics from the database of the fleet, `now` and `nodes` have nothing of them",
+          },
+        ),
         nodes: t.Array(of(present), { description: "The last minute of each node" }),
       }),
       ref("Stats"),

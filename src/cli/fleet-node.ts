@@ -8,6 +8,7 @@ import { FleetStore } from "../fleet/fleet-store.ts";
 import type { Membership } from "../fleet/join.ts";
 import { Follower } from "../fleet/follower.ts";
 import { Lease } from "../fleet/lease.ts";
+import { FleetRollups } from "../fleet/rollups.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { KEPT_ENTRIES, pruneEvery } from "../fleet/whole.ts";
@@ -28,6 +29,7 @@ export interface NodeParts {
   /** What changes are stored in. */
   readonly store: FleetStore;
   readonly duty: Lease;
+  readonly rollups: FleetRollups;
 }
 
 interface NodeContext {
@@ -103,7 +105,9 @@ export function createNode(
     requirePresent: (requirement) => view.requirePresent(requirement),
     requireReadable: (need) => view.requireReadable(need),
   });
-  return { view, follower, store: fleetStore, duty: lease };
+  const requireConnected = () => follower.requireConnected();
+  const rollups = new FleetRollups({ ...shared, requireConnected });
+  return { view, follower, store: fleetStore, duty: lease, rollups };
 }
 
 /** A self-signed certificate of the management API, which other nodes accept because the row with the URL is signed. */

@@ -117,7 +117,8 @@ export class RunningGateway {
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
-    await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    const sent = Promise.all([control.fleetActivity?.stop(), control.observation.stats.sent()]);
+    await Promise.race([sent, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.follower?.end({ isReplaced: false });
     store.close();
     counts.stop();
@@ -141,6 +142,7 @@ export class RunningGateway {
         error,
       });
     }
+    await Promise.race([control.observation.stats.sent(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.follower?.end({ isReplaced: true });
     store.leave();
   }

@@ -59,6 +59,7 @@ import { createServices } from "./services.ts";
 import { SettingsUseCases } from "./settings.ts";
 import { type Observation, ObservationBase, type ObservedWorkers } from "./observation.ts";
 import type { RollupStore } from "./stats/rollups.ts";
+import type { SharedRollups } from "./stats/shared-rollups.ts";
 import { type AskWorkers, StreamConnections } from "./stream-connections.ts";
 import { createStreamRoutes } from "./stream-routes.ts";
 import { createTargets, type Targets } from "./targets.ts";
@@ -104,6 +105,8 @@ export interface ControlPlaneOptions {
   readonly broadcast?: Broadcast;
   /** Store for the history of the statistics. Default: none. */
   readonly rollupStore?: RollupStore;
+  /** Statistics in the database of the fleet. */
+  readonly sharedRollups?: SharedRollups;
   /** Entry file of the thread that reads large configuration files. Default: this thread reads them. */
   readonly importerUrl?: URL;
   /** Name servers, `address` or `address:port`; empty: the system's. Default: those. */

@@ -65,7 +65,7 @@ export interface Completeness {
 
 export interface Collected<T> extends Completeness {
   /** By name of the node. */
-  readonly found: readonly { readonly node: string; readonly value: T }[];
+  readonly found: readonly { readonly id: string; readonly node: string; readonly value: T }[];
 }
 
 export interface Collection<T> extends NodeRead {
@@ -94,9 +94,9 @@ export async function collect<T>(
 ): Promise<Collected<T>> {
   const missing: MissingNode[] = [];
   const one = async ({ id, name }: ReadableNode) => {
-    if (id === fleet.id) return [{ node: name, value: await own() }];
+    if (id === fleet.id) return [{ id, node: name, value: await own() }];
     try {
-      return [{ node: name, value: decodeOr(decode, await fleet.reads.read(id, read)) }];
+      return [{ id, node: name, value: decodeOr(decode, await fleet.reads.read(id, read)) }];
     } catch (error) {
       if (!(error instanceof UnreadNode)) throw error;
       missing.push({ name, why: error.message });

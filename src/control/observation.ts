@@ -15,6 +15,7 @@ import { Metrics, type MetricsOptions, type WorkerState } from "./metrics/metric
 import { SeriesRows } from "./metrics/series-rows.ts";
 import type { Log } from "../log.ts";
 import { Rollups, type RollupStore } from "./stats/rollups.ts";
+import { RollupSender, type SharedRollups } from "./stats/shared-rollups.ts";
 import { Stats } from "./stats/stats.ts";
 import { TrafficDeltas } from "./stats/traffic-deltas.ts";
 import { LiveRequests } from "./requests/live-requests.ts";
@@ -52,6 +53,8 @@ export interface ObservationOptions {
   readonly fleet?: MetricsOptions["fleet"];
   /** Storage of the statistics' history. Default: none. */
   readonly rollupStore?: RollupStore;
+  /** The statistics in the database of the fleet; absent: there is none. */
+  readonly sharedRollups?: SharedRollups;
   /** The first configuration. */
   readonly served: Snapshot;
 }
@@ -126,6 +129,12 @@ export class ObservationBase {
 
   #stats(changes: Changes): Stats {
     const { observed, clock, log, rollupStore: store = nowhere } = this.#options;
+    const { sharedRollups: rollups = null } = this.#options;
+    const shared =
+      rollups === null
+        ? null
+        : { rollups, sender: new RollupSender({ store, shared: rollups, log }) };
+    const onWritten = (minutes: readonly number[]) => shared?.sender.note(minutes);
     const config = () => changes.config;
     const sum = (column: "active_requests" | "open_websockets") => {
       let total = 0;
@@ -134,6 +143,7 @@ export class ObservationBase {
       return total;
     };
     return new Stats({
+      shared,
       clock,
       config,
       deltas: new TrafficDeltas({
@@ -141,7 +151,7 @@ export class ObservationBase {
         routes: () => this.traffic.read(),
         targets: () => this.#targetRows.read(),
       }),
-      rollups: new Rollups({ store, clock, log }),
+      rollups: new Rollups({ store, clock, log, onWritten }),
       present: () => ({
         in_flight: sum("active_requests"),
         open_websockets: sum("open_websockets"),

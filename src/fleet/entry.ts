@@ -125,6 +125,19 @@ export class EntryCodec {
     return isEqual(mac, this.signNode(fields, stored));
   }
 
+  /** Signs what a node has counted. With the present key alone: who has a former one must not be able to speak for a node. */
+  signRollup(fields: readonly (string | number)[], document: Uint8Array): Uint8Array {
+    return this.#sign(["rollup", ...fields], document, Number.MAX_SAFE_INTEGER);
+  }
+
+  isSignedRollup(
+    fields: readonly (string | number)[],
+    document: Uint8Array,
+    mac: Uint8Array,
+  ): boolean {
+    return isEqual(mac, this.signRollup(fields, document));
+  }
+
   #signEntry({ kind, position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
     // What is stored at the position of a new key is sealed under it.
     const at = kind === "whole" ? position + 1 : position;

@@ -1,7 +1,7 @@
 // The log of a fleet in PostgreSQL.
 import type { SQL } from "bun";
 import type { Entry } from "./entry.ts";
-import { PostgresRegistry } from "./postgres-registry.ts";
+import { PostgresRollups } from "./postgres-rollups.ts";
 import type { chunk, entry, whole } from "./schema.ts";
 import { AppendInDoubt, type FleetSource, type LogPage, type Term } from "./source.ts";
 
@@ -17,7 +17,7 @@ const CHUNK_BYTES = 1_048_576;
 type EntryRow = typeof entry.$inferSelect;
 type WholeRow = typeof whole.$inferSelect;
 
-export class PostgresSource extends PostgresRegistry implements FleetSource {
+export class PostgresSource extends PostgresRollups implements FleetSource {
   async append(added: Entry, term: Term | null = null): Promise<boolean> {
     const { position, id, node: writer, format, body, mac } = added;
     const isLarge = body.byteLength > CHUNK_BYTES;

@@ -106,3 +106,21 @@ export const node = sluice.table("node", {
   clockOffsetMs: bigint("clock_offset_ms", { mode: "number" }).notNull().default(0),
   mac: bytea("mac").notNull(),
 });
+
+/** What nodes have counted, for views while a node does not respond; one row for each kind of objects. */
+export const rollup = sluice.table(
+  "rollup",
+  {
+    /** Id of the node. */
+    node: text("node").notNull(),
+    /** Seconds: a minute, an hour or a day. */
+    span: integer("span").notNull(),
+    /** Seconds since 1970 at which it began. */
+    at: bigint("at", { mode: "number" }).notNull(),
+    kind: text("kind").notNull(),
+    /** zstd of the JSON of its objects. */
+    document: bytea("document").notNull(),
+    mac: bytea("mac").notNull(),
+  },
+  (columns) => [primaryKey({ columns: [columns.span, columns.kind, columns.at, columns.node] })],
+);

@@ -1,6 +1,8 @@
 // All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
 import type { FleetDuty } from "../control/fleet-view.ts";
 import { local } from "../control/principal.ts";
+import { RETENTION } from "../control/stats/rollups.ts";
+import { statKinds } from "../control/stats/traffic-deltas.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { Fact } from "../model/fact.ts";
@@ -46,7 +48,10 @@ export function wholeEntry(
 export const KEPT_ENTRIES = 1000;
 
 export interface PruneOptions {
-  readonly source: Pick<PostgresSource, "wholePosition" | "writeWhole" | "prune" | "idAt">;
+  readonly source: Pick<
+    PostgresSource,
+    "wholePosition" | "writeWhole" | "prune" | "pruneRollups" | "idAt"
+  >;
   readonly codec: EntryCodec;
   readonly store: StoredNode;
   /** Name of this node. */
@@ -79,6 +84,7 @@ export async function prune(options: PruneOptions): Promise<boolean> {
     });
   }
   await source.prune({ keep, absentMs: absentMs() });
+  await source.pruneRollups(RETENTION, statKinds);
   return newest.key > 0 && (await source.idAt(newest.key)) !== null;
 }
 

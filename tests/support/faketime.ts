@@ -14,3 +14,11 @@ export const clockOff = (seconds: number): Record<string, string> => ({
   FAKETIME: `${seconds < 0 ? "" : "+"}${seconds}s`,
   FAKETIME_DONT_FAKE_MONOTONIC: "1",
 });
+
+/** Its clock is wrong by what a file says: `-60s`. */
+export const changingClock = (path: string): Record<string, string> => ({
+  LD_PRELOAD: LIBRARY,
+  FAKETIME_TIMESTAMP_FILE: path,
+  FAKETIME_NO_CACHE: "1",
+  FAKETIME_DONT_FAKE_MONOTONIC: "1",
+});

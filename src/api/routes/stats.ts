@@ -1,13 +1,22 @@
 // The endpoint of traffic statistics: decodes the query; knows no counter.
 import type { Changes } from "../../control/change.ts";
 import type { Observation } from "../../control/observation.ts";
+import { ALL_NODES, nodesOf } from "../../control/node-reads.ts";
 import { fromPartDocument, toPartDocument } from "../../control/stats/part-document.ts";
-import { ranges, type StatsRange, type StatsSubject } from "../../control/stats/stats.ts";
+import {
+  ranges,
+  type Stats,
+  type StatsQuery,
+  type StatsRange,
+  type StatsSubject,
+  type StoredPart,
+} from "../../control/stats/stats.ts";
 import { ApiError } from "../../model/error.ts";
 import { errorResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { NODE_PARAMETER } from "../node-reader.ts";
 import {
+  type AskedNodes,
   askedNodes,
   eitherContent,
   type FleetSource,
@@ -45,14 +54,68 @@ export function statsEndpoints({
         if (call.principal.method === "node") return { body: toPartDocument(stats.part(query)) };
         const nodes = askedNodes(call, fleet);
         if (nodes === null) return { body: stats.read(query) };
-        const reading = { path, own: () => stats.part(query), decode: fromPartDocument };
-        const { found, ...completeness } = await readNodes(nodes, call, reading);
-        const parts = found.map(({ value }) => value);
-        const each = found.map(({ node, value }) => ({ node, ...stats.present([value]) }));
-        return { body: { ...completeness, nodes: each, ...stats.view(query, parts) } };
+        return { body: await viewOfNodes(nodes, call, { stats, query }) };
       },
     },
   ];
+}
+
+interface Asked {
+  readonly stats: Stats;
+  readonly query: StatsQuery;
+}
+
+/** Nodes that do not respond, or are no longer in the fleet, have left their history in its database. */
+async function viewOfNodes(nodes: AskedNodes, call: Call, { stats, query }: Asked) {
+  const { reads } = nodes.fleet;
+  const { asked } = nodes;
+  const known = reads.nodes();
+  const isAll = asked === ALL_NODES;
+  const isKnown = isAll || known.some(({ id, name }) => id === asked || name === asked);
+  const reading = { path, own: () => stats.part(query), decode: fromPartDocument };
+  const read = async () => await readNodes(nodes, call, reading);
+  const { found, missing, partial } = isKnown ? await read() : NOTHING;
+  const wanted = isKnown ? nodesOf(reads, asked) : [];
+  const silent = wanted.filter((node) => !found.some(({ id }) => id === node.id));
+  const others = known.filter((node) => !silent.includes(node)).map(({ id }) => id);
+  const isComplete = !isAll && isKnown && silent.length === 0;
+  const left = isComplete ? [] : await storedParts({ stats, query }, others);
+  const isAsked = ({ id, name }: StoredPart) =>
+    isAll || (isKnown ? silent.some((node) => node.id === id) : id === asked || name === asked);
+  const stored = left.filter(isAsked);
+  // Refuses the name.
+  if (!isKnown && stored.length === 0) await read();
+  const names = new Map(silent.map(({ id, name }) => [name, id]));
+  const explained = missing.map(({ name, why }) => {
+    const one = stored.find(({ id }) => id === names.get(name));
+    const until = one === undefined ? "" : `; the history has its statistics until ${dateOf(one)}`;
+    return { name, why: `${why}${until}` };
+  });
+  const parts = [...found.map(({ value }) => value), ...stored.map(({ part }) => part)];
+  return {
+    partial,
+    missing: explained,
+    stored: stored.map((one) => ({ node: one.name, until: dateOf(one) })),
+    nodes: found.map(({ node, value }) => ({ node, ...stats.present([value]) })),
+    ...stats.view(query, parts),
+  };
+}
+
+const NOTHING = { found: [], missing: [], partial: false } as const;
+
+const dateOf = ({ until }: StoredPart) => new Date(until).toISOString();
+
+/** Nothing while the database does not respond: the view is that of the nodes that do. */
+async function storedParts(
+  { stats, query }: Asked,
+  without: readonly string[],
+): Promise<readonly StoredPart[]> {
+  try {
+    return await stats.stored(query, without);
+  } catch (error) {
+    if (error instanceof ApiError) return [];
+    throw error;
+  }
 }
 
 function single({ query }: Call, name: string): string | null {

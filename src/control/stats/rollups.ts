@@ -9,11 +9,11 @@ export const MINUTE = 60;
 export const HOUR = 3600;
 /** Only for objects: adding up a month from hours would take a second. */
 export const DAY = 86_400;
-const spans = [MINUTE, HOUR, DAY] as const;
+export const spans = [MINUTE, HOUR, DAY] as const;
 export type Span = (typeof spans)[number];
 
 /** Retention of rows, in seconds: minutes for a day, the others for thirty. */
-const RETENTION = { [MINUTE]: DAY, [HOUR]: 30 * DAY, [DAY]: 31 * DAY } as const;
+export const RETENTION = { [MINUTE]: DAY, [HOUR]: 30 * DAY, [DAY]: 31 * DAY } as const;
 
 /** Objects of a kind with rows of their own in a minute, an hour and a day; the others share one row. */
 export const MAX_OBJECTS = { [MINUTE]: 20, [HOUR]: 40, [DAY]: 40 } as const;
@@ -61,6 +61,8 @@ export interface RollupsOptions {
   readonly store: RollupStore;
   readonly clock: Clock;
   readonly log: Log;
+  /** Called with the minutes of each write, in seconds since 1970. */
+  readonly onWritten?: (minutes: readonly number[]) => void;
 }
 
 /** Buffers the current minute and writes earlier ones to the store. */
@@ -101,6 +103,7 @@ export class Rollups {
       // Only after the commit: a failed write is retried with the next minute.
       for (const [minute] of ready) this.#waiting.delete(minute);
       this.#hasFailed = false;
+      this.#options.onWritten?.(ready.map(([minute]) => minute));
     } catch (error) {
       if (!this.#hasFailed)
         this.#options.log.warn("statistics could not be written and will be tried again", {

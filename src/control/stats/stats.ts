@@ -5,7 +5,8 @@ import { emptyHistogram } from "../../shared-memory/histogram.ts";
 import { addressOf } from "../requests/request-view.ts";
 import { RecentWindow, SLOT_MS } from "./recent-window.ts";
 import { DAY, HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
-import { addTallies, type Tally, type TallyView, toView } from "./tally.ts";
+import type { NodeRollups, RollupSender, SharedQuery, SharedRollups } from "./shared-rollups.ts";
+import { addTallies, fromDocument, type Tally, type TallyView, toView } from "./tally.ts";
 import {
   type Counted,
   CountedMap,
@@ -92,7 +93,14 @@ export interface StatsPart {
   readonly objects: readonly Counted[];
 }
 
+/** What a node has counted that cannot be read from it. */
+export interface StoredPart extends Pick<NodeRollups, "id" | "name" | "until"> {
+  readonly part: StatsPart;
+}
+
 export interface StatsOptions {
+  /** The statistics in the database of the fleet; absent: there is none. */
+  readonly shared?: { readonly rollups: SharedRollups; readonly sender: RollupSender } | null;
   readonly deltas: TrafficDeltas;
   readonly rollups: Rollups;
   readonly clock: Clock;
@@ -129,6 +137,11 @@ export class Stats {
     this.#options.rollups.write({ isEnd: true });
   }
 
+  /** Resolves when all that is written has been sent to the other nodes, or cannot be. */
+  async sent(): Promise<void> {
+    await this.#options.shared?.sender.send();
+  }
+
   /** Adds the traffic since the last call, and writes past minutes. */
   count(): void {
     const { deltas, rollups, clock } = this.#options;
@@ -138,6 +151,7 @@ export class Stats {
     rollups.add(counted, this.#countedAt, now);
     this.#countedAt = now;
     rollups.write();
+    void this.sent();
   }
 
   read(query: StatsQuery): StatsView {
@@ -153,9 +167,18 @@ export class Stats {
       seconds,
       ...this.#options.present(),
       now: counted.all,
-      steps: this.#steps(query, time),
-      objects: this.#objects(query.range, time),
+      ...historyOf(query, time, (key, during) => this.#options.rollups.range(key, during)),
     };
+  }
+
+  /** What the nodes that are not in `without` have counted, as far as it is in the database of the fleet. */
+  async stored(query: StatsQuery, without: readonly string[]): Promise<readonly StoredPart[]> {
+    const { shared = null } = this.#options;
+    if (shared === null) return [];
+    const time = timeOf(query.range, this.#countedAt);
+    const queries = sharedQueries(query, time).map((one) => ({ ...one, without }));
+    const found = (await Promise.all(queries.map((one) => shared.rollups.read(one)))).flat();
+    return [...Map.groupBy(found, ({ id }) => id).values()].map((all) => partOf(query, time, all));
   }
 
   /** The sum of the parts of several gateways. */
@@ -219,29 +242,6 @@ export class Stats {
     };
   }
 
-  #steps({ range, subject }: StatsQuery, { from, now }: Time): Map<number, Tally> {
-    const { points: span, step } = ranges[range];
-    const key =
-      subject === null
-        ? ({ span, kind: "total" } as const)
-        : { span, kind: subject.kind, object_id: subject.id };
-    const steps = new Map<number, Tally>();
-    for (const { at, counted } of this.#options.rollups.range(key, { from, to: now }))
-      addTo(steps, startOf(at * 1000, step), sumOf(counted));
-    return steps;
-  }
-
-  #objects(range: StatsRange, { from, now }: Time): readonly Counted[] {
-    const { objects: span } = ranges[range];
-    const found = new CountedMap();
-    for (const kind of OBJECT_KINDS) {
-      const time = { from: startOf(from * 1000, span), to: now };
-      for (const row of this.#options.rollups.range({ span, kind }, time))
-        found.addAll(row.counted);
-    }
-    return found.all;
-  }
-
   #byObject(
     of: (kind: StatKind) => readonly Counted[],
     { top, seconds }: { readonly top: number; readonly seconds: number },
@@ -284,6 +284,64 @@ function timeOf(range: StatsRange, now: number): Time {
   const { seconds, step } = ranges[range];
   const to = startOf(now, step);
   return { from: to - seconds + step, to, now: Math.floor(now / 1000) };
+}
+
+/** Rows of a key and a time, oldest first. */
+type Range = (...of: Parameters<Rollups["range"]>) => ReturnType<Rollups["range"]>;
+
+function historyOf(
+  { range, subject }: StatsQuery,
+  { from, now }: Time,
+  read: Range,
+): Pick<StatsPart, "steps" | "objects"> {
+  const { points: span, step, objects: objectSpan } = ranges[range];
+  const key =
+    subject === null
+      ? ({ span, kind: "total" } as const)
+      : { span, kind: subject.kind, object_id: subject.id };
+  const steps = new Map<number, Tally>();
+  for (const { at, counted } of read(key, { from, to: now }))
+    addTo(steps, startOf(at * 1000, step), sumOf(counted));
+  const objects = new CountedMap();
+  const time = { from: startOf(from * 1000, objectSpan), to: now };
+  for (const kind of OBJECT_KINDS)
+    for (const row of read({ span: objectSpan, kind }, time)) objects.addAll(row.counted);
+  return { steps, objects: objects.all };
+}
+
+/** What `historyOf` reads. */
+function sharedQueries(
+  { range, subject }: StatsQuery,
+  { from, now }: Time,
+): Omit<SharedQuery, "without">[] {
+  const { points, objects } = ranges[range];
+  return [
+    { span: points, kinds: [subject?.kind ?? "total"], from, to: now },
+    { span: objects, kinds: OBJECT_KINDS, from: startOf(from * 1000, objects), to: now },
+  ];
+}
+
+/** `found`: of one node, from each query; one may hold rows of the other as well. */
+function partOf(query: StatsQuery, time: Time, found: readonly NodeRollups[]): StoredPart {
+  const last = found.reduce((one, other) => (other.until > one.until ? other : one));
+  const rows = new Map(
+    found
+      .flatMap((node) => node.rows)
+      .map((row) => [`${row.span} ${row.at} ${row.kind} ${row.object_id}`, row]),
+  );
+  const read: Range = (key, { from, to }) =>
+    [...rows.values()]
+      .filter(
+        ({ span, kind, at }) => span === key.span && kind === key.kind && at >= from && at <= to,
+      )
+      .filter(({ object_id: id }) => key.object_id === undefined || key.object_id === id)
+      .map(({ at, kind, object_id: id, document }) => ({
+        at,
+        counted: [{ kind, id, name: document.name, tally: fromDocument(document) }],
+      }));
+  const part = { seconds: 0, in_flight: 0, open_websockets: 0, now: [] };
+  const { id, name, until } = last;
+  return { id, name, until, part: { ...part, ...historyOf(query, time, read) } };
 }
 
 function addTo(steps: Map<number, Tally>, at: number, tally: Tally): void {

@@ -6008,6 +6008,16 @@ export interface components {
                 /** @description Why it could not be read */
                 why: string;
             }[];
+            /** @description Nodes that are away or gone: the history has their statistics from the database of the fleet, `now` and `nodes` have nothing of them */
+            stored: {
+                /** @description Name of the node */
+                node: string;
+                /**
+                 * Format: date-time
+                 * @description What it had counted until then
+                 */
+                until: string;
+            }[];
             /** @description The last minute of each node */
             nodes: ({
                 /** @description Name of the node */

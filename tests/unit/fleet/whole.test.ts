@@ -29,6 +29,7 @@ test("a change during the removal of old entries leaves a state from which a nod
         return { whole: 0, key: 0 };
       },
       writeWhole: async (entry) => void written.push(entry),
+      pruneRollups: async () => undefined,
       prune: async () => {},
       idAt: async () => null,
     },

@@ -1,0 +1,108 @@
+// The rollups that the nodes of a fleet have in common: sends what was written here, late where it has to; knows no database.
+import type { Log } from "../../log.ts";
+import { type RollupRow, type RollupStore, type Span, spans, startOf } from "./rollups.ts";
+import { type StatKind, statKinds } from "./traffic-deltas.ts";
+
+/** Which rows a view needs. */
+export interface SharedQuery {
+  readonly span: Span;
+  readonly kinds: readonly StatKind[];
+  /** Seconds since 1970 at which they begin, both included. */
+  readonly from: number;
+  readonly to: number;
+  /** Ids of nodes whose rows are not needed. */
+  readonly without: readonly string[];
+}
+
+/** The rows of one node. */
+export interface NodeRollups {
+  /** Id of the node. */
+  readonly id: string;
+  /** Its last name. */
+  readonly name: string;
+  /** Milliseconds since 1970: what it has counted until then. */
+  readonly until: number;
+  readonly rows: readonly RollupRow[];
+}
+
+/** The database of a fleet, as far as statistics need it. */
+export interface SharedRollups {
+  /** Adds rows of this node, or replaces them: always all objects of a time and a kind. */
+  write(rows: readonly RollupRow[]): Promise<void>;
+  /** Rows of the other nodes. */
+  read(query: SharedQuery): Promise<readonly NodeRollups[]>;
+}
+
+interface Place {
+  readonly span: Span;
+  readonly at: number;
+}
+
+/** Minutes, hours and days that wait while the database is away: about those of a day. The oldest are dropped. */
+const MAX_WAITING = 1500;
+/** Sent at once. */
+const MAX_PLACES = 30;
+
+export interface RollupSenderOptions {
+  readonly store: Pick<RollupStore, "range">;
+  readonly shared: SharedRollups;
+  readonly log: Log;
+}
+
+export class RollupSender {
+  readonly #options: RollupSenderOptions;
+  /** What was written here and not sent yet, the oldest first. */
+  #waiting = new Map<string, Place>();
+  #sending: Promise<void> | null = null;
+
+  constructor(options: RollupSenderOptions) {
+    this.#options = options;
+  }
+
+  /** Rows of these minutes have changed, and those of their hours and days. */
+  note(minutes: readonly number[]): void {
+    for (const minute of minutes)
+      for (const span of spans) {
+        const place = { span, at: startOf(minute * 1000, span) };
+        const key = `${span} ${place.at}`;
+        this.#waiting.delete(key);
+        this.#waiting.set(key, place);
+      }
+    this.#bound();
+  }
+
+  /** Resolves when all is sent, or cannot be: then the next call tries again. */
+  send(): Promise<void> {
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = null;
+    });
+    return this.#sending;
+  }
+
+  async #sendAll(): Promise<void> {
+    const { store, shared, log } = this.#options;
+    while (this.#waiting.size > 0) {
+      const batch = [...this.#waiting].slice(0, MAX_PLACES);
+      for (const [key] of batch) this.#waiting.delete(key);
+      try {
+        const rows = batch.flatMap(([, { span, at }]) =>
+          statKinds.flatMap((kind) => store.range({ span, kind }, { from: at, to: at })),
+        );
+        await shared.write(rows);
+      } catch (error) {
+        // What has changed meanwhile is sent as it is then.
+        this.#waiting = new Map([...batch, ...this.#waiting]);
+        this.#bound();
+        log.debug("statistics could not be sent to the database of the fleet yet", { error });
+        return;
+      }
+    }
+  }
+
+  #bound(): void {
+    for (const key of this.#waiting.keys()) {
+      if (this.#waiting.size <= MAX_WAITING) return;
+      this.#waiting.delete(key);
+    }
+  }
+}
