@@ -7,7 +7,7 @@ import type { rollup } from "./schema.ts";
 /** All objects of a time and a kind; `mac`: HMAC-SHA-256 over the fleet and all other columns. */
 export type StoredRollup = Readonly<typeof rollup.$inferSelect> & Omit<RollupKey, "object_id">;
 
-/** Of the documents that one view reads; the oldest are left out. */
+/** Of the documents that one view reads; the oldest are omitted. */
 const MAX_READ_BYTES = 33_554_432;
 
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");

@@ -1,7 +1,7 @@
 // The endpoint of traffic statistics: decodes the query; knows no counter.
 import type { Changes } from "../../control/change.ts";
 import type { Observation } from "../../control/observation.ts";
-import { ALL_NODES, nodesOf } from "../../control/node-reads.ts";
+import { ALL_NODES, nodesOf, type ReadableNode } from "../../control/node-reads.ts";
 import { fromPartDocument, toPartDocument } from "../../control/stats/part-document.ts";
 import {
   ranges,
@@ -69,26 +69,27 @@ interface Asked {
 async function viewOfNodes(nodes: AskedNodes, call: Call, { stats, query }: Asked) {
   const { reads } = nodes.fleet;
   const { asked } = nodes;
-  const known = reads.nodes();
   const isAll = asked === ALL_NODES;
-  const isKnown = isAll || known.some(({ id, name }) => id === asked || name === asked);
+  const isNamed = ({ id, name }: ReadableNode) => id === asked || name === asked;
+  // Once: who has responded must not count as gone when it leaves meanwhile.
+  const known = reads.nodes();
+  const isGone = !isAll && !known.some(isNamed);
+  const wanted = isGone ? [] : nodesOf(reads, asked);
   const reading = { path, own: () => stats.part(query), decode: fromPartDocument };
   const read = async () => await readNodes(nodes, call, reading);
-  const { found, missing, partial } = isKnown ? await read() : NOTHING;
-  const wanted = isKnown ? nodesOf(reads, asked) : [];
-  const silent = wanted.filter((node) => !found.some(({ id }) => id === node.id));
-  const others = known.filter((node) => !silent.includes(node)).map(({ id }) => id);
-  const isComplete = !isAll && isKnown && silent.length === 0;
-  const left = isComplete ? [] : await storedParts({ stats, query }, others);
-  const isAsked = ({ id, name }: StoredPart) =>
-    isAll || (isKnown ? silent.some((node) => node.id === id) : id === asked || name === asked);
-  const stored = left.filter(isAsked);
+  const { found, missing, partial } = isGone ? NOTHING : await read();
+  const silent = wanted.filter((node) => !has(found, node));
+  const others = known.filter((node) => !has(silent, node));
+  const left =
+    isAll || isGone || silent.length > 0 ? await storedParts({ stats, query }, others) : [];
+  const stored = left.filter((part) => isAll || (isGone ? isNamed(part) : has(silent, part)));
   // Refuses the name.
-  if (!isKnown && stored.length === 0) await read();
-  const names = new Map(silent.map(({ id, name }) => [name, id]));
+  if (isGone && stored.length === 0) await read();
+  const idOf = new Map(silent.map(({ id, name }) => [name, id]));
   const explained = missing.map(({ name, why }) => {
-    const one = stored.find(({ id }) => id === names.get(name));
-    const until = one === undefined ? "" : `; the history has its statistics until ${dateOf(one)}`;
+    const known = stored.find(({ id }) => id === idOf.get(name));
+    const until =
+      known === undefined ? "" : `; the history has its statistics until ${minuteOf(known)}`;
     return { name, why: `${why}${until}` };
   });
   const parts = [...found.map(({ value }) => value), ...stored.map(({ part }) => part)];
@@ -103,15 +104,23 @@ async function viewOfNodes(nodes: AskedNodes, call: Call, { stats, query }: Aske
 
 const NOTHING = { found: [], missing: [], partial: false } as const;
 
+const has = (nodes: readonly { readonly id: string }[], { id }: { readonly id: string }) =>
+  nodes.some((node) => node.id === id);
+
+const minuteOf = (part: StoredPart) => `${dateOf(part).slice(0, 16).replace("T", " ")} UTC`;
+
 const dateOf = ({ until }: StoredPart) => new Date(until).toISOString();
 
 /** Nothing while the database does not respond: the view is that of the nodes that do. */
 async function storedParts(
   { stats, query }: Asked,
-  without: readonly string[],
+  others: readonly ReadableNode[],
 ): Promise<readonly StoredPart[]> {
   try {
-    return await stats.stored(query, without);
+    return await stats.stored(
+      query,
+      others.map(({ id }) => id),
+    );
   } catch (error) {
     if (error instanceof ApiError) return [];
     throw error;
@@ -159,7 +168,8 @@ const description = {
   description:
     "`now` is the last minute, `history` covers `range`: the last hour by minutes, the last day by five minutes, the" +
     " last 30 days by hours. Percentiles cover all requests of the range, with an error of at most 6.2 %. Of routes, services and targets" +
-    " it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched.",
+    " it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched." +
+    " With `node`, the history of nodes that are away or gone is that in the database of the fleet.",
   tags: ["Statistics"],
   parameters: [
     queryParameter("range", "`1h` (default), `24h` or `30d`"),

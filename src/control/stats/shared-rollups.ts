@@ -72,30 +72,39 @@ export class RollupSender {
   }
 
   /** Resolves when all is sent, or cannot be: then the next call tries again. */
-  send(): Promise<void> {
-    this.#sending ??= this.#sendAll().finally(() => {
-      this.#sending = null;
-    });
-    return this.#sending;
+  async send(): Promise<void> {
+    if (this.#waiting.size > 0) this.#sending ??= this.#sendAll();
+    await this.#sending;
   }
 
   async #sendAll(): Promise<void> {
-    const { store, shared, log } = this.#options;
-    while (this.#waiting.size > 0) {
-      const batch = [...this.#waiting].slice(0, MAX_PLACES);
-      for (const [key] of batch) this.#waiting.delete(key);
-      try {
-        const rows = batch.flatMap(([, { span, at }]) =>
-          statKinds.flatMap((kind) => store.range({ span, kind }, { from: at, to: at })),
-        );
-        await shared.write(rows);
-      } catch (error) {
-        // What has changed meanwhile is sent as it is then.
-        this.#waiting = new Map([...batch, ...this.#waiting]);
-        this.#bound();
-        log.debug("statistics could not be sent to the database of the fleet yet", { error });
-        return;
-      }
+    // After the assignment of the promise.
+    await null;
+    try {
+      while (this.#waiting.size > 0) await this.#sendBatch();
+    } catch (error) {
+      this.#options.log.debug("statistics could not be sent to the database of the fleet yet", {
+        error,
+      });
+    } finally {
+      this.#sending = null;
+    }
+  }
+
+  async #sendBatch(): Promise<void> {
+    const { store, shared } = this.#options;
+    const batch = [...this.#waiting].slice(0, MAX_PLACES);
+    for (const [key] of batch) this.#waiting.delete(key);
+    try {
+      const rows = batch.flatMap(([, { span, at }]) =>
+        statKinds.flatMap((kind) => store.range({ span, kind }, { from: at, to: at })),
+      );
+      await shared.write(rows);
+    } catch (error) {
+      // What has changed meanwhile is sent as it is then.
+      this.#waiting = new Map([...batch, ...this.#waiting]);
+      this.#bound();
+      throw error;
     }
   }
 

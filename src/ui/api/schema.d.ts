@@ -1589,7 +1589,7 @@ export interface paths {
         };
         /**
          * Get traffic statistics, present and past
-         * @description `now` is the last minute, `history` covers `range`: the last hour by minutes, the last day by five minutes, the last 30 days by hours. Percentiles cover all requests of the range, with an error of at most 6.2 %. Of routes, services and targets it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched.
+         * @description `now` is the last minute, `history` covers `range`: the last hour by minutes, the last day by five minutes, the last 30 days by hours. Percentiles cover all requests of the range, with an error of at most 6.2 %. Of routes, services and targets it lists those with the most requests, the rest is `_other`; `_none` are requests that no route matched. With `node`, the history of nodes that are away or gone is that in the database of the fleet.
          */
         get: operations["getApiV1Stats"];
         put?: never;

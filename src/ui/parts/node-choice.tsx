@@ -45,11 +45,23 @@ function Choice({ own }: { readonly own: string }) {
   );
 }
 
-export function MissingNodes({ missing }: { readonly missing: Missing }) {
+interface MissingNodesProps {
+  readonly missing: Missing;
+  /** Nodes whose history is there all the same. */
+  readonly stored?: Schemas["NodesStats"]["stored"];
+}
+
+export function MissingNodes({ missing, stored = [] }: MissingNodesProps) {
   if (missing.length === 0) return null;
   const names = missing.map(({ name }) => name).join(", ");
+  const hasHistory = missing.every(({ name }) => stored.some(({ node }) => node === name));
   return (
-    <Alert color="yellow" mb="md" role="status" title={`Without ${names}`}>
+    <Alert
+      color="yellow"
+      mb="md"
+      role="status"
+      title={`${hasHistory ? "The last minute is without" : "Without"} ${names}`}
+    >
       <Stack gap={2}>
         {missing.map(({ name, why }) => (
           <Text key={name} size="sm" style={{ overflowWrap: "anywhere" }}>

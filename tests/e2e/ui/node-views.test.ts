@@ -1,6 +1,10 @@
 // Requests, statistics and health of all nodes of a fleet in the browser: the choice of nodes, and who is missing.
 import { expect } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { changingClock, fakeTime } from "../../support/faketime.ts";
 import { TestFleet } from "../../support/fleet.ts";
 import type { Gateway } from "../../support/gateway.ts";
 import { startLastingOrigin } from "../../support/lasting-clients.ts";
@@ -19,7 +23,12 @@ const { afterAll, beforeAll, test } = needs(
   "chromium",
   "postgres",
   "network namespaces",
+  fakeTime,
 );
+
+const directory = mkdtempSync(join(tmpdir(), "sluice-node-views-"));
+/** The clock of n3. */
+const clockFile = join(directory, "clock");
 
 let fleet: TestFleet;
 let scene: UiScene;
@@ -28,7 +37,11 @@ let token: string;
 let origin: ReturnType<typeof startLastingOrigin>;
 
 beforeAll(async () => {
-  fleet = await TestFleet.start(3, { networks: true });
+  writeFileSync(clockFile, "+0s");
+  fleet = await TestFleet.start(3, {
+    networks: true,
+    node: (name) => (name === "n3" ? { env: changingClock(clockFile) } : {}),
+  });
   origin = startLastingOrigin(fleet.hostname);
   const [first] = fleet.nodes as [Gateway];
   const targets = [{ host: fleet.hostname, port: origin.port }];
@@ -47,6 +60,7 @@ afterAll(async () => {
   await scene?.stop();
   await fleet?.stop();
   await origin?.stop(true);
+  rmSync(directory, { recursive: true, force: true });
 });
 
 const request = async (number: number, path: string) =>
@@ -104,11 +118,23 @@ test("the dashboard shows the sum of the nodes, and a service the nodes that see
 test("a node that does not respond is named on each page, until it is back", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/requests" });
   const third = fleet.nodes[2] as Gateway;
+  // Its minute ends, and is stored.
+  writeFileSync(clockFile, "+60s");
+  await eventually(async () => {
+    await third.api("GET", "/api/v1/stats", undefined, { authorization: `Bearer ${token}` });
+    const rows = await fleet.query(
+      async (sql) =>
+        await sql`select 1 from sluice.rollup join sluice.node on node.id = rollup.node where name = 'n3'`,
+    );
+    return rows.length > 0;
+  });
   third.signal("SIGSTOP");
   const notice = page.getByText("Without n3", { exact: true });
   for (const path of ["/ui/requests", "/", "/ui/services/site"]) {
     await page.goto(`${scene.gateway.admin}${path}`);
-    await notice.waitFor();
+    // The dashboard has the history that n3 has stored.
+    const last = page.getByText("The last minute is without n3", { exact: true });
+    await (path === "/" ? last : notice).waitFor();
     await page.getByText("n3: it did not respond within 1 s").waitFor();
     if (path === "/") await screenshots(page, "dashboard-node-missing");
   }

@@ -51,7 +51,7 @@ export default function DashboardPage() {
         }
       />
       <Warnings />
-      <MissingNodes missing={value?.missing ?? []} />
+      <MissingNodes missing={value?.missing ?? []} stored={value?.stored ?? []} />
       {stats.isError && value === undefined ? (
         <ErrorPanel
           error={stats.error}
