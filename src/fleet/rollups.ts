@@ -17,7 +17,7 @@ export interface FleetRollupsOptions {
   readonly requireConnected: () => void;
 }
 
-/** What is in `document`. */
+/** What is in `document`. Never changed, as the signed fields: older versions read it. */
 interface Content {
   readonly name: string;
   readonly until: number;

@@ -84,8 +84,9 @@ export async function prune(options: PruneOptions): Promise<boolean> {
     });
   }
   await source.prune({ keep, absentMs: absentMs() });
+  const isUnfinished = newest.key > 0 && (await source.idAt(newest.key)) !== null;
   await source.pruneRollups(RETENTION, statKinds);
-  return newest.key > 0 && (await source.idAt(newest.key)) !== null;
+  return isUnfinished;
 }
 
 /** Removes what `next` does not have. */

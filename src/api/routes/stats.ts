@@ -87,9 +87,9 @@ async function viewOfNodes(nodes: AskedNodes, call: Call, { stats, query }: Aske
   if (isGone && stored.length === 0) await read();
   const idOf = new Map(silent.map(({ id, name }) => [name, id]));
   const explained = missing.map(({ name, why }) => {
-    const known = stored.find(({ id }) => id === idOf.get(name));
+    const part = stored.find(({ id }) => id === idOf.get(name));
     const until =
-      known === undefined ? "" : `; the history has its statistics until ${minuteOf(known)}`;
+      part === undefined ? "" : `; the history has its statistics until ${minuteOf(part)}`;
     return { name, why: `${why}${until}` };
   });
   const parts = [...found.map(({ value }) => value), ...stored.map(({ part }) => part)];

@@ -33,7 +33,7 @@ export interface SharedRollups {
   read(query: SharedQuery): Promise<readonly NodeRollups[]>;
 }
 
-interface Place {
+interface Period {
   readonly span: Span;
   readonly at: number;
 }
@@ -41,7 +41,7 @@ interface Place {
 /** Minutes, hours and days that wait while the database is away: about those of a day. The oldest are dropped. */
 const MAX_WAITING = 1500;
 /** Sent at once. */
-const MAX_PLACES = 30;
+const MAX_PERIODS = 30;
 
 export interface RollupSenderOptions {
   readonly store: Pick<RollupStore, "range">;
@@ -52,7 +52,7 @@ export interface RollupSenderOptions {
 export class RollupSender {
   readonly #options: RollupSenderOptions;
   /** What was written here and not sent yet, the oldest first. */
-  #waiting = new Map<string, Place>();
+  #waiting = new Map<string, Period>();
   #sending: Promise<void> | null = null;
 
   constructor(options: RollupSenderOptions) {
@@ -63,10 +63,10 @@ export class RollupSender {
   note(minutes: readonly number[]): void {
     for (const minute of minutes)
       for (const span of spans) {
-        const place = { span, at: startOf(minute * 1000, span) };
-        const key = `${span} ${place.at}`;
+        const period = { span, at: startOf(minute * 1000, span) };
+        const key = `${span} ${period.at}`;
         this.#waiting.delete(key);
-        this.#waiting.set(key, place);
+        this.#waiting.set(key, period);
       }
     this.#bound();
   }
@@ -93,7 +93,7 @@ export class RollupSender {
 
   async #sendBatch(): Promise<void> {
     const { store, shared } = this.#options;
-    const batch = [...this.#waiting].slice(0, MAX_PLACES);
+    const batch = [...this.#waiting].slice(0, MAX_PERIODS);
     for (const [key] of batch) this.#waiting.delete(key);
     try {
       const rows = batch.flatMap(([, { span, at }]) =>
