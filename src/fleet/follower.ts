@@ -14,7 +14,7 @@ import type { FleetStore } from "./fleet-store.ts";
 import type { FleetTimes } from "./times.ts";
 import { signNode } from "./node-row.ts";
 import type { Lease } from "./lease.ts";
-import { Obstacle, reasonOf } from "./obstacle.ts";
+import { cutOffError, Obstacle, reasonOf } from "./obstacle.ts";
 import { meaningOf } from "./postgres-words.ts";
 import { type FleetSource, type Heartbeat, type LogEnd, SourceUnreachable } from "./source.ts";
 
@@ -121,13 +121,7 @@ export class Follower {
 
   /** Throws a 503 while this node is cut off. */
   requireConnected(): void {
-    if (!this.isCutOff) return;
-    const reason = this.#meaning === null ? "" : `, which cannot be used (${this.#meaning})`;
-    throw new ApiError(
-      503,
-      `this node is cut off from the database of its fleet${reason}: it serves what it has; nothing was changed`,
-      RETRY,
-    );
+    if (this.isCutOff) throw cutOffError(this.#meaning);
   }
 
   /** The database did not answer a change, or a look for entries. */
@@ -284,7 +278,7 @@ export class Follower {
   }
 
   async #oneBeat(): Promise<void> {
-    const { source, log, clock } = this.#options;
+    const { source, clock } = this.#options;
     const sentAt = clock.now();
     const row = this.#heartbeat();
     this.#sent = row;
@@ -295,8 +289,7 @@ export class Follower {
       return;
     }
     this.#offset.measure(sentAt, this.#end.at, clock.now());
-    if (this.isCutOff)
-      log.info("the database of the fleet answers again", { position: this.#end.position });
+    if (this.isCutOff) await this.#returned();
     this.#missedBeats = 0;
     this.#contact.answered();
     this.#listen();
@@ -310,6 +303,15 @@ export class Follower {
     }
     this.#update();
     if (this.#served !== row.served || this.state !== row.state) this.#wantsBeat = true;
+  }
+
+  async #returned(): Promise<void> {
+    const { source, log } = this.#options;
+    log.info("the database of the fleet answers again", { position: this.#end.position });
+    // A start without it could not create what this version adds.
+    await source
+      .open()
+      .catch((error: unknown) => log.warn("the tables of the fleet are not complete", { error }));
   }
 
   #heartbeat(): Heartbeat {

@@ -114,6 +114,8 @@ export interface FleetSource extends EntrySource {
   forgetAway(id: string, awayMs: number): Promise<boolean>;
   /** Calls `wake` with the position of each new entry; false: that does not work, poll. May stop without a word. */
   listen(wake: (position: number) => void): Promise<boolean>;
+  /** Creates what this version needs and is missing. Rejects with the reason when this version cannot use what is there. */
+  open(): Promise<void>;
   /** Opens new connections, to another place when there are several. */
   reconnect(): void;
   close(): Promise<void>;

@@ -152,6 +152,7 @@ export class Database {
           size: ({ entries }) => entries.reduce((sum, { body }) => sum + body.byteLength, 0),
         }),
       beat: (row) => ask("beat", { use: () => tables.beat(row) }),
+      open: () => Promise.resolve(),
       nodes: () =>
         ask("nodes", {
           use: () => tables.nodes(),

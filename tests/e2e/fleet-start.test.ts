@@ -163,6 +163,23 @@ test("a node is upgraded in place: the others wait for it once, and it has lost 
   expect((await create(second, "of the new process")).nodes).toBe("2/2");
 }, 60_000);
 
+test("what a version adds to the database is there when the database was away at its start", async () => {
+  const fleet = track(await TestFleet.start(1, { wired: true }));
+  const [node] = fleet.nodes as [Gateway];
+  await create(node, "before");
+  fleet.wires[0]?.cut();
+  await node.kill9();
+  // As an older version has left it.
+  await fleet.query(async (sql) => {
+    await sql`drop table sluice.lease, sluice.rollup`;
+    await sql`drop table sluice.addition`;
+  });
+  await node.restart();
+  fleet.wires[0]?.heal();
+  await eventually(async () => (await create(node, "after")).nodes === "1/1");
+  await eventually(async () => (await node.ok("GET", "/api/v1/nodes/n1")).leader === true);
+}, 60_000);
+
 test("only our log lines are written while the database is away, and no password in any", async () => {
   const postgres = track(await Postgres.create({ password: "hunter2-of-the-database" }));
   const directory = mkdtempSync(join(tmpdir(), "sluice-password-"));

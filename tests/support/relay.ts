@@ -192,6 +192,10 @@ export class Relay implements FleetSource {
   }
 
   /** Of the relay's own node, which is notified like a leaf: of what this relay has fetched. */
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
   listen(wake: (position: number) => void): Promise<boolean> {
     this.#unlisten();
     this.#unlisten = this.onEntry(wake);
@@ -318,6 +322,10 @@ export class LeafSource implements FleetSource {
 
   forgetAway(id: string, awayMs: number): Promise<boolean> {
     return this.#ask((relay) => relay.forgetAway(id, awayMs));
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve();
   }
 
   async listen(wake: (position: number) => void): Promise<boolean> {

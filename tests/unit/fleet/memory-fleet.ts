@@ -44,6 +44,10 @@ export class MemoryFleet extends MemorySource implements FleetSource {
     return this.#rows.delete(id);
   }
 
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async listen(wake: (position: number) => void): Promise<boolean> {
     this.#wakes.add(wake);
     return true;
