@@ -71,8 +71,8 @@ test("a purge on one node is one on all of them before its reply", async () => {
     const reply = await purge(nodes[index]!, body);
     expect([reply.status, reply.nodes, reply.missing]).toEqual([200, "3/3", null]);
     expect(await askAll()).toEqual([expected, expected, expected]);
-    // Of the two workers of the node that was asked; each has one, if it was asked.
-    expect([1, 2]).toContain(JSON.parse(reply.text).purged);
+    // Of the workers of the node that was asked; requests at the same time may have stored more than one each.
+    expect(JSON.parse(reply.text).purged).toBeGreaterThan(0);
   }
   const { old } = await fill();
   expect((await purge(nodes[0]!, { key: "/another" })).nodes).toBe("3/3");

@@ -134,11 +134,10 @@ test("no fault of the database fails a proxied request or breaks a connection", 
 }, 120_000);
 
 /** Holds a port on the machine of the second node. */
-async function holdPort(address: string, port: number) {
-  const space = Bun.spawnSync(["ip", "-o", "netns", "list"]).stdout.toString();
-  const [, prefix] = new RegExp(`(slb${process.pid}-)`).exec(space) ?? [];
+async function holdPort({ addresses, wraps }: TestFleet, port: number) {
+  const [address, wrap] = [addresses[1] ?? "", wraps[1] ?? []];
   const code = `Bun.listen({ hostname: "0.0.0.0", port: ${port}, socket: { data() {} } })`;
-  const child = Bun.spawn(["ip", "netns", "exec", `${prefix}2`, process.execPath, "-e", code], {
+  const child = Bun.spawn([...wrap, process.execPath, "-e", code], {
     stdio: ["ignore", "ignore", "ignore"],
   });
   cleanups.push(() => child.kill("SIGKILL"));
@@ -156,8 +155,7 @@ async function holdPort(address: string, port: number) {
 test("a node on which a port is taken refuses the change, keeps what it has, and serves it when the port is free", async () => {
   const { fleet, clients } = await scene();
   const [first, second] = fleet.nodes as [Gateway, Gateway];
-  const [address] = fleet.addresses.slice(1) as [string];
-  const release = await holdPort(address, 7000);
+  const release = await holdPort(fleet, 7000);
   const listener = { name: "late", address: "0.0.0.0", port: 7000, protocol: "http" };
   const reply = await send(first, "POST", ["/api/v1/listeners", listener]);
   expect([reply.status, reply.nodes, reply.missing]).toEqual([200, "2/3", "n2;refused"]);
@@ -173,7 +171,7 @@ test("a node on which a port is taken refuses the change, keeps what it has, and
   await release();
   await eventually(async () => (await statesOn(first)).every(isServing));
   expect(await names()).toContain("late");
-  await eventually(async () => (await fetch(`http://${address}:7000/`)).status === 200);
+  await eventually(async () => (await fetch(`http://${fleet.addresses[1]}:7000/`)).status === 200);
   expect((await create(second, "with it")).nodes).toBe("3/3");
   await expectNoFailure(clients);
   await settled(fleet.nodes);
