@@ -79,6 +79,7 @@ export async function openState(
     plugins,
     managementAddresses: management.port === 0 ? [] : reachableAt(management),
     openSealed: (sealed) => box.open(sealed),
+    countsAlone: options.fleet !== null && options.counters === null,
   });
   const current = compileOrRefuse(stored, context());
   return {

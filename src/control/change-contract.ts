@@ -11,6 +11,7 @@ import type { Compiled, CompileContext } from "../snapshot/compile.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import type { Draft } from "./draft.ts";
+import type { DraftContext } from "./draft-rules.ts";
 import type { Actor } from "./principal.ts";
 
 /** Another change was stored first: the change runs again, on the configuration after that one. */
@@ -153,5 +154,5 @@ export interface ChangesOptions {
   /** Seals secrets; absent: its key is never replaced. */
   readonly box?: Pick<SecretBox, "renew" | "onReplaced">;
   /** The compile context, called for each change. */
-  readonly context: () => Omit<CompileContext, "revision">;
+  readonly context: () => Omit<CompileContext, "revision"> & DraftContext;
 }

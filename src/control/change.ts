@@ -21,15 +21,12 @@ import {
   type RecordedFacts,
 } from "./change-contract.ts";
 import { ChangeListeners } from "./change-listeners.ts";
+import { applyDraftRules } from "./draft-rules.ts";
 import { Draft } from "./draft.ts";
-import { requireAdminForPrograms } from "./admin-dns-providers.ts";
-import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { AdminNetworks } from "./admin-network.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { rekeyed, renewed, rollOut } from "./key-rotation.ts";
 import { refusalOf } from "./reference.ts";
-import { requireAdminForDestinations } from "./secret-destinations.ts";
-import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
 
@@ -261,11 +258,7 @@ export class Changes extends ChangeListeners {
     const pace = new Pace(SLICE);
     const mutated = request.mutate(draft, pace);
     const value = mutated instanceof Promise ? await mutated : mutated;
-    const { plugins } = this.#options.context();
-    requireAdminForSockets(draft, request.by);
-    requireAdminForPlugins(draft, request.by, plugins);
-    requireAdminForPrograms(draft, request.by);
-    requireAdminForDestinations(draft, request.by, plugins);
+    applyDraftRules(draft, request.by, this.#options.context());
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);

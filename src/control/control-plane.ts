@@ -8,7 +8,7 @@ import type { WorkerLifecycleEvent } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ListenAddress } from "../snapshot/address-overlap.ts";
-import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
+import { type Compiled, compile } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./admin-network.ts";
 import { Account } from "./auth/account.ts";
@@ -26,7 +26,7 @@ import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { type Broadcast, CachePurge } from "./cache-purge.ts";
 import { Changes } from "./change.ts";
-import type { ChangeStore } from "./change-contract.ts";
+import type { ChangesOptions, ChangeStore } from "./change-contract.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub, type EventPayloads } from "./events.ts";
 import { CutOff } from "./cut-off.ts";
@@ -68,7 +68,7 @@ import { Revisions, type RevisionStore } from "./transfer/revisions.ts";
 import { Transfer } from "./transfer/transfer.ts";
 
 /** Input of the compiler beside the configuration and its revision. */
-export type ChangeContext = Omit<CompileContext, "revision">;
+export type ChangeContext = ReturnType<ChangesOptions["context"]>;
 
 export interface ControlPlaneOptions {
   /** Id of the data directory; part of the names of cookies. */
@@ -300,11 +300,7 @@ function createConsumption(options: ControlPlaneOptions, changes: Changes) {
     consumers: createConsumers(changes),
     credentials: new Credentials({ ...options, changes, use }),
     credentialUse: use,
-    plugins: new Plugins({
-      ...options,
-      changes,
-      countsAlone: options.fleet !== undefined && options.observed?.hasSharedCounters !== true,
-    }),
+    plugins: new Plugins({ ...options, changes }),
   };
 }
 

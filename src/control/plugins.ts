@@ -22,8 +22,6 @@ export interface PluginsOptions {
   readonly changes: Changes;
   readonly plugins: PluginCatalogue;
   readonly box: SecretBox;
-  /** Whether this is a node of a fleet that has no server of shared counters. */
-  readonly countsAlone: boolean;
 }
 
 export class Plugins extends Resource<"plugins", Plugin> {
@@ -84,7 +82,7 @@ interface WriteContext extends PluginsOptions {
 
 function fieldsOf(
   document: unknown,
-  { draft, old, plugins, box, countsAlone }: WriteContext,
+  { draft, old, plugins, box }: WriteContext,
 ): FieldsOf<"plugins"> {
   // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
@@ -113,8 +111,6 @@ function fieldsOf(
     draft,
     box,
   });
-  const perNode = countsAlone ? definition.perNode?.(written as never) : null;
-  if (perNode) draft.warn(`${input.name}: ${perNode}; start all nodes with --counters`);
   return {
     ...input,
     service_id: idOf("service_id"),

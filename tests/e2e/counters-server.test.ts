@@ -188,6 +188,16 @@ needs("executable", "postgres", "redis-server").test(
         if (counters !== null || warning === null) expect(said).toBeNull();
         else expect(said).toContain(`${warning}; start all nodes with --counters`);
       }
+      // However the change comes.
+      await node.ok("POST", "/api/v1/plugins", { name: "rate-limit", config: { limits } });
+      const exported = await node.ok("GET", "/api/v1/export");
+      await node.ok("DELETE", `/api/v1/plugins/${exported.plugins[0].id}`);
+      const imported = await node.api("POST", "/api/v1/import?dry_run=1", exported);
+      const text = `${imported.headers.get("x-warning")} ${await imported.text()}`;
+      expect([imported.status, text.includes("each node counts for itself")]).toEqual([
+        200,
+        counters === null,
+      ]);
       expect((await send(node, "GET", ["/metrics"])).text.includes("sluice_counters_")).toBe(
         counters !== null,
       );
