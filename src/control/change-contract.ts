@@ -82,6 +82,8 @@ export interface ChangeStore {
   }): void | Promise<void>;
   /** Writes facts without a change of the configuration. */
   record(facts: readonly Fact[], origin: FactOrigin): void | Promise<void>;
+  /** A change that came too late before is not tried again. */
+  giveUp?(): void;
   /** Throws an ApiError when changes cannot be stored at the moment, before any work for them. */
   requireOpen?(): void;
   /** The oldest changes of other nodes that this one has not stored yet; null: none. Absent: there are no other nodes. */

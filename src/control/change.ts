@@ -174,8 +174,7 @@ export class Changes extends ChangeListeners {
         if (stored instanceof Promise) await stored;
         return value;
       } catch (error) {
-        if (!(error instanceof ChangeConflict)) throw error;
-        await this.#follow();
+        await this.#mayTryAgain(error);
       }
     }
   }
@@ -213,10 +212,16 @@ export class Changes extends ChangeListeners {
       try {
         return await this.#attempt(request);
       } catch (error) {
-        if (!(error instanceof ChangeConflict)) throw error;
-        await this.#follow();
+        await this.#mayTryAgain(error);
       }
     }
+  }
+
+  /** Throws all but conflicts. */
+  async #mayTryAgain(error: unknown): Promise<void> {
+    if (error instanceof ChangeConflict) return await this.#follow();
+    this.#options.store.giveUp?.();
+    throw error;
   }
 
   async #follow(): Promise<void> {

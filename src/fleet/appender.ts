@@ -77,7 +77,7 @@ export class Appender {
     try {
       const id = Bun.randomUUIDv7();
       if (await this.#isAppended({ position, id, previous: content.previous }, content, term)) {
-        await this.#endTurn();
+        await this.endTurn();
         return { position, id };
       }
     } finally {
@@ -116,7 +116,8 @@ export class Appender {
     if (this.#conflicts >= MAX_CONFLICTS) await source.reserve(node, TURN_MS).catch(() => false);
   }
 
-  async #endTurn(): Promise<void> {
+  /** The others need not wait for this node. */
+  async endTurn(): Promise<void> {
     const { source, node } = this.#options;
     const hadTurn = this.#conflicts >= MAX_CONFLICTS;
     this.#conflicts = 0;

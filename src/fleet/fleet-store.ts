@@ -75,6 +75,10 @@ export class FleetStore implements ChangeStore {
     return this.#reader.mayBeOneOfMany;
   }
 
+  giveUp(): void {
+    void this.#appender.endTurn();
+  }
+
   requireOpen(): void {
     this.#options.requireOpen();
     this.#appender.requireNoDoubt();

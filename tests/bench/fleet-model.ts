@@ -160,7 +160,7 @@ export class Database {
           size: (rows) => rows.length * ROW_BYTES,
           clientMs: (rows) => rows.length * perRow.clientMs,
         }),
-      reserve: (node) => ask("beat", { use: () => tables.reserve().then(() => node === "") }),
+      reserve: (node) => ask("beat", { use: () => tables.reserve("", 0).then(() => node === "") }),
       idAt: (position) => ask("after", { use: () => tables.idAt(position) }),
       whole: () => ask("after", { use: () => tables.whole() }),
       forget: (id) => ask("beat", { use: () => tables.forget(id) }),

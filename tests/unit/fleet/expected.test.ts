@@ -1,6 +1,7 @@
 // What a request expects of the fleet for its change, checked at the commit, and what it learns.
 import { afterEach, expect, test } from "bun:test";
 import { OlderNodes } from "../../../src/control/change-contract.ts";
+import type { Draft } from "../../../src/control/draft.ts";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
 import { type Actor, local } from "../../../src/control/principal.ts";
 import type { FormatNeed } from "../../../src/fleet/entry-format.ts";
@@ -22,16 +23,17 @@ const write = (requires: FleetWrite["requires"]): FleetWrite => ({
   committed: null,
 });
 
+function identityOf(draft: Draft) {
+  const now = draft.stamp();
+  return { id: Bun.randomUUIDv7(), created_at: now, updated_at: now };
+}
+
 function scene() {
   const source = new MemorySource();
   const node = new TestNode("n1", source, 0);
   nodes.push(node);
   const create = (name: string) =>
-    node.change((draft) => {
-      const now = draft.stamp();
-      const identity = { id: Bun.randomUUIDv7(), created_at: now, updated_at: now };
-      draft.put("services", { ...serviceOf(name), ...identity });
-    });
+    node.change((draft) => draft.put("services", { ...serviceOf(name), ...identityOf(draft) }));
   return { source, node, create };
 }
 
@@ -161,4 +163,22 @@ test("a node counts as older until it has been away for too long, and not when i
   expect(isOlder({ ...node, seenMsAgo: 60_001 }, limits)).toBe(false);
   expect(isOlder({ ...node, formatMax: 2 }, limits)).toBe(false);
   expect(isOlder({ ...node, state: "outdated" }, limits)).toBe(false);
+});
+
+test("a change that is refused after its turn has begun ends the turn", async () => {
+  const { source, node, create } = scene();
+  await create("first");
+  const other = new TestNode("n2", source, 0);
+  nodes.push(other);
+  await other.changes.follow();
+  let tries = 0;
+  const facts = [{ kind: "sessions_ended", ids: [] }] as const;
+  const refused = node.change(async (draft) => {
+    if (++tries > 3) throw new ApiError(409, "the name is taken");
+    draft.put("services", { ...serviceOf("second"), ...identityOf(draft) });
+    // The other node is faster each time.
+    await other.changes.record(() => ({ value: null, facts }));
+  });
+  await expect(refused).rejects.toThrow("the name is taken");
+  expect(source.turns).toEqual(["n1 begins", "n1 ends"]);
 });

@@ -27,8 +27,8 @@ export class MemorySource implements EntrySource {
   newestWhole: Entry | null = null;
   /** Who has the lease. */
   term: Term | null = null;
-  /** How often a writer has asked for a turn. */
-  reserved = 0;
+  /** The turns that writers have asked for. */
+  readonly turns: string[] = [];
   readonly #late: Entry[] = [];
 
   async append(entry: Entry, term: Term | null = null): Promise<boolean> {
@@ -49,8 +49,8 @@ export class MemorySource implements EntrySource {
     return isAdded;
   }
 
-  reserve(): Promise<boolean> {
-    this.reserved++;
+  reserve(node: string, ms: number): Promise<boolean> {
+    this.turns.push(`${node} ${ms > 0 ? "begins" : "ends"}`);
     return Promise.resolve(false);
   }
 
