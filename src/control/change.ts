@@ -174,7 +174,8 @@ export class Changes extends ChangeListeners {
         if (stored instanceof Promise) await stored;
         return value;
       } catch (error) {
-        await this.#mayTryAgain(error);
+        if (!(error instanceof ChangeConflict)) throw this.#givenUp(error);
+        await this.#follow();
       }
     }
   }
@@ -212,16 +213,15 @@ export class Changes extends ChangeListeners {
       try {
         return await this.#attempt(request);
       } catch (error) {
-        await this.#mayTryAgain(error);
+        if (!(error instanceof ChangeConflict)) throw this.#givenUp(error);
+        await this.#follow();
       }
     }
   }
 
-  /** Throws all but conflicts. */
-  async #mayTryAgain(error: unknown): Promise<void> {
-    if (error instanceof ChangeConflict) return await this.#follow();
+  #givenUp(error: unknown): unknown {
     this.#options.store.giveUp?.();
-    throw error;
+    return error;
   }
 
   async #follow(): Promise<void> {
