@@ -1,11 +1,11 @@
 // The routes, services and targets with the most requests in the selected range; reads no statistics itself.
-import { Anchor, SegmentedControl, Table, Text } from "@mantine/core";
+import { Anchor, SegmentedControl, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { Section } from "../../parts/page-layout.tsx";
-import { inDigits, inMilliseconds, inPercent } from "../../parts/quantities.ts";
+import { TrafficTable } from "./traffic-table.tsx";
 
 type History = Schemas["Stats"]["history"];
 type Row = History["by_route"][number];
@@ -40,45 +40,12 @@ export function TopList({ history }: { readonly history: History }) {
           No traffic in this range.
         </Text>
       ) : (
-        <Table horizontalSpacing={6} verticalSpacing={6} layout="fixed">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th w={90} ta="end">
-                Requests
-              </Table.Th>
-              <Table.Th w={70} ta="end">
-                Failed
-              </Table.Th>
-              <Table.Th w={80} ta="end">
-                p95
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map((row) => (
-              <TopRow key={row.id} row={row} kind={kind} />
-            ))}
-          </Table.Tbody>
-        </Table>
+        <TrafficTable
+          title="Top traffic"
+          rows={rows.map((row) => ({ ...row, key: row.id, label: <Name row={row} kind={kind} /> }))}
+        />
       )}
     </Section>
-  );
-}
-
-function TopRow({ row, kind }: { readonly row: Row; readonly kind: Kind }) {
-  const { requests, error_share: share, latency_ms: latency } = row;
-  return (
-    <Table.Tr>
-      <Table.Td style={{ overflowWrap: "anywhere" }}>
-        <Name row={row} kind={kind} />
-      </Table.Td>
-      <Table.Td ta="end">{inDigits(requests)}</Table.Td>
-      <Table.Td ta="end" {...(share >= 0.01 ? { c: "var(--mantine-color-error)", fw: 600 } : {})}>
-        {inPercent(share)}
-      </Table.Td>
-      <Table.Td ta="end">{latency.p95 === null ? "–" : inMilliseconds(latency.p95)}</Table.Td>
-    </Table.Tr>
   );
 }
 
