@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { isSigned, signNode } from "../../src/fleet/node-row.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
+import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import type { Heartbeat } from "../../src/fleet/source.ts";
 import { create, type Reply, TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";
@@ -11,6 +10,7 @@ import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { percentile } from "./load.ts";
 import { processorTimeUs } from "./processes.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 /** Processor time of one statement, in milliseconds. */
 interface Statement {
@@ -179,11 +179,7 @@ class Laboratory {
     await first.close();
     await postgres.kill();
     await postgres.start();
-    const source = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...queryTimes,
-    });
+    const source = createSource(postgres);
     await source.open();
     const sql = postgres.connect();
     const processes = await ServerProcesses.of(sql);

@@ -2,14 +2,13 @@
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
 import type { Sent } from "../../src/control/alerts/notice.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
@@ -144,11 +143,7 @@ needs("postgres").test(
   async () => {
     const postgres = await Postgres.create();
     cleanups.push(() => postgres.stop());
-    const source = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...queryTimes,
-    });
+    const source = createSource(postgres);
     cleanups.push(() => source.close());
     await source.open();
     const beat = (id: string, formatMax: number, state = "serving") =>
@@ -186,11 +181,7 @@ needs("postgres").test("a lease that was given outlives a crash of the database"
   const postgres = await Postgres.create();
   cleanups.push(() => postgres.stop());
   const open = async () => {
-    const source = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...queryTimes,
-    });
+    const source = createSource(postgres);
     cleanups.push(() => source.close());
     await source.open();
     return source;

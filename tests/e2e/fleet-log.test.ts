@@ -3,10 +3,11 @@ import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { beginningOf, oldestOf } from "../../src/fleet/join.ts";
-import { type FleetError, queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
+import type { FleetError } from "../../src/fleet/postgres-connection.ts";
+import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { prune } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
+import { createSource } from "../support/fleet-source.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
@@ -30,7 +31,7 @@ async function openSource(): Promise<{ postgres: Postgres; source: PostgresSourc
 }
 
 function sourceOf(postgres: Postgres): PostgresSource {
-  const source = new PostgresSource({ urls: [postgres.url], rootCertificate: null, ...queryTimes });
+  const source = createSource(postgres);
   cleanups.push(() => source.close());
   return source;
 }

@@ -3,11 +3,10 @@ import { expect } from "bun:test";
 import { RETENTION, type RollupRow } from "../../src/control/stats/rollups.ts";
 import { statKinds } from "../../src/control/stats/traffic-deltas.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
 import { needs } from "../support/needs.ts";
 import { Postgres } from "../support/postgres.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
@@ -25,7 +24,7 @@ const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
 async function scene() {
   const postgres = await Postgres.create();
   cleanups.push(() => postgres.stop());
-  const source = new PostgresSource({ urls: [postgres.url], rootCertificate: null, ...queryTimes });
+  const source = createSource(postgres);
   cleanups.push(() => source.close());
   await source.open();
   const sql = postgres.connect();

@@ -3,8 +3,6 @@ import { expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { SecretBox } from "../../src/crypto/secret-box.ts";
 import {
   type FleetOptions,
@@ -20,6 +18,7 @@ import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { executable } from "../support/variants.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("executable", "postgres");
 
@@ -325,11 +324,7 @@ needs("postgres").test(
   async () => {
     const postgres = await Postgres.create();
     cleanups.push(() => postgres.stop());
-    const source = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...queryTimes,
-    });
+    const source = createSource(postgres);
     cleanups.push(() => source.close());
     await source.open();
     const identity = { fleetId: Bun.randomUUIDv7(), keyId: "first" };

@@ -3,8 +3,6 @@ import { expect } from "bun:test";
 import { Fleet } from "../../src/fleet/fleet.ts";
 import { Follower } from "../../src/fleet/follower.ts";
 import { FleetMeter } from "../../src/fleet/meter.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { defaultTimes } from "../../src/fleet/times.ts";
 import { createLog } from "../../src/log.ts";
 import { needs } from "../support/needs.ts";
@@ -12,6 +10,7 @@ import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { codec, TestNode } from "../unit/fleet/node.ts";
 import { serviceOf } from "../unit/store/fixture.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
@@ -24,7 +23,7 @@ afterEach(async () => {
 async function startNode() {
   const postgres = await Postgres.create();
   cleanups.push(() => postgres.stop());
-  const source = new PostgresSource({ urls: [postgres.url], rootCertificate: null, ...queryTimes });
+  const source = createSource(postgres);
   await source.open();
   const node = new TestNode("n1", source, 0);
   cleanups.push(() => node.close());

@@ -5,8 +5,7 @@ import { Fleet } from "../../src/fleet/fleet.ts";
 import { Follower } from "../../src/fleet/follower.ts";
 import { Lease } from "../../src/fleet/lease.ts";
 import { FleetMeter } from "../../src/fleet/meter.ts";
-import { queryTimes } from "../../src/fleet/postgres-connection.ts";
-import { PostgresSource } from "../../src/fleet/postgres-source.ts";
+import type { PostgresSource } from "../../src/fleet/postgres-source.ts";
 import { defaultTimes } from "../../src/fleet/times.ts";
 import { pruneEvery } from "../../src/fleet/whole.ts";
 import { createLog } from "../../src/log.ts";
@@ -14,6 +13,7 @@ import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { Postgres } from "../support/postgres.ts";
 import { codec, TestNode } from "../unit/fleet/node.ts";
+import { createSource } from "../support/fleet-source.ts";
 
 const { afterEach, test } = needs("postgres");
 
@@ -114,11 +114,7 @@ async function startNodes() {
   cleanups.push(() => sql.close({ timeout: 0 }));
   const nodes: QuickNode[] = [];
   for (const name of ["n1", "n2", "n3"]) {
-    const source = new PostgresSource({
-      urls: [postgres.url],
-      rootCertificate: null,
-      ...queryTimes,
-    });
+    const source = createSource(postgres);
     await source.open();
     const node = new QuickNode(name, source);
     cleanups.push(() => node.node.close());
