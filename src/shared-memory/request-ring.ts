@@ -42,6 +42,8 @@ export interface RequestRecord
   /** 0: none. */
   readonly status: number;
   readonly attempts: number;
+  /** What a cache did, as an integer below 2^24; 0: there was none. */
+  readonly cache: number;
 }
 
 /** A slot as it is read. */
@@ -54,7 +56,7 @@ export interface RingEntry extends RequestRecord {
 
 const textNames = Object.keys(texts) as RingText[];
 
-// A slot: as 32-bit integers its lock (0: free; else the writing worker, from 1), kind, status and attempts; then as
+// A slot: as 32-bit integers its lock (0: free; else the writing worker, from 1), kind and cache, status and attempts; then as
 // 64-bit floats its sequence (from 1; 0: empty) and the numbers; then for each text its length and the truncation flag; then the texts.
 const LOCK = 0;
 const KIND = 1;
@@ -126,7 +128,7 @@ export class RequestRing {
     const float = at / 8;
     const floats = this.#floats;
     floats[float + SEQUENCE] = sequence + 1;
-    ints[int + KIND] = record.kind === "http" ? 0 : 1;
+    ints[int + KIND] = (record.kind === "http" ? 0 : 1) | (record.cache << 1);
     ints[int + STATUS] = record.status;
     ints[int + ATTEMPTS] = record.attempts;
     const number = float + NUMBERS_AT;
@@ -176,9 +178,11 @@ export class RequestRing {
     if (!this.#holds(at, sequence)) return null;
     const ints = this.#ints;
     const int = at >> 2;
+    const kind = ints[int + KIND] ?? 0;
     const found: Record<string, unknown> = {
       sequence,
-      kind: ints[int + KIND] === 0 ? "http" : "stream",
+      kind: (kind & 1) === 0 ? "http" : "stream",
+      cache: kind >> 1,
       status: ints[int + STATUS],
       attempts: ints[int + ATTEMPTS],
     };

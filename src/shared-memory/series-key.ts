@@ -11,6 +11,8 @@ export const listenerSeriesKey = (listenerId: string): string => `listener ${lis
 
 export const pluginSeriesKey = (name: string): string => `plugin ${name}`;
 
+export const cacheSeriesKey = (pluginId: string): string => `cache ${pluginId}`;
+
 /** On the board of targets: connections of a stream route. */
 export const streamBoardKey = (streamRouteId: string): string => `stream ${streamRouteId}`;
 

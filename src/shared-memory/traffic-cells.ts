@@ -32,6 +32,17 @@ const counters = [
   "error",
   /** Log records that a plugin has dropped. */
   "dropped",
+  /** Requests by what the cache did, see `CacheStatus`. */
+  "cache_hit",
+  "cache_stale",
+  "cache_revalidated",
+  "cache_miss",
+  "cache_expired",
+  "cache_bypass",
+  /** Those that got the response to another request. */
+  "cache_collapsed",
+  /** Body bytes to clients from stored responses. */
+  "cache_bytes",
 ] as const;
 export type TrafficCounter = (typeof counters)[number];
 

@@ -5,6 +5,7 @@ import type { Route } from "../model/route.ts";
 import type {
   CollectionChange,
   LargeChange,
+  PluginPlan,
   Snapshot,
   SnapshotChange,
   StoredRoutes,
@@ -15,14 +16,17 @@ export interface StoredParts {
   readonly routes: StoredRoutes;
   /** Null when unchanged. */
   readonly consumers: SnapshotChange["consumers"];
+  /** The plan of an instance with its store. */
+  readonly withCache: (plan: PluginPlan) => PluginPlan;
 }
 
 /** The change from `previous` to `next`; from null it is the whole of `next`. */
 export function diff(
   previous: Snapshot | null,
   next: Snapshot,
-  { routes, consumers }: StoredParts,
+  { routes, consumers, withCache }: StoredParts,
 ): SnapshotChange {
+  const plugins = diffMaps(previous?.plugins, next.plugins);
   return {
     base: previous?.revision ?? null,
     revision: next.revision,
@@ -32,7 +36,7 @@ export function diff(
     listeners: diffMaps(previous?.listeners, next.listeners),
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
-    plugins: diffMaps(previous?.plugins, next.plugins),
+    plugins: { upserts: plugins.upserts.map(withCache), removals: plugins.removals },
     consumers,
     settings: previous?.settings === next.settings ? null : next.settings,
   };

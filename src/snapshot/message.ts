@@ -1,6 +1,5 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behavior.
 import type { Issue } from "../model/error.ts";
-import type { Purge } from "../pdk/definition.ts";
 import type { LogDirectories } from "../pdk/kit.ts";
 import type { CountersCommand } from "../shared-counters/worker-counters.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
@@ -12,6 +11,8 @@ export interface StartCommand {
   readonly kind: "start";
   readonly worker: number;
   readonly workers: number;
+  /** From 1 to twice the number of workers: a thread that replaces another has another number, as the owner of locks and memory. */
+  readonly thread: number;
   /** Names this gateway in CDN-Loop (RFC 8586), so that two gateways in a row are not a loop. */
   readonly instanceId: string;
   /** Part of the names of the management API's cookies. */
@@ -62,8 +63,6 @@ export type WorkerQuestion =
   | { readonly kind: "connections"; readonly streamRouteId: string }
   /** Close this connection; the answer: whether it existed. */
   | { readonly kind: "kill"; readonly connectionId: string }
-  /** Purge cached responses, of one plugin instance or of all; the answer: their number. */
-  | { readonly kind: "purge"; readonly pluginId: string | null; readonly which: Purge }
   /** Write all completed requests to the ring; the answer is true. */
   | { readonly kind: "flush" }
   /** Replace the challenge responses; the answer is true. */
@@ -85,8 +84,8 @@ export interface StreamConnectionView {
   readonly started_at: string;
 }
 
-/** A list for `connections`, a boolean for `kill`, a number for `purge`; null for `explain` while nothing is served. */
-export type WorkerAnswer = readonly StreamConnectionView[] | boolean | number | Explanation | null;
+/** A list for `connections`, a boolean for `kill`; null for `explain` while nothing is served. */
+export type WorkerAnswer = readonly StreamConnectionView[] | boolean | Explanation | null;
 
 /** How a worker ends. */
 export interface Drain {

@@ -18,6 +18,7 @@ import type { Snapshot } from "../snapshot/snapshot.ts";
 import { ConsumerStore } from "./consumer-store.ts";
 import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
+import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
@@ -42,6 +43,10 @@ export interface WorkerPoolOptions {
   readonly targets: TargetBoard;
   /** Counters of plugins. Default: a small table. */
   readonly counters?: CounterTable;
+  /** Finds plugins by name. Default: none has a store. */
+  readonly definitionOf?: PluginCachesOptions["definitionOf"];
+  /** Where stores of plugin instances may have files. Default: nowhere. */
+  readonly cacheDirectories?: PluginCachesOptions["directories"];
   /** Clients used these credentials. Default: ignored. */
   readonly onCredentialsUsed?: (credentialIds: readonly string[]) => void;
   /** A client sent a server name without a certificate that could be requested on demand. Default: ignored. */
@@ -66,6 +71,8 @@ export class WorkerPool {
   /** Those of the active version and of the one being prepared. */
   readonly consumers = new ConsumerStore();
   readonly routes = new RouteStore();
+  /** Stores of plugin instances. */
+  readonly caches: PluginCaches;
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
@@ -88,6 +95,12 @@ export class WorkerPool {
     const counters =
       options.counters ?? CounterTable.create({ keys: 1024, workers: options.workers });
     this.times = { ...defaultTimes, ...options.times };
+    this.caches = new PluginCaches({
+      workers: options.workers,
+      definitionOf: options.definitionOf ?? (() => undefined),
+      directories: options.cacheDirectories ?? null,
+      log: options.log,
+    });
     this.slots = Array.from(
       { length: options.workers },
       (_, index) =>
@@ -109,6 +122,7 @@ export class WorkerPool {
           consumers: this.consumers,
           sessions: () => this.#sessions,
           routes: this.routes,
+          caches: this.caches,
           requests: () => this.#requests,
           challenges: () => this.#challenges,
         }),
@@ -171,6 +185,7 @@ export class WorkerPool {
 
   /** Starts all workers; resolves when they listen. The issues give the reason why one cannot; throws when one ended. */
   async start(): Promise<readonly Issue[]> {
+    this.caches.begin(this.#active.plugins);
     await this.routes.write(diffRoutes(undefined, this.#active.routes));
     this.routes.commit();
     const issues = await Promise.all(this.slots.map((slot) => slot.start()));
@@ -186,6 +201,7 @@ export class WorkerPool {
     const aborted = await Promise.all(
       this.slots.map((slot) => slot.drain({ timeoutMs, lingerMs })),
     );
+    this.caches.close();
     return aborted.reduce((sum, count) => sum + count, 0);
   }
 

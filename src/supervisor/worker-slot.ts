@@ -17,8 +17,9 @@ import type {
   WorkerKeys,
   WorkerQuestion,
 } from "../snapshot/message.ts";
-import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { ConsumerStore } from "./consumer-store.ts";
+import type { PluginCaches } from "./plugin-caches.ts";
 import type { RouteStore } from "./route-store.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
@@ -75,11 +76,14 @@ export interface WorkerSlotOptions {
   readonly consumers: ConsumerStore;
   /** And its routes. */
   readonly routes: RouteStore;
+  readonly caches: PluginCaches;
 }
 
 /** The state of a thread. */
 interface Run {
   readonly thread: WorkerThread;
+  /** As in `StartCommand`. */
+  readonly number: number;
   /** Version that it serves or will serve. */
   revision: number;
   prepared: number | null;
@@ -96,6 +100,7 @@ export class WorkerSlot {
   #pause: Timer | null = null;
   #stopping = false;
   #restarts = 0;
+  #threads = 0;
   #readyWaiters = new Set<() => void>();
 
   constructor(options: WorkerSlotOptions) {
@@ -133,7 +138,7 @@ export class WorkerSlot {
     if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
     this.#emit(this.#restarts === 0 ? "started" : "restarted", run.revision);
-    run.thread.post(this.#startCommand(requests));
+    run.thread.post(this.#startCommand(requests, run.number));
     const started = this.#serveFirst(run, snapshot);
     run.started = started.then((issues) => issues.length === 0);
     // The caller that waits for it gets the same error.
@@ -141,7 +146,7 @@ export class WorkerSlot {
     return await started;
   }
 
-  #startCommand(requests: RequestRing | null): StartCommand {
+  #startCommand(requests: RequestRing | null, thread: number): StartCommand {
     const { index, workers, instanceId, cookieId, keys } = this.#options;
     const { logDirectories, dnsServers, sharedCounters } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
@@ -150,6 +155,7 @@ export class WorkerSlot {
       kind: "start",
       worker: index,
       workers,
+      thread,
       instanceId,
       cookieId,
       ...keys(),
@@ -170,8 +176,9 @@ export class WorkerSlot {
   }
 
   async #serveFirst(run: Run, snapshot: Snapshot): Promise<readonly Issue[]> {
-    const { consumers, routes, times } = this.#options;
-    const stored = { routes: routes.whole(), consumers: consumers.table };
+    const { consumers, routes, caches, times } = this.#options;
+    const withCache = (plan: PluginPlan) => caches.withCache(plan);
+    const stored = { routes: routes.whole(), consumers: consumers.table, withCache };
     try {
       const issues = await deliver(run.thread, diff(null, snapshot, stored), times.startMs);
       if (issues.length > 0) {
@@ -330,13 +337,17 @@ export class WorkerSlot {
 
   #open(revision: number): Run {
     this.#close();
+    const { url, workers, caches } = this.#options;
+    // The one before may still execute for a moment.
+    const number = (this.#threads++ % 2) * workers + this.index + 1;
     const thread = new WorkerThread({
-      url: this.#options.url,
+      url,
       onEvent: (event) => this.#onEvent(event),
       onEnd: (error) => this.#onEnd(run, error),
+      onGone: () => caches.forgetThread(number),
     });
     const started = Promise.resolve(false);
-    const run: Run = { thread, revision, prepared: null, readyAt: null, started };
+    const run: Run = { thread, number, revision, prepared: null, readyAt: null, started };
     this.#run = run;
     return run;
   }

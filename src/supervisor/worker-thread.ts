@@ -18,6 +18,8 @@ export interface WorkerThreadOptions {
   readonly onEvent: (event: WorkerEvent) => void;
   /** Called once, when the thread has ended or was terminated; the empty string when it ended without an error. */
   readonly onEnd: (error: string) => void;
+  /** Called once, when it no longer executes anything: a terminated thread may still do so for a moment. */
+  readonly onGone: () => void;
 }
 
 /** While this thread is blocked, messages of the other one wait and arrive only after the timer: it checks twice. */
@@ -52,7 +54,10 @@ export class WorkerThread {
       this.#error = withoutSource(event.message);
       event.preventDefault();
     });
-    this.#worker.addEventListener("close", () => this.#end());
+    this.#worker.addEventListener("close", () => {
+      this.#end();
+      options.onGone();
+    });
   }
 
   get isAlive(): boolean {

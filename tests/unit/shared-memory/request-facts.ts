@@ -8,6 +8,7 @@ export function factsOf(worker: number, request: number): RequestRecord {
     kind: "http",
     status: 200 + worker,
     attempts: request,
+    cache: request,
     started_at: request,
     queue: -1,
     plugins: -1,
