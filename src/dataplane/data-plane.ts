@@ -23,6 +23,8 @@ export type LogLine = (
 export interface DataPlaneOptions {
   /** Index of this worker, from 0. */
   readonly worker: number;
+  /** As in `StartCommand`. Default: `worker` + 1. */
+  readonly thread?: number;
   /** Number of workers; default 1. */
   readonly workers?: number;
   readonly instanceId: string;

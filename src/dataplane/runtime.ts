@@ -27,7 +27,6 @@ import { createGeo } from "./plugin/geo.ts";
 import { PluginHost } from "./plugin/plugin-host.ts";
 import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
-import { purge } from "./plugin/purge.ts";
 import { streamPluginHost } from "./plugin/stream-plugin-context.ts";
 import { forward, type Pipeline, serve } from "./request/pipeline.ts";
 import { respondUnread } from "./request/respond.ts";
@@ -200,7 +199,7 @@ class Runtime implements DataPlane {
     const { generation, changedServices, removedRoutes } = prepared;
     this.#pipeline = this.#pipelineOf(generation);
     // Targets may have been deleted and recreated with another row.
-    this.#recorder.forgetTargets();
+    this.#recorder.forgetDeleted();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
     this.#options.board.set(this.#options.worker, "revision", generation.revision);
@@ -253,8 +252,6 @@ class Runtime implements DataPlane {
       this.#listeners.reconcile();
       return true;
     }
-    if (question.kind === "purge")
-      return this.#live === null ? 0 : purge(this.#live.plugins, question);
     if (question.kind === "flush") {
       this.#recorder.flush();
       return true;
@@ -340,11 +337,12 @@ function createPluginLoader(
   events: Pick<PluginLoaderOptions, "used" | "dropped">,
 ): PluginLoader {
   const { worker, workers = 1, plugins, pluginKey, counters, log } = options;
-  const { instanceId, managementCookies } = options;
+  const { instanceId, managementCookies, thread = worker + 1 } = options;
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
     workers,
+    thread,
     plugins,
     pluginKey,
     sharedCounters: options.sharedCounters ?? null,

@@ -1,4 +1,5 @@
 // Records the traffic of one worker in shared memory, which the main thread reads; knows no listener and no configuration.
+import { type CacheOutcome, type CacheStatus, encodeCacheOutcome } from "../pdk/cache-outcome.ts";
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import {
   type EndedRequest,
@@ -6,8 +7,9 @@ import {
   TrafficMetrics,
   type TrafficWriter,
 } from "../shared-memory/traffic-metrics.ts";
-import type { PluginDecision } from "../shared-memory/traffic-cells.ts";
+import type { PluginDecision, TrafficCounter } from "../shared-memory/traffic-cells.ts";
 import {
+  cacheSeriesKey,
   listenerSeriesKey,
   pluginSeriesKey,
   routeSeriesKey,
@@ -58,6 +60,7 @@ export interface RecordedRequest extends VersionedRequest {
     | null;
   readonly upstreamStatus: number;
   readonly isResponseAborted: boolean;
+  readonly sentStatus: number;
   readonly reasons: string;
   readonly knownId: string;
   readonly method: string;
@@ -70,6 +73,7 @@ export interface RecordedRequest extends VersionedRequest {
   readonly plugins: {
     readonly consumer: { readonly username: string } | null;
     readonly reasons: readonly string[];
+    readonly cache: { readonly id: string; readonly outcome: CacheOutcome } | null;
   } | null;
   clientAddress(): string;
 }
@@ -102,6 +106,8 @@ export class TrafficRecorder {
   readonly #targets = new Map<string, Series>();
   /** By plugin type. */
   readonly #plugins = new Map<string, Series>();
+  /** By instance of a cache. */
+  readonly #caches = new Map<string, Series>();
   readonly #batch: RequestBatch;
   /** Reused for all requests: an allocation would cost as much as counting. */
   readonly #counted = zeroCounts();
@@ -134,17 +140,39 @@ export class TrafficRecorder {
     const end = request.upstreamEndAt === 0 ? now : request.upstreamEndAt;
     const counted = this.#counted;
     // The client has seen the head of a response that broke off, not the error after it.
-    counted.status = request.isResponseAborted ? request.upstreamStatus : status;
+    counted.status = request.isResponseAborted ? request.sentStatus : status;
     counted.totalUs = (now - request.startedAt) * 1000;
     counted.upstreamUs = request.upstreamAt === 0 ? 0 : (end - request.upstreamAt) * 1000;
     counted.bytesIn = request.bytesIn;
     counted.bytesOut = request.bytesOut;
     counted.retries = request.attempts > 1 ? request.attempts - 1 : 0;
     counted.isResponseAborted = request.isResponseAborted;
-    const { route } = request;
-    this.#writer.ended(route === null ? this.#noRoute : this.#seriesOf(route), counted);
+    const { route, plugins } = request;
+    const series = route === null ? this.#noRoute : this.#seriesOf(route);
+    this.#writer.ended(series, counted);
+    if (plugins !== null && plugins.cache !== null) {
+      const { id, outcome } = plugins.cache;
+      this.#countCache(series, outcome, request.bytesOut);
+      this.#countCache(this.#cacheSeries(id), outcome, request.bytesOut);
+    }
     if (this.#batch.isOn) this.#list(request, now);
     if (request.attempts > 0) this.#countTargets(request, end);
+  }
+
+  #countCache(series: Series, { status, collapsed }: CacheOutcome, bytesOut: number): void {
+    this.#writer.add(series, CACHE_COUNTERS[status], 1);
+    if (collapsed === true) this.#writer.add(series, "cache_collapsed", 1);
+    if (status === "hit" || status === "stale" || status === "revalidated")
+      this.#writer.add(series, "cache_bytes", bytesOut);
+  }
+
+  #cacheSeries(id: string): Series {
+    let series = this.#caches.get(id);
+    if (series === undefined) {
+      series = this.#traffic.seriesOf(cacheSeriesKey(id));
+      this.#caches.set(id, series);
+    }
+    return series;
   }
 
   #seriesOf(route: RecordedRoute): Series {
@@ -177,9 +205,10 @@ export class TrafficRecorder {
     return series;
   }
 
-  /** Another version is active: targets may have been deleted and recreated with another row. */
-  forgetTargets(): void {
+  /** Another version is active: targets and caches may have been deleted and recreated with another row. */
+  forgetDeleted(): void {
     this.#targets.clear();
+    this.#caches.clear();
   }
 
   #list(request: RecordedRequest, now: number): void {
@@ -188,6 +217,8 @@ export class TrafficRecorder {
     record.kind = "http";
     record.status = this.#counted.status;
     record.attempts = request.attempts;
+    const cache = plugins === null ? null : plugins.cache;
+    record.cache = cache === null ? 0 : encodeCacheOutcome(cache.outcome);
     record.started_at = timeOfDay(startedAt, now);
     record.queue = request.queueMs;
     record.plugins = request.pluginsMs;
@@ -284,6 +315,15 @@ export class TrafficRecorder {
     return series;
   }
 }
+
+const CACHE_COUNTERS = {
+  hit: "cache_hit",
+  stale: "cache_stale",
+  revalidated: "cache_revalidated",
+  miss: "cache_miss",
+  expired: "cache_expired",
+  bypass: "cache_bypass",
+} as const satisfies Record<CacheStatus, TrafficCounter>;
 
 const zeroCounts = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K] } => ({
   status: 0,

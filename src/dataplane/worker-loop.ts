@@ -94,6 +94,7 @@ function start(
     onUnknownName: (name) => port.postMessage({ kind: "wanted", name }),
     worker,
     workers,
+    thread: command.thread,
     instanceId,
     board,
     stickyKey,

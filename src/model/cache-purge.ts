@@ -11,7 +11,14 @@ export const cachePurgeInput = t.Object(
       "Exact key: `shop.example.com/page?a=1`, or `/page?a=1` on any host; scheme and port are ignored",
     ),
     prefix: text("Prefix of keys, in the form of `key`"),
-    tag: text("Responses whose Surrogate-Key has this tag"),
+    tag: text("Responses whose Surrogate-Key or Cache-Tag has this tag"),
+    soft: t.Optional(
+      t.Boolean({
+        description:
+          "Soft purge: the responses become stale in the place of being removed, so that stale_while_revalidate and " +
+          "stale_if_error may still serve them while the service is asked again. Default: false",
+      }),
+    ),
   },
   {
     additionalProperties: false,

@@ -111,6 +111,8 @@ export type Fact =
   | { readonly kind: "node_activity"; readonly activity: NodeActivity }
   /** Cached responses of one plugin instance, or of all, are to be purged. Stored nowhere: caches end with their process. */
   | { readonly kind: "cache_purged"; readonly plugin_id: string | null; readonly which: Purge }
+  /** The same for a soft purge: they become stale. */
+  | { readonly kind: "cache_soft_purged"; readonly plugin_id: string | null; readonly which: Purge }
   /** The override of a target's health; null: removed. */
   | {
       readonly kind: "health_override";

@@ -1,6 +1,8 @@
 // What a plugin can read and do while it handles a request, a response or a stream connection; knows no implementation.
+import type { CacheOutcome } from "../model/cache-outcome.ts";
 import type { CredentialAlgorithm, CredentialType } from "../model/credential.ts";
 import type { ScopeName } from "../model/plugin.ts";
+import type { BodySource } from "./response.ts";
 
 /** A client of the proxied APIs. Workers know only enabled consumers. */
 export interface ConsumerView {
@@ -221,6 +223,11 @@ export interface RequestContext {
   readonly memory: Memory;
   /** Records the reason of a decision, in dotted words: `rl.exceeded`. Shown in the request log. */
   note(reason: string): void;
+  /**
+   * Reports what this instance, a cache, did for the request, for metrics and the request log. A later report replaces an earlier
+   * one, until the last byte of the response.
+   */
+  noteCache(instance: InstanceView, outcome: CacheOutcome): void;
   /** Adds to the time in a queue. Shown in the request log. */
   queued(milliseconds: number): void;
   readonly reasons: readonly string[];
@@ -295,8 +302,8 @@ export interface ResponseDraft {
   readonly hasBody: boolean;
   /** The whole body when it is available (error pages, replies); null while it is still to come. */
   readonly wholeBody: Uint8Array | null;
-  /** Replaces the body, and drops what the target still sends. Null: no body. */
-  replaceBody(body: Uint8Array | null): void;
+  /** Replaces the body, and drops what the target still sends. Null: no body. With a source the headers need Content-Length. */
+  replaceBody(body: Uint8Array | BodySource | null): void;
   /** Pipes the body through `transform`, after those that were added before. */
   transformBody(transform: BodyTransform): void;
 }

@@ -70,13 +70,21 @@ export interface PluginHandlers {
   readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
   /** A stream connection has ended for which `connect` was called. */
   readonly disconnect?: (context: StreamContext, result: StreamResult) => void;
-  /** Removes stored responses, including those still being received; returns their number. */
-  readonly purge?: (which: Purge) => number;
   /**
    * The instance was removed or replaced by a new version, or the gateway stops, which waits for a promise for less than a
    * second: long enough to send the rest of a queue.
    */
   readonly close?: () => void | Promise<void>;
+}
+
+/** What a plugin stores in the memory that its instance has in common for all workers (`PluginKit.openCache`). */
+export interface CacheUse<Config> {
+  /** Bytes of memory, and of files, for all workers together. */
+  readonly size: (config: Config) => { readonly bytes: number; readonly fileBytes: number };
+  /** The resource of an entry (`CacheRecord.resource`) by the address that a user wants to purge. */
+  readonly resourceOf: (config: Config, address: string) => string;
+  /** The main thread has removed an entry with a file, which had this head. */
+  readonly onFileRemoved?: (directory: string, head: Uint8Array) => void;
 }
 
 /** Selects stored responses. */
@@ -154,12 +162,18 @@ export interface PluginDefinition<S extends TObject = TObject> {
   /** What each node of a fleet does for itself without `--counters`, as a sentence for a warning; null: nothing. */
   readonly perNode?: (config: Static<S>) => string | null;
   readonly metrics?: readonly PluginMetric[];
+  /** Gives each instance a store of responses for all workers; purges apply to it. */
+  readonly cache?: CacheUse<Static<S>>;
   /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
 
 /** A definition without the type of its configuration. */
-export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "perNode" | "regexes"> & {
+export type AnyPlugin = Omit<
+  PluginDefinition,
+  "cache" | "check" | "create" | "perNode" | "regexes"
+> & {
+  readonly cache?: CacheUse<never>;
   readonly regexes?: (
     config: never,
   ) => readonly { readonly path: string; readonly source: string }[];

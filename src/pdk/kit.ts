@@ -1,4 +1,5 @@
 // What the gateway provides to a plugin instance beside requests; interfaces only.
+import type { CacheStore } from "./cache-store.ts";
 import type { InstanceView } from "./context.ts";
 
 /** A count in windows of time that all workers share. */
@@ -157,6 +158,24 @@ export interface LogDirectories {
   readonly absolute: string | null;
 }
 
+export type CacheOpener = <Head>(use: {
+  /** The head of a record, as this thread reads it. */
+  readonly decode: (bytes: Uint8Array) => Head;
+  /** This thread has removed an entry with a file (`CacheRecord.file`). */
+  readonly onFileRemoved?: (head: Head) => void;
+}) => CacheStore<Head>;
+
+/** The files of a store, which no other store uses. Absolute paths, mode 0700. */
+export interface CacheDirectory {
+  readonly path: string;
+  /** Of the last process with the same settings: files may be moved from there. Null: there is none. */
+  readonly previous: {
+    readonly path: string;
+    /** That process may still run: it is not to be used before it has a file `closed`. */
+    readonly isInUse: boolean;
+  } | null;
+}
+
 export interface PluginKit {
   readonly instance: InstanceView;
   /** Index of the worker, from 0. */
@@ -164,6 +183,10 @@ export interface PluginKit {
   /** How many workers there are. */
   readonly workers: number;
   readonly counters: Counters;
+  /** Opens the store of an instance with `cache` in its definition; null: the machine has no memory for it. */
+  readonly openCache: CacheOpener | null;
+  /** Null: its store has no files (`CacheUse.size`), or the gateway no data directory. */
+  readonly cacheDirectory: CacheDirectory | null;
   /** Null without `--counters`. */
   readonly shared: SharedCounters | null;
   readonly callout: Callout;

@@ -15,14 +15,27 @@ export interface Rejection {
   readonly token: ProxyStatusError;
 }
 
+/** A body that the gateway reads at the pace of the client: of a file, for example. */
+export interface BodySource {
+  /** What all calls of `read` together return. */
+  readonly byteLength: number;
+  /**
+   * The next bytes, which the gateway then owns; null: the end. Not called again before it resolves. When it rejects, the gateway
+   * aborts the response.
+   */
+  read(): Promise<Uint8Array | null>;
+  /** The gateway reads no more: the client has everything, went away, or gets no body. May be called several times. */
+  close(): void;
+}
+
 /** A complete response. */
 export interface Reply {
   readonly kind: "reply";
   readonly status: number;
   readonly reason: string;
   readonly headers: Headers;
-  /** Null: none. The gateway drops the body in response to HEAD. */
-  readonly body: Uint8Array | null;
+  /** Null: none. The gateway drops the body in response to HEAD. With a source the headers need Content-Length. */
+  readonly body: Uint8Array | BodySource | null;
   /** Whether the plugin reuses these headers, so that the gateway must copy them before a change; default false. */
   readonly hasSharedHeaders?: boolean;
 }

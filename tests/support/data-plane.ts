@@ -32,6 +32,7 @@ import type {
   SnapshotChange,
   StreamRoutePlan,
 } from "../../src/snapshot/snapshot.ts";
+import { PluginStores } from "./plugin-stores.ts";
 import { quietPort } from "./quiet-port.ts";
 
 /** Every level is optional, with the product's defaults. */
@@ -226,6 +227,8 @@ export async function startDataPlane(
     readonly sharedCounters?: CountersCommand;
     /** Default: 1. */
     readonly nodes?: number;
+    /** In common with other planes. Default: its own. */
+    readonly stores?: PluginStores;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
     /** Cuts the work on versions into slices. */
@@ -240,8 +243,10 @@ export async function startDataPlane(
   const logLine: DataPlaneOptions["log"] = (level, message, fields = {}) =>
     log.push({ level, message, fields });
   const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
+  const { worker, withCache } = (sketch.stores ?? new PluginStores()).join();
   const dataPlane = createDataPlane({
     worker: 0,
+    thread: worker + 1,
     instanceId: "test",
     managementCookies: new ManagementCookies("test", () => false),
     board,
@@ -287,7 +292,7 @@ export async function startDataPlane(
       listeners: { upserts: listeners, removals: [] },
       streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
       plugins: {
-        upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
+        upserts: (next.plugins ?? []).map((plugin) => withCache(pluginPlan(plugin, catalogue))),
         removals: next.removedPlugins ?? [],
       },
       consumers: consumers.change({

@@ -84,6 +84,11 @@ export class RawConnection {
     this.#socket?.pause();
   }
 
+  /** Reads again after `pause`. */
+  resume(): void {
+    this.#socket?.resume();
+  }
+
   /** Resolves with all that was received when it contains `text`, or when the function says so. */
   async until(text: string | RegExp | ((received: string) => boolean)): Promise<string> {
     const has = () => {

@@ -1,12 +1,14 @@
 // The request context of plugins; knows no plugin and no upstream connection.
 import { cookieValue } from "../../http/cookie.ts";
 import { queryValue } from "../../http/query.ts";
+import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
 import type {
   AuthMode,
   ClientTls,
   Consumers,
   ConsumerView,
   CredentialView,
+  InstanceView,
   NamedObject,
   Refetched,
   RefetchOptions,
@@ -14,7 +16,7 @@ import type {
   RequestResult,
 } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
-import type { ClientRequest, RequestPlugins } from "../request/client-request.ts";
+import type { CacheNote, ClientRequest, RequestPlugins } from "../request/client-request.ts";
 import { bodyReadLimits } from "../request/upstream-request.ts";
 import { timeOfDay } from "../time-of-day.ts";
 import { ChainCursor, type ChainObserver } from "./chain-cursor.ts";
@@ -67,6 +69,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
   authMode: AuthMode = "default";
   /** Responds while a plugin still waits for the body; null: no plugin waits. */
   refuse: ((error: ProxyError) => void) | null = null;
+  cache: CacheNote | null = null;
   #identity = UNKNOWN;
   #memory: RequestMemory | null = null;
   #reasons: string[] | null = null;
@@ -320,6 +323,10 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
 
   get reasons(): readonly string[] {
     return this.#reasons ?? NONE;
+  }
+
+  noteCache({ id }: InstanceView, outcome: CacheOutcome): void {
+    this.cache = { id, outcome };
   }
 
   queued(milliseconds: number): void {

@@ -7,6 +7,7 @@ import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
+import { openCache } from "../../shared-memory/cache/open.ts";
 import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
 import type { LogLine } from "../data-plane.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
@@ -14,6 +15,8 @@ import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
 export interface PluginLoaderOptions {
   readonly worker: number;
   readonly workers: number;
+  /** As in `StartCommand`. */
+  readonly thread: number;
   readonly plugins: PluginSource;
   /** The keys of instances are derived from it. */
   readonly pluginKey: string;
@@ -72,8 +75,9 @@ export class PluginLoader {
     return runtime;
   }
 
-  #kitOf({ id, name: plugin, label, scope, config }: PluginPlan, derived: Derived): PluginKit {
-    const { worker, workers, countersOf, sharedCounters } = this.#options;
+  #kitOf(plan: PluginPlan, derived: Derived): PluginKit {
+    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null } = plan;
+    const { worker, workers, thread, countersOf, sharedCounters } = this.#options;
     const { callout, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
     const instance: InstanceView = { id, plugin, label, scope };
@@ -86,6 +90,9 @@ export class PluginLoader {
         counters ??= countersOf(id, config["persist"] === true);
         return counters;
       },
+      openCache:
+        cache === undefined ? null : (use) => openCache(cache, { worker: thread - 1, ...use }),
+      cacheDirectory,
       shared: sharedCounters?.forInstance(id) ?? null,
       callout,
       logDirectories,

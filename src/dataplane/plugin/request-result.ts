@@ -8,7 +8,7 @@ export function resultOf(request: ClientRequest, status: number, endedAt: number
   const wasUpstream = attempts > 0;
   return {
     // The client has seen the head of a response that broke off, not the error after it.
-    status: request.isResponseAborted ? upstreamStatus : status,
+    status: request.isResponseAborted ? request.sentStatus : status,
     upstreamStatus: headAt === 0 || upstreamStatus === 0 ? null : upstreamStatus,
     bytesIn: request.bytesIn,
     bytesOut: request.bytesOut,

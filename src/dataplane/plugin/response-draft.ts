@@ -1,5 +1,6 @@
 // The response that plugins may change before it goes to the client; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/context.ts";
+import type { BodySource } from "../../pdk/response.ts";
 import type { ProxyError } from "../error.ts";
 import {
   applyEdits,
@@ -20,6 +21,18 @@ export interface DraftParts {
   readonly bodyLength?: number | null;
   readonly wholeBody?: Uint8Array | null;
   readonly isHead: boolean;
+}
+
+export interface Replacement {
+  readonly body: Uint8Array | BodySource | null;
+}
+
+export const isSource = (body: Uint8Array | BodySource | null | undefined): body is BodySource =>
+  body != null && !(body instanceof Uint8Array);
+
+/** Closes a body that is not sent, if it is a source. */
+export function closeSource(body: Uint8Array | BodySource | null | undefined): void {
+  if (isSource(body)) body.close();
 }
 
 const NONE: readonly BodyTransform[] = [];
@@ -43,7 +56,7 @@ export class ResponseDraft implements DraftForPlugins {
   /** The same arrays while this response alone holds them. */
   #own: { readonly names: string[]; readonly values: (string | null)[] } | null = null;
   #id: string | null = null;
-  #replacement: { readonly body: Uint8Array | null } | null = null;
+  #replacement: Replacement | null = null;
   #transforms: readonly BodyTransform[] = NONE;
 
   constructor(parts: DraftParts) {
@@ -124,7 +137,8 @@ export class ResponseDraft implements DraftForPlugins {
     return !this.#isHead && this.status !== 204 && this.status !== 304;
   }
 
-  replaceBody(body: Uint8Array | null): void {
+  replaceBody(body: Uint8Array | BodySource | null): void {
+    closeSource(this.#replacement?.body);
     this.#replacement = { body };
     // Transforms that were added before belong to the replaced body.
     for (const transform of this.#transforms) transform.abort?.();
@@ -141,7 +155,7 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   /** The body that replaces the original one; null: not replaced. */
-  get replacement(): { readonly body: Uint8Array | null } | null {
+  get replacement(): Replacement | null {
     return this.#replacement;
   }
 

@@ -5,6 +5,7 @@ import type { InFlightEntry } from "../in-flight.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 import { report, respondClosed, respondError, respondLocal } from "../request/respond.ts";
 import type { ShortCircuit } from "./chain-cursor.ts";
+import { closeSource } from "./response-draft.ts";
 import type { PluginContext } from "./plugin-context.ts";
 
 /** Runs the plugins, then sends the response of one of them or calls `next`. */
@@ -26,8 +27,10 @@ export function settle(
   if (outcome === undefined) return next(request);
   const { response: given, order } = outcome;
   if (given.kind === "reply") {
-    if (given.status === 0) respondClosed(request);
-    else respondLocal(request, given, { source: "plugin", order });
+    if (given.status === 0) {
+      closeSource(given.body);
+      respondClosed(request);
+    } else respondLocal(request, given, { source: "plugin", order });
     return;
   }
   // Not `client`: the connection stays open, the server reads the rest of a body.
@@ -76,9 +79,13 @@ class PendingPluginCall implements InFlightEntry {
     };
     outcome.then(
       (shortCircuit) => {
-        if (!this.#end()) return;
-        if (request.stream.signal.aborted) respondGone(request);
-        else settle(plugins, shortCircuit, this.#proceed);
+        const isOver = !this.#end();
+        if (!isOver && !request.stream.signal.aborted) {
+          settle(plugins, shortCircuit, this.#proceed);
+          return;
+        }
+        if (shortCircuit?.response.kind === "reply") closeSource(shortCircuit.response.body);
+        if (!isOver) respondGone(request);
       },
       () => undefined,
     );

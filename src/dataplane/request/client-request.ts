@@ -1,4 +1,5 @@
 // One client request: its head, its state in the request path, and what serves it; knows no socket and no upstream.
+import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
 import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
 import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
@@ -21,6 +22,11 @@ export interface ServeContext {
   readonly worker: WorkerServices;
 }
 
+export interface CacheNote {
+  readonly id: string;
+  readonly outcome: CacheOutcome;
+}
+
 /** The plugins of a request, as the request path sees them. */
 export interface RequestPlugins {
   /** Whether a plugin sets request ids instead of the gateway. */
@@ -28,6 +34,8 @@ export interface RequestPlugins {
   readonly consumer: { readonly username: string } | null;
   /** Reasons of plugin decisions. */
   readonly reasons: readonly string[];
+  /** What a cache did, with the id of its instance; null: there was none. */
+  readonly cache: CacheNote | null;
   /** Source of the last response that plugins saw. */
   responseSource: ResponseDraft["source"];
   /** Whether plugins outside of `order` have response handlers; default: whether any has. */
@@ -142,6 +150,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   reasons = "";
   /** The response began and was not completed. */
   isResponseAborted = false;
+  /** Status that the client has seen of an aborted response. */
+  sentStatus = 0;
   /** A request of the gateway for a plugin: without a client, not counted. */
   isCopy = false;
   #peer: string | null = null;

@@ -255,6 +255,7 @@ export class ProxyTransaction
     if (error.source === "client") this.attemptCompleted();
     this.#writer?.fail(new Error(error.detail));
     this.request.isResponseAborted = true;
+    this.request.sentStatus = this.#status;
     report(this.request, error);
     this.#end(error.status);
   }
@@ -376,7 +377,11 @@ export class ProxyTransaction
   }
 
   #end(status: number): void {
-    if (this.#mode === "done") return;
+    if (this.leave()) finish(this.request, status);
+  }
+
+  leave(): boolean {
+    if (this.#mode === "done") return false;
     this.#mode = "done";
     if (this.#pause !== null) clearTimeout(this.#pause);
     this.endAttempts();
@@ -387,7 +392,7 @@ export class ProxyTransaction
     if (this.#hasSuspendedIdleTimeout)
       request.stream.restoreIdleTimeout(request.listener.idleTimeout);
     if (this.body !== null) request.bytesIn = this.body.bytes;
-    finish(request, status);
+    return true;
   }
 }
 

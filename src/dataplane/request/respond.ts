@@ -3,13 +3,19 @@
 // In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
 // id, debug headers. The response parser has removed the targets' hop-by-hop fields.
 import { requestGarbage } from "../../garbage.ts";
+import type { BodySource, Reply } from "../../pdk/response.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
 import type { ProxyError } from "../error.ts";
 import { logFailure } from "../failure-log.ts";
 import { releaseBuffers } from "../buffer-release.ts";
 import type { EditedFields, EditHolder } from "../plugin/edited-fields.ts";
 import { PipedBody } from "../plugin/piped-body.ts";
-import { ResponseDraft, type TransformPipe } from "../plugin/response-draft.ts";
+import {
+  closeSource,
+  isSource,
+  ResponseDraft,
+  type TransformPipe,
+} from "../plugin/response-draft.ts";
 import type {
   BodyReader,
   BodyWriter,
@@ -20,6 +26,7 @@ import { addStickyCookie } from "../sticky.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
+import { transferSource } from "./source-transfer.ts";
 
 /** The source of a response with a complete body. */
 export interface ResponseOrigin {
@@ -38,6 +45,11 @@ export interface UpstreamOutcome {
   stickyCookie(): string | null;
 }
 
+interface EndingOutcome extends UpstreamOutcome {
+  /** Ends the transaction, not its request; false: it has ended before. */
+  leave(): boolean;
+}
+
 const GATEWAY: ResponseOrigin = { source: "gateway" };
 
 // Responses of the gateway and of plugins.
@@ -45,7 +57,7 @@ const GATEWAY: ResponseOrigin = { source: "gateway" };
 /** Sends a response of the gateway or a plugin, and ends the request. */
 export function respondLocal(
   request: ClientRequest,
-  response: LocalResponse,
+  response: LocalResponse | Reply,
   origin: ResponseOrigin = GATEWAY,
 ): void {
   const status = sendLocal(request, response, origin);
@@ -103,7 +115,7 @@ export function respondUnread(
 /** Sends the response and returns its status, which plugins may change. */
 function sendLocal(
   request: ClientRequest,
-  response: LocalResponse,
+  response: LocalResponse | Reply,
   origin: ResponseOrigin,
 ): number | Promise<number> {
   const { plugins } = request;
@@ -114,7 +126,10 @@ function sendLocal(
 }
 
 /** Without response handlers. */
-function sendPlain(request: ClientRequest, response: LocalResponse): number {
+function sendPlain(
+  request: ClientRequest,
+  response: LocalResponse | Reply,
+): number | Promise<number> {
   const { status, body, hasSharedHeaders = false } = response;
   const shared = hasSharedHeaders ? sharedBy(response.headers) : null;
   let { headers } = response;
@@ -137,7 +152,7 @@ function sendPlain(request: ClientRequest, response: LocalResponse): number {
 /** With response handlers. */
 function sendDrafted(
   request: ClientRequest,
-  response: LocalResponse,
+  response: LocalResponse | Reply,
   { source, error = null, order }: ResponseOrigin,
 ): number | Promise<number> {
   const isHead = request.method === "HEAD";
@@ -148,7 +163,7 @@ function sendDrafted(
     status,
     headers,
     sharedBy: response.hasSharedHeaders === true ? sharedBy(headers) : null,
-    wholeBody: body,
+    wholeBody: isSource(body) ? null : body,
     bodyLength: body?.byteLength ?? 0,
     isHead,
   });
@@ -156,8 +171,14 @@ function sendDrafted(
   if (request.sendsId) draft.setId(request.id);
   const { pipe, replacement } = draft;
   const left = replacement === null ? body : replacement.body;
-  if (replacement !== null && !isHead) draft.headers.delete("content-length");
+  if (replacement !== null) closeSource(body);
+  if (replacement !== null && !isHead && !isSource(left)) draft.headers.delete("content-length");
   if (pipe === null || left === null || isHead) return sendDraft(request, draft, left);
+  if (isSource(left)) {
+    if (!draft.hasBody) return sendDraft(request, draft, left);
+    const head = streamedHead(request, draft, pipe);
+    return transferSource(request, { head, source: left, pipe });
+  }
   if (draft.isSlow) return sendSlowly(request, draft, { pipe, body: left });
   const pieces = pipe.whole([left]);
   const finishDraft = (all: readonly Uint8Array[]) => {
@@ -169,7 +190,11 @@ function sendDrafted(
 }
 
 /** Sends the response that plugins have changed. */
-function sendDraft(request: ClientRequest, draft: ResponseDraft, body: Uint8Array | null): number {
+function sendDraft(
+  request: ClientRequest,
+  draft: ResponseDraft,
+  body: Reply["body"],
+): number | Promise<number> {
   const { status, hasBody } = draft;
   const headers = withDebugFields(request, draft.sentHeaders);
   const hasContentType = headers.has("content-type");
@@ -182,12 +207,9 @@ function sendSlowly(
   draft: ResponseDraft,
   { pipe, body }: { readonly pipe: TransformPipe; readonly body: Uint8Array },
 ): number {
-  const { status } = draft;
-  if (!pipe.isObserver) draft.headers.delete("content-length");
-  const headers = withDebugFields(request, draft.headers);
+  const head = streamedHead(request, draft, pipe);
   // The request ends before the body was sent.
   request.bytesOut = body.byteLength;
-  const head = { status, headers, hasContentType: true, hasLength: false };
   const piped = new PipedBody(
     pipe,
     { wanted() {}, cancelled() {} },
@@ -198,7 +220,18 @@ function sendSlowly(
   );
   piped.write(body);
   piped.end(() => {});
-  return status;
+  return head.status;
+}
+
+/** Of a body that streams through transforms. */
+function streamedHead(
+  request: ClientRequest,
+  draft: ResponseDraft,
+  pipe: TransformPipe,
+): OutgoingHead {
+  if (!pipe.isObserver) draft.headers.delete("content-length");
+  const headers = withDebugFields(request, draft.headers);
+  return { status: draft.status, headers, hasContentType: true, hasLength: false };
 }
 
 interface LocalHead {
@@ -212,10 +245,19 @@ interface LocalHead {
 
 const NO_PIECES: readonly Uint8Array[] = [];
 
-function send(request: ClientRequest, head: LocalHead, body: Uint8Array | null): number {
+function send(
+  request: ClientRequest,
+  head: LocalHead,
+  body: Reply["body"],
+): number | Promise<number> {
   const { status, headers, hasContentType, isHead } = head;
   const hasBody = !isHead && status !== 204 && status !== 304;
-  const pieces = hasBody && body !== null ? [body] : NO_PIECES;
+  if (isSource(body) && hasBody) {
+    const sent = { status, headers, hasContentType, hasLength: true };
+    return transferSource(request, { head: sent, source: body, pipe: null });
+  }
+  closeSource(body);
+  const pieces = hasBody && body !== null && !isSource(body) ? [body] : NO_PIECES;
   request.bytesOut = pieces === NO_PIECES ? 0 : (body?.byteLength ?? 0);
   // Bun adds a length of 0 where there is no body: right for redirects and errors, wrong for the HEAD of a page.
   const hasLength = headers.has("content-length") || (pieces === NO_PIECES && status >= 300);
@@ -268,7 +310,7 @@ export const statusOf = (head: ResponseHead, draft: ResponseDraft | null): numbe
 
 /** Responds with a complete body and releases its pieces; a promise while plugins transform it. Throws what they throw. */
 export function respondUpstream(
-  outcome: UpstreamOutcome,
+  outcome: EndingOutcome,
   head: ResponseHead,
   pieces: readonly Uint8Array[],
 ): Promise<void> | null {
@@ -278,6 +320,12 @@ export function respondUpstream(
   if (draft === null) {
     const sent = isAsItIs ? asItIs(request, head) : withFields(outcome, head, cookie);
     request.stream.respond(sent, pieces, false);
+    return null;
+  }
+  const source = draft.replacement?.body;
+  if (draft.hasBody && isSource(source)) {
+    respondSource(outcome, head, { draft, source });
+    outcome.leave();
     return null;
   }
   const edited = isAsItIs && draft.isPlain ? editedHead(request, draft) : null;
@@ -331,7 +379,11 @@ function respondDrafted(
   const { status, headers } = withFields(outcome, head, cookie);
   const { replacement, pipe } = draft;
   if (replacement !== null) headers.delete("content-length");
-  const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];
+  const replaced = replacement?.body ?? null;
+  // Without a body for the client: `respondSource` sends the others.
+  closeSource(replaced);
+  const own =
+    replacement === null ? pieces : replaced === null || isSource(replaced) ? [] : [replaced];
   const respond = (all: readonly Uint8Array[]): void => {
     // `onContent` has counted the target's body, not the one for the client.
     if (pipe !== null || replacement !== null) request.bytesOut = draft.hasBody ? sizeOf(all) : 0;
@@ -356,6 +408,22 @@ function respondDrafted(
   if (changed instanceof Promise) return changed.then(send);
   send(changed);
   return null;
+}
+
+/** Responds with the source by which a plugin has replaced the body, and ends the request. */
+function respondSource(
+  outcome: UpstreamOutcome,
+  head: ResponseHead,
+  { draft, source }: { readonly draft: ResponseDraft; readonly source: BodySource },
+): void {
+  const { request } = outcome;
+  const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
+  const sent = withFields(outcome, head, cookie);
+  const { pipe } = draft;
+  if (pipe !== null && !pipe.isObserver) sent.headers.delete("content-length");
+  void transferSource(request, { head: sent, source, pipe }).then((status) =>
+    finish(request, status),
+  );
 }
 
 const sizeOf = (pieces: readonly Uint8Array[]) =>

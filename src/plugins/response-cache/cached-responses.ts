@@ -1,62 +1,43 @@
 // Builds responses from stored ones: complete, partial, or 304; knows no store.
+import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
+import { addCacheStatus, HIT } from "./cache-status.ts";
 import { isNotModified, rangeOf } from "./conditional.ts";
-import type { Stored } from "./store.ts";
-
-/** How a stored response was selected. */
-export type HitKind = "hit" | "collapsed" | "stale" | "failed" | "revalidated";
+import type { DiskBody } from "./disk-body.ts";
+import type { Stored, StoredHead } from "./store.ts";
 
 export interface ShapedResponse {
   readonly status: number;
   /** Shared: copy before a change. */
   readonly headers: Headers;
-  readonly body: Uint8Array | null;
+  readonly body: Uint8Array | DiskBody | null;
 }
 
 /** Age of the response in milliseconds. */
-export const ageOf = ({ freshness, storedAt }: Stored, now: number): number =>
+export const ageOf = ({ freshness, storedAt }: StoredHead, now: number): number =>
   freshness.ageMs + now - storedAt;
 
-/** Milliseconds until the response is stale; negative: since. */
-export const remainingOf = (stored: Stored, now: number): number =>
-  stored.freshness.lifetimeMs - ageOf(stored, now);
-
-const WORDS = {
-  hit: "HIT",
-  collapsed: "HIT",
-  stale: "STALE",
-  failed: "STALE",
-  revalidated: "REVALIDATED",
-} as const satisfies Record<HitKind, string>;
-
-/** The member of Cache-Status (RFC 9211). */
-function cacheStatus(hitKind: HitKind, ttl: number): string {
-  switch (hitKind) {
-    case "hit":
-    case "stale":
-      return `sluice; hit; ttl=${ttl}`;
-    case "collapsed":
-      return `sluice; fwd=miss; collapsed; ttl=${ttl}`;
-    case "failed":
-      return `sluice; fwd=stale; ttl=${ttl}; detail=stale-if-error`;
-    case "revalidated":
-      return `sluice; fwd=stale; fwd-status=304; stored; ttl=${ttl}`;
-    default:
-      return hitKind satisfies never;
-  }
+/** Milliseconds until the response is stale; 0 or negative: since. A soft purge makes it stale now. */
+export function remainingOf(
+  stored: StoredHead & Pick<Stored, "isSoftPurged">,
+  now: number,
+): number {
+  const remaining = stored.freshness.lifetimeMs - ageOf(stored, now);
+  return stored.isSoftPurged ? Math.min(0, remaining) : remaining;
 }
 
-/** Appends this cache's member to those of caches before it. */
-export function addCacheStatus(headers: Headers, member: string, word: string): void {
-  headers.append("Cache-Status", member);
-  headers.set("X-Cache-Status", word);
+/** How a stored response is served. */
+interface Serving {
+  readonly outcome: CacheOutcome;
+  readonly now: number;
+  /** Status of the service's response where the client gets another one, else null. */
+  readonly fwdStatus?: number | null;
 }
 
 /** The headers of a stored response at this time. */
-function fieldsOf(stored: Stored, hitKind: HitKind, now: number): Headers {
+function fieldsOf(stored: Stored, { outcome, now, fwdStatus = null }: Serving): Headers {
   const headers = new Headers(stored.headers);
   headers.set("Age", String(Math.floor(ageOf(stored, now) / 1000)));
-  const ttl = Math.floor(remainingOf(stored, now) / 1000);
-  addCacheStatus(headers, cacheStatus(hitKind, ttl), WORDS[hitKind]);
+  addCacheStatus(headers, outcome, { ttlMs: remainingOf(stored, now), fwdStatus });
   return headers;
 }
 
@@ -73,7 +54,7 @@ export class CachedResponses {
   #hit(stored: Stored, now: number): Headers {
     const known = this.#prepared.get(stored);
     if (known !== undefined && now < known.until) return known.headers;
-    const headers = fieldsOf(stored, "hit", now);
+    const headers = fieldsOf(stored, { outcome: HIT, now });
     // Until Age or ttl changes.
     const inSecond = Math.min(
       1000 - (ageOf(stored, now) % 1000),
@@ -83,17 +64,20 @@ export class CachedResponses {
     return headers;
   }
 
-  /** `header`: reads the client's headers. */
+  /** `header`: reads the client's headers. Null: the stored response has been replaced or removed since it was found. */
   shape(
     stored: Stored,
     header: (name: string) => string | null,
-    { hitKind, now }: { readonly hitKind: HitKind; readonly now: number },
-  ): ShapedResponse {
-    const { status, body } = stored;
-    const headers = hitKind === "hit" ? this.#hit(stored, now) : fieldsOf(stored, hitKind, now);
-    if (status !== 200) return { status, headers, body };
-    if (isNotModified(header, stored))
+    serving: Serving,
+  ): ShapedResponse | null {
+    const { status } = stored;
+    const isHit = serving.outcome === HIT;
+    const headers = isHit ? this.#hit(stored, serving.now) : fieldsOf(stored, serving);
+    if (status === 200 && isNotModified(header, stored))
       return { status: 304, headers: withoutBody(headers), body: null };
+    const body = stored.body();
+    if (body === null) return null;
+    if (status !== 200) return { status, headers, body };
     if (header("range") === null) return { status, headers, body };
     const range = rangeOf(header, body.byteLength, stored);
     if (range === null) return { status, headers, body };

@@ -1,20 +1,19 @@
-// Parses Cache-Control (RFC 9111 section 5.2); knows nothing of the meaning of directives.
+// Parses Cache-Control (RFC 9111 section 5.2) and its targeted fields (RFC 9213); knows nothing of the meaning of directives.
+import { parseDictionary } from "structured-headers";
 
 /** Lower-case names; the value "" for those without one. */
 export type Directives = ReadonlyMap<string, string>;
 
-const DIRECTIVE = /([!#$%&'*+\-.^_`|~\w]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g;
+/** No space around the equals sign: `max-age = 60` is a directive without a value, and so stale. */
+const DIRECTIVE = /([!#$%&'*+\-.^_`|~\w]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g;
 
-/** Of repeated directives with seconds the smallest counts, as the safest. */
+/** Of repeated directives the first counts (RFC 9111 section 4.2.1). */
 export function parseDirectives(value: string | null): Directives {
   const directives = new Map<string, string>();
   if (value === null) return directives;
   for (const [, name = "", quoted, plain] of value.matchAll(DIRECTIVE)) {
     const key = name.toLowerCase();
-    const text = quoted ?? plain ?? "";
-    const before = directives.get(key);
-    if (before === undefined || (secondsOf(text) ?? 0) < (secondsOf(before) ?? 0))
-      directives.set(key, text);
+    if (!directives.has(key)) directives.set(key, quoted ?? plain ?? "");
   }
   return directives;
 }
@@ -30,11 +29,22 @@ export function seconds(directives: Directives, name: string): number | null {
   return directives.has(name) ? (secondsOf(directives.get(name)) ?? 0) : null;
 }
 
+/** Directives whose value is a number of seconds. */
+const WITH_SECONDS = new Set(["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]);
+
 /**
- * As text, in lower case and without duplicates. A directive with a quoted value keeps only its name: parsers that split at
- * commas would read the quoted text as directives.
+ * Directives of a targeted field, a structured dictionary; null: empty, or invalid in any part, and so ignored (RFC 9213
+ * section 2.1).
  */
-export const writeDirectives = (directives: Directives): string =>
-  [...directives]
-    .map(([name, value]) => (/^[\w.-]+$/.test(value) ? `${name}=${value}` : name))
-    .join(", ");
+export function parseTargeted(value: string): Directives | null {
+  const directives = new Map<string, string>();
+  try {
+    for (const [name, [item]] of parseDictionary(value)) {
+      if (WITH_SECONDS.has(name) && !Number.isInteger(item)) return null;
+      if (item !== false) directives.set(name, typeof item === "number" ? String(item) : "");
+    }
+  } catch {
+    return null;
+  }
+  return directives.size === 0 ? null : directives;
+}

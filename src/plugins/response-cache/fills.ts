@@ -1,28 +1,21 @@
-// Fetches in flight: coalescing of requests, and invalidation before the response is stored; knows no request.
+// Fetches of one worker whose responses may be stored, and requests that wait for fetches of any worker; knows no request.
+import type { CacheFlight, CacheStore, FlightVerdict } from "../../pdk/cache-store.ts";
 
-/** Result of a wait: look up the cache again, or fetch. */
-export type Verdict = "look" | "fetch";
-
-type Wake = (verdict: Verdict) => void;
-
-/** A fetch whose response may be stored. */
-export class Fill {
+/** What a fetch is for. */
+interface Target {
+  /** Requests with the same key may wait for it. */
   readonly key: string;
   readonly resource: string;
-  /** Milliseconds of the monotonic clock. */
-  readonly startedAt: number;
-  /** The resource was invalidated during the fetch. */
-  isInvalidated = false;
-  /** Whether other requests may wait for it. */
-  isLeading: boolean;
-  readonly waiting = new Set<Wake>();
+  /** `CacheStore.epoch` from before the fetch. */
+  readonly epoch: number;
+}
 
-  constructor(target: { readonly key: string; readonly resource: string }, isLeading: boolean) {
-    this.key = target.key;
-    this.resource = target.resource;
-    this.startedAt = performance.now();
-    this.isLeading = isLeading;
-  }
+type Wake = (verdict: FlightVerdict) => void;
+
+/** A fetch whose response may be stored. */
+export interface Fill {
+  /** Null: no request waits for it. */
+  readonly flight: CacheFlight | null;
 }
 
 /** Longest wait for another request's fetch. */
@@ -31,79 +24,106 @@ const MAX_WAIT_MS = 30_000;
 /** Waiting requests of one worker; further ones fetch. */
 const MAX_WAITING = 10_000;
 
-export class Fills {
-  readonly #all = new Set<Fill>();
-  /** The fetches to wait for, by key. */
-  readonly #leading = new Map<string, Fill>();
-  #waiting = 0;
+/** The flights of all workers. */
+type Flights = Pick<CacheStore<never>, "lead" | "follow">;
 
-  /** The fetch to wait for; null: there is none, or it has taken too long. */
-  leaderOf(key: string): Fill | null {
-    const fill = this.#leading.get(key);
-    if (fill === undefined || this.#waiting >= MAX_WAITING) return null;
-    return performance.now() - fill.startedAt < MAX_WAIT_MS ? fill : null;
+const ALONE: Fill = { flight: null };
+
+export class Fills {
+  readonly #flights: Flights;
+  /** Those with a flight. */
+  readonly #leading = new Set<Fill>();
+  /** The requests of this worker that wait for a fetch, by its end. */
+  readonly #waiting = new Map<Promise<FlightVerdict>, Set<Wake>>();
+  #waitingCount = 0;
+
+  constructor(flights: Flights) {
+    this.#flights = flights;
   }
 
-  /** Begins a fetch; it becomes the leader if there is none and `mayLead`. */
-  begin(target: { readonly key: string; readonly resource: string }, mayLead: boolean): Fill {
-    const fill = new Fill(target, mayLead && this.leaderOf(target.key) === null);
-    this.#all.add(fill);
-    if (fill.isLeading) this.#leading.set(fill.key, fill);
+  /** A fetch for which no request waits. */
+  alone(): Fill {
+    return ALONE;
+  }
+
+  /** A fetch that leads; null: another one does, in whatever worker, or there is no room. */
+  lead({ key, resource, epoch }: Target): Fill | null {
+    const flight = this.#flights.lead(key, resource, epoch);
+    if (flight === null) return null;
+    const fill = { flight };
+    this.#leading.add(fill);
     return fill;
   }
 
+  /** The end of the fetch that leads, for `wait`; or a fetch of this request, which leads if there is room. */
+  join(target: Target): Fill | Promise<FlightVerdict> {
+    // Between the two steps another worker's fetch may begin to lead, and end.
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const joined = this.#leaderOf(target) ?? this.lead(target);
+      if (joined !== null) return joined;
+    }
+    return this.alone();
+  }
+
+  #leaderOf({ key, resource }: Target): Promise<FlightVerdict> | null {
+    if (this.#waitingCount >= MAX_WAITING) return null;
+    return this.#flights.follow(key, resource, MAX_WAIT_MS);
+  }
+
   /** Resolves when the fetch has ended, the client disconnects, or the wait times out. */
-  wait(fill: Fill, signal: AbortSignal): Promise<Verdict> {
+  wait(end: Promise<FlightVerdict>, signal: AbortSignal): Promise<FlightVerdict> {
     if (signal.aborted) return Promise.resolve("fetch");
-    this.#waiting++;
+    const waiting = this.#waitingFor(end);
+    this.#waitingCount++;
     return new Promise((resolve) => {
       const wake: Wake = (verdict) => {
-        clearTimeout(timer);
         signal.removeEventListener("abort", onAbort);
-        fill.waiting.delete(wake);
-        this.#waiting--;
+        waiting.delete(wake);
+        this.#waitingCount--;
         resolve(verdict);
       };
       const onAbort = () => wake("fetch");
-      const timer = setTimeout(() => wake("fetch"), MAX_WAIT_MS);
       signal.addEventListener("abort", onAbort);
-      fill.waiting.add(wake);
+      waiting.add(wake);
     });
+  }
+
+  /** One set for each end, so that a request that stops waiting leaves nothing behind. */
+  #waitingFor(end: Promise<FlightVerdict>): Set<Wake> {
+    const known = this.#waiting.get(end);
+    if (known !== undefined) return known;
+    const waiting = new Set<Wake>();
+    this.#waiting.set(end, waiting);
+    void end.then((verdict) => {
+      this.#waiting.delete(end);
+      for (const wake of [...waiting]) wake(verdict);
+    });
+    return waiting;
   }
 
   /** The response is stored: waiting requests look it up. */
   stored(fill: Fill): void {
-    this.#end(fill);
-    for (const wake of [...fill.waiting]) wake("look");
+    this.#end(fill, "look");
   }
 
   /** The response cannot be shared: waiting requests fetch. */
   uncacheable(fill: Fill): void {
-    this.#end(fill);
-    for (const wake of [...fill.waiting]) wake("fetch");
+    this.#end(fill, "fetch");
   }
 
   /** The fetch ended because of its client: the first request to look up becomes the leader, the others wait for it. */
   abandoned(fill: Fill): void {
-    this.stored(fill);
+    this.#end(fill, "look");
   }
 
-  /** Keeps responses of these fetches from being stored, and new requests from waiting for them. */
-  invalidate(fits: (fill: Fill) => boolean): void {
-    for (const fill of this.#all) {
-      if (!fits(fill)) continue;
-      fill.isInvalidated = true;
-      if (this.#leading.get(fill.key) === fill) this.#leading.delete(fill.key);
-    }
-  }
-
-  /** Releases all waiting requests. */
+  /** Releases all waiting requests of this worker, and those of others that wait for its fetches. */
   close(): void {
-    for (const fill of [...this.#all]) this.uncacheable(fill);
+    for (const fill of this.#leading) this.uncacheable(fill);
+    for (const waiting of this.#waiting.values()) for (const wake of [...waiting]) wake("fetch");
   }
 
-  #end(fill: Fill): void {
-    this.#all.delete(fill);
-    if (this.#leading.get(fill.key) === fill) this.#leading.delete(fill.key);
+  #end(fill: Fill, verdict: FlightVerdict): void {
+    fill.flight?.end(verdict);
+    this.#leading.delete(fill);
   }
 }

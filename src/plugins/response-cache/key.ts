@@ -130,9 +130,11 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
     resourceOf: (target) => nameOf({ ...target, counted: query(target.query) }),
     named(address) {
       const mark = address.indexOf("?");
-      if (mark < 0) return address;
-      const counted = query(address.slice(mark + 1));
-      return address.slice(0, mark) + (counted === "" ? "" : `?${counted}`);
+      const end = mark < 0 ? address.length : mark;
+      const slash = address.indexOf("/");
+      const plain = own.path ? address.slice(0, end) : `${address.slice(0, Math.max(0, slash))}/`;
+      const counted = query(address.slice(end + 1));
+      return counted === "" ? plain : `${plain}?${counted}`;
     },
   };
 }

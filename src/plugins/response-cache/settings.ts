@@ -13,10 +13,13 @@ import {
 } from "../../pdk/fields.ts";
 
 /**
- * Statuses that may be stored. Excludes those that a client can cause with an unusual request: a stored 400, 405, 413, 414, 431
- * or 501 would deny the page to all clients (cache-poisoned denial of service).
+ * Statuses that may be stored. The errors among them are not stored unless listed: an unusual request may cause them, and a stored
+ * one denies the page to all clients (cache-poisoned denial of service).
  */
-const STATUSES = [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410] as const;
+const STATUSES = [
+  ...[200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410],
+  ...[400, 405, 414, 500, 501, 502, 503, 504],
+] as const;
 const METHODS = ["GET", "HEAD"] as const;
 
 const YEAR_S = 31_536_000;
@@ -35,9 +38,22 @@ export const schema = config({
     {
       default: [200, 203, 204, 300, 301, 308, 404, 410],
       maxItems: STATUSES.length,
-      description: "Cacheable response statuses",
+      description:
+        "Statuses stored without explicit freshness. With it, all are stored but errors that one unusual request may cause, and these too if listed: 400, 405, 414, 500 to 504",
     },
   ),
+  heuristic: t.Number({
+    minimum: 0,
+    maximum: 1,
+    default: 0,
+    description:
+      "Responses with Last-Modified but without explicit freshness are fresh for this share of the time since then, such as 0.1; not with a query; 0: none",
+  }),
+  heuristic_max: integer(86_400, {
+    minimum: 1,
+    maximum: YEAR_S,
+    description: "Maximum heuristic freshness in seconds",
+  }),
   methods: listOf(oneOf(METHODS, { description: "A method" }), {
     default: [...METHODS],
     maxItems: METHODS.length,
@@ -47,6 +63,12 @@ export const schema = config({
     true,
     "Follow Cache-Control and Expires of responses; otherwise store all for ttl_default",
   ),
+  target_fields: listOf(headerName({ description: "Name of a response header" }), {
+    default: ["Sluice-Cache-Control", "CDN-Cache-Control"],
+    maxItems: 8,
+    description:
+      "Targeted cache control (RFC 9213): the first of these that a response has replaces its Cache-Control and Expires",
+  }),
   vary_headers: listOf(headerName({ description: "Name of a request header" }), {
     maxItems: 20,
     description: "Request headers that vary responses, in addition to their Vary",
@@ -89,7 +111,22 @@ export const schema = config({
   max_total: bytes(
     268_435_456,
     1_099_511_627_776,
-    "Memory in bytes for all responses of this instance; each worker has an equal share",
+    "Memory in bytes for all responses of this instance, in common for all workers",
+  ),
+  storage: oneOf(["memory", "disk"], {
+    default: "memory",
+    description: "Where bodies are stored; disk: long ones in files of the data directory",
+  }),
+  disk_above: integer(65_536, {
+    minimum: 4096,
+    maximum: 1_073_741_824,
+    description:
+      "With disk, length in bytes from which a body is in a file; shorter ones are in memory",
+  }),
+  disk_total: bytes(
+    1_073_741_824,
+    1_099_511_627_776,
+    "With disk, size in bytes of all files of this instance; incomplete files may take as much again",
   ),
   stale_while_revalidate: seconds(
     "Seconds for which a stale response is served while it is refreshed, unless the response says otherwise",
@@ -112,7 +149,7 @@ export const schema = config({
   ),
   ignore_client_no_cache: flag(
     true,
-    "Ignore Cache-Control of requests, except no-store and only-if-cached",
+    "Ignore no-cache, max-age, min-fresh and max-stale of requests, with which any client could make its requests go to the service; no-store and only-if-cached always count",
   ),
 });
 
@@ -125,8 +162,11 @@ export function problemsOf(own: Config): { readonly path: string; readonly messa
       path: "ttl_default",
       message: "is required when respect_cache_control is off",
     });
-  if (own.max_body > own.max_total)
-    problems.push({ path: "max_body", message: "must not be more than max_total" });
+  const room = own.storage === "disk" ? "disk_total" : "max_total";
+  if (own.max_body > own[room])
+    problems.push({ path: "max_body", message: `must not be more than ${room}` });
+  if (own.storage === "disk" && own.disk_above > own.max_total)
+    problems.push({ path: "disk_above", message: "must not be more than max_total" });
   if (own.key.query_include !== null && own.key.query_exclude.length > 0)
     problems.push({
       path: "key.query_exclude",

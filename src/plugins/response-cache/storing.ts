@@ -1,5 +1,5 @@
 // Builds stored responses from upstream ones; knows no store and no request.
-import type CachePolicy from "http-cache-semantics";
+import type { NotStored } from "../../pdk/cache-outcome.ts";
 import {
   type Freshness,
   freshnessOf,
@@ -7,7 +7,7 @@ import {
   type StoringRequest,
 } from "./freshness.ts";
 import type { CacheKey } from "./key.ts";
-import type { Stored } from "./store.ts";
+import type { StoredHead } from "./store.ts";
 
 /** The request of a stored response. */
 export interface FillRequest {
@@ -17,6 +17,8 @@ export interface FillRequest {
   readonly fieldOf: (name: string) => string | null;
   /** When the request went upstream, in milliseconds of the monotonic clock. */
   readonly startedAt: number;
+  /** `Store.epoch` at that time. */
+  readonly epoch: number;
 }
 
 /** The head of a storable response, whose body is still to come. */
@@ -26,90 +28,98 @@ export interface Storable {
   readonly freshness: Freshness;
 }
 
-/** Headers of one hop or one client. */
-const NOT_STORED = ["set-cookie", "age", "x-cache-status", "content-length"] as const;
+/** Whether a response may be stored. */
+export type StoringDecision = { readonly storable: Storable } | { readonly reason: NotStored };
 
-/** RFC 9111 section 3.2: a 304 does not update headers that describe the stored body. */
+/** Headers of one hop or one client (RFC 9111 section 3.1). */
+const NOT_STORED = [
+  ...["set-cookie", "age", "x-cache-status", "content-length"],
+  ...["proxy-authenticate", "proxy-authentication-info", "proxy-authorization"],
+] as const;
+
+/** RFC 9111 section 3.2: a 304 does not update headers on which the stored bytes depend. */
 const NOT_UPDATED: ReadonlySet<string> = new Set([
   ...NOT_STORED,
   "content-encoding",
   "content-range",
-  "content-type",
-  "etag",
 ]);
 
 const MAX_TAGS = 200;
 
+/** Of Surrogate-Key (separated by spaces, as at Fastly) and of Cache-Tag (by commas, as at Cloudflare and Akamai). */
+function tagsOf(headers: Headers): string[] {
+  const tags = (headers.get("surrogate-key") ?? "").split(/\s+/);
+  for (const tag of (headers.get("cache-tag") ?? "").split(",")) tags.push(tag.trim());
+  return [...new Set(tags)].filter((tag) => tag !== "").slice(0, MAX_TAGS);
+}
+
 export class Storing {
   readonly #rules: FreshnessRules;
-  readonly #Policy: typeof CachePolicy;
   readonly #varyNames: readonly string[];
 
-  constructor(
-    rules: FreshnessRules,
-    parts: { readonly Policy: typeof CachePolicy; readonly varyNames: readonly string[] },
-  ) {
+  constructor(rules: FreshnessRules, varyNames: readonly string[]) {
     this.#rules = rules;
-    this.#Policy = parts.Policy;
-    this.#varyNames = parts.varyNames;
+    this.#varyNames = varyNames;
   }
 
-  /** Null: the response must not be stored. */
   judge(
     response: { readonly status: number; readonly headers: Headers },
     { request, startedAt }: FillRequest,
     now: number,
-  ): Storable | null {
+  ): StoringDecision {
     const { status, headers } = response;
-    const freshness = freshnessOf({ status, headers, delayMs: now - startedAt }, request, {
-      rules: this.#rules,
-      Policy: this.#Policy,
-    });
-    if (freshness === null) return null;
+    const delayMs = now - startedAt;
+    const freshness = freshnessOf({ status, headers, delayMs }, request, this.#rules);
+    if (typeof freshness === "string") return { reason: freshness };
     const copy = new Headers(headers);
     for (const name of NOT_STORED) copy.delete(name);
     if (!copy.has("date")) copy.set("Date", new Date().toUTCString());
-    return { status, headers: copy, freshness };
+    return { storable: { status, headers: copy, freshness } };
   }
 
   complete(
     { status, headers, freshness }: Storable,
     { cacheKey, fieldOf }: FillRequest,
-    { body, now }: { readonly body: Uint8Array; readonly now: number },
-  ): Stored {
+    { bodyLength, now }: { readonly bodyLength: number; readonly now: number },
+  ): StoredHead {
     const { key, resource } = cacheKey;
-    if (status !== 204) headers.set("Content-Length", String(body.byteLength));
+    if (status !== 204) headers.set("Content-Length", String(bodyLength));
     const variesOn = this.#variesOn(headers).map((name) => [name, fieldOf(name)] as const);
-    const tags = (headers.get("surrogate-key") ?? "").split(/\s+/).filter((tag) => tag !== "");
+    const tags = tagsOf(headers);
     return {
       key,
       resource,
       status,
       headers,
-      body,
       freshness,
       variesOn,
       etag: headers.get("etag"),
       lastModified: headers.get("last-modified"),
-      tags: [...new Set(tags)].slice(0, MAX_TAGS),
+      tags,
       storedAt: now,
     };
   }
 
-  /** The stored response, updated from a 304 or a response to HEAD; null: it must be removed. */
-  freshened(stored: Stored, update: Headers, fillRequest: FillRequest): Stored | null {
+  /** The stored response, updated from a 304 or a response to HEAD; the reason when that must not be stored. */
+  freshened(
+    stored: StoredHead & { readonly bodyLength: number },
+    update: Headers,
+    fillRequest: FillRequest,
+  ): StoredHead | NotStored {
     const now = performance.now();
     const headers = new Headers(stored.headers);
     for (const [name, value] of update) if (!NOT_UPDATED.has(name)) headers.set(name, value);
     headers.delete("age");
+    // The stored Date would begin the time until Expires anew (RFC 9110 section 6.6.1).
+    if (!update.has("date")) headers.set("Date", new Date().toUTCString());
     // The age of the new response counts.
     const judged = new Headers(headers);
     const age = update.get("age");
     if (age !== null) judged.set("age", age);
-    const storable = this.judge({ status: stored.status, headers: judged }, fillRequest, now);
-    return storable === null
-      ? null
-      : this.complete(storable, fillRequest, { body: stored.body, now });
+    const decision = this.judge({ status: stored.status, headers: judged }, fillRequest, now);
+    return "reason" in decision
+      ? decision.reason
+      : this.complete(decision.storable, fillRequest, { bodyLength: stored.bodyLength, now });
   }
 
   #variesOn(headers: Headers): string[] {
@@ -123,17 +133,4 @@ export class Storing {
     if (allowed !== null && allowed !== "*") names.add("origin");
     return [...names].sort();
   }
-}
-
-/** RFC 9111 section 4.1 allows normalization: of Accept-Encoding only the accepted codings count. */
-export function comparableValue(name: string, value: string | null): string | null {
-  if (value === null) return null;
-  if (name !== "accept-encoding") return value.trim();
-  const taken = value
-    .toLowerCase()
-    .split(",")
-    .map((part) => part.trim().split(/\s*;\s*/))
-    .filter(([coding = "", weight = ""]) => coding !== "" && !/^q\s*=\s*0(?:\.0*)?$/.test(weight))
-    .map(([coding]) => coding);
-  return [...new Set(taken)].sort().join(",");
 }

@@ -1,16 +1,16 @@
 // Prepares upstream requests whose response may be stored; knows no response and no store.
 import type { RequestContext } from "../../pdk/context.ts";
+import { comparableValue } from "./comparable.ts";
 import type { Directives } from "./directives.ts";
 import type { CacheKey } from "./key.ts";
 import type { Stored } from "./store.ts";
-import { comparableValue, type FillRequest } from "./storing.ts";
+import type { FillRequest } from "./storing.ts";
 
 const VALIDATORS = ["if-none-match", "if-modified-since"] as const;
 
 export function fillRequestOf(
   { upstream, headers }: RequestContext,
-  cacheKey: CacheKey,
-  said: Directives | null,
+  { cacheKey, said, epoch }: { cacheKey: CacheKey; said: Directives | null; epoch: number },
 ): FillRequest {
   const read = upstream.snapshot();
   return {
@@ -19,11 +19,21 @@ export function fillRequestOf(
       cacheControl: said ?? NOTHING_SAID,
       hasAuthorization: read("authorization") !== null,
       hasCookies: headers["cookie"] !== undefined,
+      hasQuery: cacheKey.query !== "",
     },
     fieldOf: (name) => comparableValue(name, read(name)),
     startedAt: performance.now(),
+    epoch,
   };
 }
+
+/** Whether there is anything for `conditionsOf` to read: most requests have none. */
+export const hasConditions = ({ headers }: RequestContext): boolean =>
+  headers["if-none-match"] !== undefined ||
+  headers["if-modified-since"] !== undefined ||
+  headers["range"] !== undefined;
+
+export const NO_CONDITIONS = (): null => null;
 
 /**
  * Reads the client's conditions. Range applies to GET only (RFC 9110 section 14.2), and not where a plugin has removed it because

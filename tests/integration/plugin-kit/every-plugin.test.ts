@@ -6,6 +6,8 @@ import { plugins } from "../../support/plugins.ts";
 import { phaseHandlers, type PluginHandlers } from "../../../src/pdk/definition.ts";
 import type { Counters } from "../../../src/pdk/kit.ts";
 import { pluginScene } from "../../support/plugin-scene.ts";
+import { createCacheMemory } from "../../../src/shared-memory/cache/memory.ts";
+import { openCache } from "../../../src/shared-memory/cache/open.ts";
 
 /** Heads that no application would send; every one is valid HTTP. */
 const ODD_HEADERS: readonly Readonly<Record<string, string>>[] = [
@@ -94,6 +96,9 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       worker: 0,
       workers: 1,
       counters: new Proxy({} as Counters, { get: unused }),
+      openCache: (use) =>
+        openCache(createCacheMemory({ maxBytes: 1_048_576, workers: 1 }), { worker: 0, ...use }),
+      cacheDirectory: null,
       shared: null,
       callout: unused,
       deriveKey: () => new Uint8Array(32),

@@ -25,6 +25,16 @@ export const wordOf = ({ headers }: SceneAnswer) => headers.get("x-cache-status"
 export const fresh = (body: string, headers: Record<string, string> = {}) =>
   new Response(body, { headers: { "Cache-Control": "max-age=60", ...headers } });
 
+const HOUR_MS = 3_600_000;
+
+/** Fields of a service whose requests do not end when the clock is put forward while they are under way. */
+export const patient = {
+  connect_timeout: HOUR_MS,
+  response_timeout: HOUR_MS,
+  read_timeout: HOUR_MS,
+  retries: { per_try_timeout: HOUR_MS },
+};
+
 /** The clock that ages are measured with, which a test can put forward. It never goes back. */
 export class Clock {
   readonly #real = performance.now.bind(performance);

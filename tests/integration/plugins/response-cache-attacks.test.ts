@@ -92,6 +92,18 @@ test("responses with file-like paths are stored no more than others", async () =
   }
 });
 
+test("a page with no-cache that the service validates by its time only is not another user's", async () => {
+  const changed = { "Cache-Control": "no-cache", "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT" };
+  cache.answer = ({ headers }) =>
+    headers.has("if-modified-since")
+      ? new Response(null, { status: 304 })
+      : new Response(`account of ${headers.get("cookie")}`, { headers: changed });
+  await cache.use({ stale_if_error: 60, stale_while_revalidate: 60 });
+  await cache.get("/profile", { Cookie: "session=alice" });
+  expect((await cache.get("/profile", { Cookie: "session=bob" })).body).toContain("bob");
+  expect((await cache.get("/profile")).body).not.toContain("alice");
+});
+
 test.each([
   ["/a/b", "/a//b"],
   ["/a/b", "/a%2Fb"],

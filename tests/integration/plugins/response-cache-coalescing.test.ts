@@ -65,7 +65,9 @@ test("one fetch serves all waiting clients", async () => {
   const answers = await Promise.all(waiting);
   expect(await Promise.all(answers.map((each) => each.text()))).toEqual(Array(10).fill("for all"));
   expect(words(answers)).toEqual(["MISS", ...Array(9).fill("HIT")]);
-  expect(answers[1]?.headers.get("cache-status")).toMatch(/^sluice; fwd=miss; collapsed; ttl=\d+$/);
+  expect(answers[1]?.headers.get("cache-status")).toMatch(
+    /^sluice; fwd=uri-miss; collapsed; ttl=\d+$/,
+  );
   expect(fetchesOf(scene, "/one")).toBe(1);
 });
 

@@ -1,5 +1,6 @@
 // The purge endpoint on a real gateway with two workers: after its response, no worker serves purged entries.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
 import { useGateway } from "../api/client.ts";
 
 const gateway = useGateway();
@@ -15,6 +16,7 @@ beforeAll(async () => {
         headers: {
           "Cache-Control": "max-age=600",
           "Surrogate-Key": new URL(url).pathname.startsWith("/news") ? "news all" : "all",
+          "Cache-Tag": new URL(url).pathname === "/shop" ? "goods, all goods" : "",
         },
       }),
   });
@@ -25,6 +27,11 @@ beforeAll(async () => {
   await gateway.create("/routes", { ...route, name: "other", hosts: ["other.test"] });
   const cache = { name: "response-cache", config: { key: { query_exclude: ["utm_source"] } } };
   made.plugin = (await gateway.create("/plugins", { ...cache, label: "main" })).id;
+  await gateway.create("/routes", { ...route, name: "soft", hosts: ["soft.test"] });
+  await gateway.create("/plugins", {
+    ...{ name: "response-cache", label: "soft", route_id: "soft" },
+    config: { stale_while_revalidate: 60 },
+  });
   made.other = (await gateway.create("/plugins", { ...cache, route_id: "other" })).id;
 });
 afterAll(() => origin.stop(true));
@@ -56,28 +63,50 @@ beforeEach(async () => {
 const purge = (body?: unknown) =>
   gateway.call("POST /cache/purge", body === undefined ? {} : { body });
 
+// With those of the other instance, the number of all that are purged.
 test.each([
-  [{ key: "shop.test/news/1" }, ["/news/1"]],
-  [{ key: "https://SHOP.test:8443/news/2?page=2" }, ["/news/2?page=2"]],
-  [{ key: "/news/1" }, ["/news/1"]],
-  [{ key: "shop.test/news/2" }, []],
-  [{ key: "shop.test" }, ["/"]],
-  [{ prefix: "shop.test/news/" }, ["/news/1", "/news/2?page=2"]],
-  [{ prefix: "/sho" }, ["/shop"]],
-  [{ prefix: "shop.test" }, [...PATHS]],
-  [{ tag: "news" }, ["/news/1", "/news/2?page=2"]],
-  [{ tag: "unknown" }, []],
-  [{ plugin_id: "main" }, [...PATHS]],
-  [{}, [...PATHS]],
-] as const)("%j", async (body, gone) => {
-  const answer = await purge(body);
-  expect(answer.status).toBe(200);
-  // Each worker has its own, if it was asked.
-  expect(answer.body.purged).toBeGreaterThanOrEqual(gone.length);
+  [{ key: "shop.test/news/1" }, ["/news/1"], 1],
+  [{ key: "https://SHOP.test:8443/news/2?page=2" }, ["/news/2?page=2"], 1],
+  [{ key: "/news/1" }, ["/news/1"], 2],
+  [{ key: "shop.test/news/2" }, [], 0],
+  [{ key: "shop.test" }, ["/"], 1],
+  [{ prefix: "shop.test/news/" }, ["/news/1", "/news/2?page=2"], 2],
+  [{ prefix: "/sho" }, ["/shop"], 1],
+  [{ prefix: "shop.test" }, [...PATHS], 4],
+  [{ tag: "news" }, ["/news/1", "/news/2?page=2"], 3],
+  [{ tag: "all goods" }, ["/shop"], 1],
+  [{ tag: "unknown" }, [], 0],
+  [{ plugin_id: "main" }, [...PATHS], 4],
+  [{}, [...PATHS], 5],
+] as const)("%j", async (body, gone, count) => {
+  expect((await purge(body)).body).toEqual({ purged: count });
   for (const path of PATHS) {
     const isGone = (gone as readonly string[]).includes(path);
     expect([path, await ask(path)]).toEqual([path, [String(made.version - (isGone ? 0 : 1))]]);
   }
+});
+
+test.each([
+  { key: "soft.test/news/1" },
+  { prefix: "soft.test/news" },
+  { tag: "all" },
+  { plugin_id: "soft" },
+])("softly %j: clients get the stale response while the service is asked", async (body) => {
+  const get = async () => {
+    const response = await fetch(`http://127.0.0.1:${gateway.gateway.httpPort}/news/1`, {
+      headers: { Host: "soft.test", Connection: "close" },
+    });
+    return [response.headers.get("x-cache-status"), await response.text()];
+  };
+  await purge({ plugin_id: "soft" });
+  expect(await get()).toEqual(["MISS", String(made.version)]);
+  made.version++;
+  expect((await purge({ ...body, soft: true })).status).toBe(200);
+  expect(await get()).toEqual(["STALE", String(made.version - 1)]);
+  await eventually(async () => Bun.deepEquals(await get(), ["HIT", String(made.version)]));
+  // Without soft the same purge removes it.
+  await purge(body);
+  expect(await get()).toEqual(["MISS", String(made.version)]);
 });
 
 test("an instance can be named by its id too, and the others keep their entries", async () => {

@@ -29,7 +29,7 @@ describe("a hit", () => {
     cache.answer = () =>
       fresh(body, { "Content-Type": "text/css", ETag: '"v1"', "X-Own": "1", Age: "3" });
     const first = await cache.get("/a.css");
-    expect(first.headers.get("cache-status")).toBe("sluice; fwd=miss; stored");
+    expect(first.headers.get("cache-status")).toMatch(/^sluice; fwd=uri-miss; stored; ttl=5\d$/);
     expect(wordOf(first)).toBe("MISS");
     const second = await cache.get("/a.css");
     expect(second).toMatchObject({ status: 200, body, seen: null });
@@ -239,9 +239,10 @@ describe("settings", () => {
   });
 
   test("statuses, methods, max_body", async () => {
-    await cache.use({ statuses: [404], methods: ["GET"], max_body: 10 });
+    await cache.use({ ttl_default: 60, statuses: [404], methods: ["GET"], max_body: 10 });
+    cache.answer = () => new Response("ok");
     expect(await cache.words("/s")).toEqual(["MISS", "MISS"]);
-    const status = { status: 404, headers: { "Cache-Control": "max-age=60" } };
+    const status = { status: 404 };
     cache.answer = () => new Response("0123456789", status);
     expect(await cache.words("/t")).toEqual(["MISS", "HIT"]);
     expect(wordOf(await cache.send("HEAD", "/t"))).toBe("BYPASS");
@@ -298,7 +299,7 @@ describe("settings", () => {
     await cache.use({ bypass_when: { header: { "X-Preview": "*" } } });
     expect(await cache.words("/p", { "X-Preview": "1" })).toEqual(["BYPASS", "BYPASS"]);
     const passed = await cache.get("/p", { "X-Preview": "1" });
-    expect(passed.headers.get("cache-status")).toBe("sluice; fwd=bypass");
+    expect(passed.headers.get("cache-status")).toBe("sluice; fwd=bypass; detail=condition");
     expect(await cache.words("/p")).toEqual(["MISS", "HIT"]);
   });
 

@@ -105,3 +105,12 @@ test.each([
   expect(keys[0]).toEqual(keys[1]!);
   expect(keys[0] === keys[1]).toBe(isRemembered);
 });
+
+test.each([
+  ["shop.test/page?a=1", "shop.test/?a=1"],
+  ["shop.test/page", "shop.test/"],
+  ["/page/2", "/"],
+])("without the path in the key, the purge of %s concerns %s", (address, resource) => {
+  expect(keyMaker({ key: { ...PLAIN, path: false } }).named(address)).toBe(resource);
+  expect(keyMaker({ key: PLAIN }).named(address)).toBe(address);
+});
