@@ -45,6 +45,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { persistCounters } from "./store/counter-file.ts";
+import { CacheDirectories } from "./supervisor/cache-directories.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -111,7 +112,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const { store, stored, management } = state;
   // The former process holds its ports, and shares them.
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
-  const memory = createMemory(state, options);
+  const memory = createMemory(state, options, { isHandedOver: former !== null, log });
   const counts = persistCounters(memory.counters, { dataDir, log });
   const absentMs = () => control.changes.config.settings.fleet.absent_after;
   const fleet = createNode(state, options, { clock, log, absentMs });
@@ -175,8 +176,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   return running;
 }
 
-/** Memory that both planes read and write. */
-function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
+/** Memory that both planes read and write, and the directories of stores in it. */
+function createMemory(
+  { stored }: OpenedState,
+  { workers, dataDir }: ServeOptions,
+  by: { readonly isHandedOver: boolean; readonly log: Log },
+) {
   const { retention, limits } = stored.config.settings;
   return {
     targets: TargetBoard.create(workers),
@@ -184,6 +189,7 @@ function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
     traffic: TrafficMetrics.create(workers),
     targetTraffic: TrafficMetrics.create(workers),
     requests: retention.requests === 0 ? null : RequestRing.create(retention.requests),
+    cacheDirectories: new CacheDirectories({ root: join(dataDir, "cache"), ...by }),
     counters: CounterTable.create({ keys: limits.counter_keys, workers }),
   };
 }
@@ -212,6 +218,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
       scope: store.fleetId() ?? stored.instanceId,
     },
     ...memory,
+    definitionOf: (name) => catalogue.get(name),
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),
@@ -242,7 +249,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     },
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
-    broadcast: (question) => pool.broadcast(question),
+    purgeCaches: (plugin, which, how) => pool.caches.purge(plugin, which, how),
     observed: {
       ...memory,
       hasSharedCounters: sharedCounters !== null,
@@ -251,6 +258,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
       },
       flush: async () => void (await pool.ask({ kind: "flush" })),
       states: () => pool.states(),
+      caches: () => pool.caches.counts(),
       plugins: [...catalogue.keys()],
       version,
     },

@@ -1,4 +1,5 @@
 // Response schemas of recent requests; used for the API description only.
+import { cacheForwards, cacheReasons, cacheStatuses } from "../model/cache-outcome.ts";
 import { type TSchema, Type as t } from "@sinclair/typebox";
 
 const orNull = (schema: TSchema, description: string) =>
@@ -9,6 +10,8 @@ const reference = (what: string) =>
     t.Object({ id: t.String({ format: "uuid" }), name: orNull(text, "Null when it was deleted") }),
     what,
   );
+const word = (words: readonly string[], description: string) =>
+  t.Unsafe<string>({ type: "string", enum: [...words], description });
 const ms = (description: string) => orNull(t.Number({ minimum: 0 }), description);
 
 export const requestSchemas: Readonly<Record<string, TSchema>> = {
@@ -44,6 +47,25 @@ export const requestSchemas: Readonly<Record<string, TSchema>> = {
       bytes_in: t.Number({ description: "Bytes of the request body" }),
       bytes_out: t.Number({ description: "Bytes of the response body" }),
       reasons: t.Array(text, { description: "Reasons of an unusual outcome; empty: none" }),
+      cache: orNull(
+        t.Object({
+          status: word(cacheStatuses, "`miss`: nothing usable was stored; `expired`: it was stale"),
+          fwd: orNull(word(cacheForwards, "RFC 9211"), "Why it went upstream; null: it did not"),
+          stored: t.Boolean({
+            description: "Whether the response is stored, or updates a stored one",
+          }),
+          collapsed: orNull(
+            t.Boolean(),
+            "Whether it got the response to another request that it waited for; null: it did not wait",
+          ),
+          reason: orNull(
+            word(cacheReasons, "A reason"),
+            "Why it bypassed the cache, got a stale response, or was not stored; null: none applies",
+          ),
+          detail: t.String({ description: "The same in sentences" }),
+        }),
+        "What response-cache did; null: it did not run",
+      ),
       tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, if known"),
       http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, if known"),
       user_agent: orNull(text, "User-Agent of the client"),

@@ -16,6 +16,12 @@ const tally = {
   retries: count("Retries"),
   bytes_in: count("Bytes of request bodies"),
   bytes_out: count("Bytes of response bodies"),
+  cache_lookups: count("Requests that response-cache looked up, without those that bypass it"),
+  cache_hits: count("Those served from the cache: fresh, stale or revalidated"),
+  cache_bytes: count("Bytes of their bodies"),
+  cache_hit_ratio: t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()], {
+    description: "cache_hits divided by cache_lookups, null without lookups",
+  }),
   error_share: t.Number({ minimum: 0, maximum: 1, description: "errors divided by requests" }),
   latency_ms: t.Object(
     { mean: orNull, p50: orNull, p95: orNull, p99: orNull },

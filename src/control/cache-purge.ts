@@ -1,32 +1,33 @@
-// Purges cached responses in all workers, in a fleet of all nodes; knows neither HTTP nor the cache.
+// Purges cached responses, in a fleet of all nodes; knows neither HTTP nor the cache.
 import { normalizeHost } from "../http/authority.ts";
 import { canonicalPath } from "../http/request-target.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
 import { decode } from "../model/decode.ts";
-import { ApiError, invalid } from "../model/error.ts";
+import { invalid } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
-import type { Log } from "../log.ts";
-import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Purge } from "../pdk/definition.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
 import { OlderNodes } from "./change-contract.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { findByKey } from "./key.ts";
 import type { Actor } from "./principal.ts";
-import { untilConfirmed } from "./until-confirmed.ts";
 
-/** Sends a command to every serving or starting worker; throws when one of them does not confirm. */
-export type Broadcast = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
+/** Purges the caches of this gateway; resolves to the number of responses when no worker serves them any more. */
+export type PurgeCaches = (
+  pluginId: string | null,
+  which: Purge,
+  how: { readonly soft: boolean },
+) => Promise<number>;
 
-type PurgeFact = Extract<Fact, { readonly kind: "cache_purged" }>;
+type PurgeFact = Extract<Fact, { readonly kind: "cache_purged" | "cache_soft_purged" }>;
 
 export interface CachePurgeOptions {
   readonly changes: Changes;
   readonly audit: AuditSink;
-  readonly broadcast: Broadcast;
+  readonly purgeCaches: PurgeCaches;
   /** The other nodes with these caches; absent: there are none. */
   readonly fleet?: FleetView;
-  readonly log: Log;
 }
 
 export class CachePurge {
@@ -38,26 +39,33 @@ export class CachePurge {
     this.#options = options;
     if (options.fleet === undefined) return;
     options.changes.onFact((fact) =>
-      fact.kind === "cache_purged" ? this.#apply(fact) : undefined,
+      fact.kind === "cache_purged" || fact.kind === "cache_soft_purged"
+        ? this.#apply(fact)
+        : undefined,
     );
   }
 
   /**
-   * Resolves to the number of purged responses when no worker of this gateway serves them any more. In a fleet it is an entry of
+   * Resolves to the number of purged responses when this gateway serves them no more. In a fleet it is an entry of
    * the log, which each node applies; with a `warning`, beside nodes of an older version only this one purges.
    */
   async purge(
     body: unknown,
     actor: Actor,
   ): Promise<{ readonly purged: number; readonly warning?: string }> {
-    const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
+    const {
+      plugin_id: key,
+      soft = false,
+      ...input
+    } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
     const { changes, audit, fleet } = this.#options;
     const decide = () => {
       const plugin = key === undefined ? null : findByKey(changes.config.plugins, key);
       if (key !== undefined && plugin === null)
         throw invalid("plugin_id", `plugin "${key}" does not exist`);
-      const fact: PurgeFact = { kind: "cache_purged", plugin_id: plugin?.id ?? null, which };
+      const kind = soft ? "cache_soft_purged" : "cache_purged";
+      const fact: PurgeFact = { kind, plugin_id: plugin?.id ?? null, which };
       return { value: { plugin, fact }, facts: [fact] };
     };
     let warning: string | null = null;
@@ -80,34 +88,20 @@ export class CachePurge {
       object_name: plugin?.label ?? null,
       result: "ok",
       revision: null,
-      detail: { ...input, purged },
+      detail: { ...input, ...(soft ? { soft } : {}), purged },
     });
     return warning === null ? { purged } : { purged, warning };
   }
 
-  /** Resolves when all workers have purged: until then this node does not count as having done so. */
+  /** Resolves when the caches are purged: until then this node does not count as having done so. */
   async #apply(fact: PurgeFact): Promise<void> {
     const first = this.#purgeAll(fact);
     this.#first.set(fact, first);
-    const failed = (error: unknown) =>
-      this.#options.log.warn("a worker did not confirm a purge, which is tried again", { error });
-    await first.catch(async (error: unknown) => {
-      failed(error);
-      await untilConfirmed(() => this.#purgeAll(fact), failed);
-    });
+    await first;
   }
 
-  async #purgeAll({ plugin_id: pluginId, which }: PurgeFact): Promise<number> {
-    try {
-      const answers = await this.#options.broadcast({ kind: "purge", pluginId, which });
-      return answers.reduce<number>(
-        (sum, answer) => sum + (typeof answer === "number" ? answer : 0),
-        0,
-      );
-    } catch (cause) {
-      // A hanging worker is replaced soon and starts with an empty cache.
-      throw new ApiError(500, "a worker did not confirm the purge in time; try again", { cause });
-    }
+  #purgeAll({ kind, plugin_id: pluginId, which }: PurgeFact): Promise<number> {
+    return this.#options.purgeCaches(pluginId, which, { soft: kind === "cache_soft_purged" });
   }
 }
 

@@ -101,7 +101,8 @@ export class ChangeListeners {
     const settle = this.#hold();
     const calls = facts.flatMap((fact) =>
       this.#factListeners.map(async (listener) => {
-        if (fact.kind === "cache_purged" && activated !== undefined) await activated;
+        const isPurge = fact.kind === "cache_purged" || fact.kind === "cache_soft_purged";
+        if (isPurge && activated !== undefined) await activated;
         await listener(fact);
       }),
     );

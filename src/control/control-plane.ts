@@ -24,7 +24,7 @@ import { ObservedRollout, type Rollout, type RolloutStatus } from "../snapshot/r
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
-import { type Broadcast, CachePurge } from "./cache-purge.ts";
+import { CachePurge, type PurgeCaches } from "./cache-purge.ts";
 import { Changes } from "./change.ts";
 import type { ChangesOptions, ChangeStore } from "./change-contract.ts";
 import { configEventsOf } from "./config-event.ts";
@@ -102,7 +102,7 @@ export interface ControlPlaneOptions {
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
-  readonly broadcast?: Broadcast;
+  readonly purgeCaches?: PurgeCaches;
   /** Store for the history of the statistics. Default: none. */
   readonly rollupStore?: RollupStore;
   /** Statistics in the database of the fleet. */
@@ -201,7 +201,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       ...options,
       changes,
       audit,
-      broadcast: options.broadcast ?? noReplies,
+      purgeCaches: options.purgeCaches ?? (() => Promise.resolve(0)),
     }),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections({ changes, audit }, options.askWorkers ?? noReplies),

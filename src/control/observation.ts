@@ -11,6 +11,7 @@ import type { Rollout, RolloutObserver } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import type { Changes } from "./change.ts";
 import type { TargetStates } from "./health/target-states.ts";
+import type { CacheFigures } from "./metrics/cache-metrics.ts";
 import { Metrics, type MetricsOptions, type WorkerState } from "./metrics/metrics.ts";
 import { SeriesRows } from "./metrics/series-rows.ts";
 import type { Log } from "../log.ts";
@@ -36,6 +37,8 @@ export interface ObservedWorkers {
   readonly flush: () => Promise<void>;
   /** Counters of plugins. */
   readonly counters?: CounterTable;
+  /** What caches hold, by the id of the instance. Default: unknown. */
+  readonly caches?: () => ReadonlyMap<string, CacheFigures>;
   /** Whether plugins count on a server as well. Default false. */
   readonly hasSharedCounters?: boolean;
   /** Plugins whose decisions are counted. */
@@ -89,7 +92,8 @@ export class ObservationBase {
     this.#pluginRows = new Map(plugins.filter(([, row]) => row !== OTHER_ROW));
     const targetTraffic = observed?.targetTraffic ?? TrafficMetrics.create(0, { capacity: 0 });
     const { clock, served } = options;
-    this.traffic = new SeriesRows({ metrics: traffic, clock, served, of: "traffic" });
+    const isCache = (plugin: string) => options.plugins.get(plugin)?.cache !== undefined;
+    this.traffic = new SeriesRows({ metrics: traffic, clock, served, isCache, of: "traffic" });
     this.#targetRows = new SeriesRows({ metrics: targetTraffic, clock, served, of: "targets" });
     this.observers = [this.traffic, this.#targetRows];
   }
@@ -115,6 +119,7 @@ export class ObservationBase {
       workerStates: observed?.states,
       pluginRows: this.#pluginRows,
       counters: observed?.counters,
+      caches: observed?.caches,
       sharedCounters: observed?.hasSharedCounters === true ? observed.board : undefined,
       catalogue: this.#options.plugins,
       fleet: this.#options.fleet,

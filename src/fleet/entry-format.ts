@@ -3,7 +3,7 @@ import type { Fact } from "../model/fact.ts";
 import type { CollectionName, ConfigChange, SingletonName } from "../model/gateway-config.ts";
 
 /** The newest format of entries that this version reads. Each entry has the lowest one that can hold it, for older nodes. */
-export const ENTRY_FORMAT = 2;
+export const ENTRY_FORMAT = 3;
 
 /** A part of the configuration that an older format cannot hold. */
 export interface NewerPart {
@@ -29,6 +29,8 @@ export interface FormatRules {
   readonly parts: readonly NewerPart[];
 }
 
+const newCache = { since: 3, in: "plugins", of: "response-cache" } as const;
+
 /** Never changed once released, only added to; then ENTRY_FORMAT grows as well. */
 export const formatRules: FormatRules = {
   facts: {
@@ -41,6 +43,7 @@ export const formatRules: FormatRules = {
     node_activity: 1,
     node_drained: 1,
     cache_purged: 2,
+    cache_soft_purged: 3,
     health_override: 2,
     secret_key: 2,
     // Older nodes send no notifications while a newer one leads.
@@ -50,6 +53,17 @@ export const formatRules: FormatRules = {
     { since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 },
     { since: 2, in: "plugins", of: "rate-limit", field: "config.shared", absent: null },
     { since: 2, in: "plugins", of: "rate-limit", field: "config.on_shared_error", absent: "node" },
+    { ...newCache, field: "config.heuristic", absent: 0 },
+    { ...newCache, field: "config.heuristic_max", absent: 86_400 },
+    {
+      ...newCache,
+      field: "config.target_fields",
+      absent: ["Sluice-Cache-Control", "CDN-Cache-Control"],
+    },
+    { ...newCache, field: "config.statuses", values: [400, 405, 414, 500, 501, 502, 503, 504] },
+    { ...newCache, field: "config.storage", absent: "memory" },
+    { ...newCache, field: "config.disk_above", absent: 65_536 },
+    { ...newCache, field: "config.disk_total", absent: 1_073_741_824 },
   ],
 };
 

@@ -70,8 +70,9 @@ export class FactTables {
         return this.#acme.put(fact.certificate_id, fact.document);
       // Only served: orders that a restart interrupts publish their responses again.
       case "acme_challenges":
-      // A cache is memory: it ends with its process.
+      // Caches are not in this database.
       case "cache_purged":
+      case "cache_soft_purged":
         return;
       case "node_activity":
         return this.#activity.write(fact.activity);

@@ -1,6 +1,7 @@
 // The statistics of nodes in a real PostgreSQL: who reads which rows, what is removed, and what a view may cost.
 import { expect } from "bun:test";
 import { RETENTION, type RollupRow } from "../../src/control/stats/rollups.ts";
+import { TallySum, toDocument } from "../../src/control/stats/tally.ts";
 import { statKinds } from "../../src/control/stats/traffic-deltas.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
@@ -15,10 +16,9 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const counts = { errors: 0, client_errors: 0, aborted_responses: 0, retries: 0 };
 const rowOf = (at: number, requests: number, object_id = ""): RollupRow => ({
   ...{ span: 60, at, kind: "total", object_id },
-  document: { name: "", requests, ...counts, bytes_in: 0, bytes_out: 0, sum_us: 0, buckets: [] },
+  document: { name: "", ...toDocument(new TallySum()), requests },
 });
 
 async function scene() {

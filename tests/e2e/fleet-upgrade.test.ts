@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ENTRY_FORMAT } from "../../src/fleet/entry-format.ts";
 import { create, send, settled, statesOn, TestFleet } from "../support/fleet.ts";
 import { checkNames, startWriters } from "../support/fleet-writers.ts";
 import { type Gateway, runCommand } from "../support/gateway.ts";
@@ -126,7 +127,7 @@ mixed.test(
       /^Node n1 drains: load balancers have 1 s to leave\.\nProcess \d+ serves now, version \S+\.\nNode n1 serves all changes of its fleet\.\n$/,
     );
     await eventually(() => isReady(first));
-    expect(await formatsOf(fleet)).toEqual([2, 1, 1]);
+    expect(await formatsOf(fleet)).toEqual([ENTRY_FORMAT, 1, 1]);
     // What is new is refused; the rest is live everywhere, in both directions.
     const early = await send(first, "PATCH", fleetSettings(60_000));
     expect([early.status, early.text]).toEqual([
@@ -156,14 +157,14 @@ mixed.test(
     await upgraded(fleet, second);
     expect((await send(second, "PATCH", fleetSettings(60_000))).text).toContain("node n3 runs");
     await upgraded(fleet, third);
-    expect(await formatsOf(fleet)).toEqual([2, 2, 2]);
+    expect(await formatsOf(fleet)).toEqual([ENTRY_FORMAT, ENTRY_FORMAT, ENTRY_FORMAT]);
     await writers.answers(10);
     const report = await loads[0]!.stop();
     expect(report.failures).toEqual([]);
     expect(report.fresh + report.kept).toBeGreaterThan(100);
 
     await goBack(first, copy);
-    expect(await formatsOf(fleet)).toEqual([1, 2, 2]);
+    expect(await formatsOf(fleet)).toEqual([1, ENTRY_FORMAT, ENTRY_FORMAT]);
     let attempts = 0;
     await eventually(async () => (await create(first, `back-${attempts++}`)).nodes === "3/3");
     expect((await send(third, "PATCH", fleetSettings(60_000))).text).toContain("node n1 runs");

@@ -127,6 +127,10 @@ const filterParameters = [
   queryParameter("service", "Only requests of this service: ID or name"),
   queryParameter("address", "Only clients with this address or in this network (CIDR)"),
   queryParameter(
+    "cache",
+    "Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie`",
+  ),
+  queryParameter(
     "q",
     "Only requests whose path, host, method, user agent or another text contains this",
   ),

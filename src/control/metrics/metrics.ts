@@ -19,6 +19,7 @@ import type { Changes } from "../change.ts";
 import type { FleetView } from "../fleet-view.ts";
 import type { TargetStates } from "../health/target-states.ts";
 import { addressOf } from "../requests/request-view.ts";
+import { cacheMetrics, type CacheFigures } from "./cache-metrics.ts";
 import { counterMetrics } from "./counter-metrics.ts";
 import { fleetMetrics } from "./fleet-metrics.ts";
 import { pluginSamples } from "./plugin-samples.ts";
@@ -51,6 +52,8 @@ export interface MetricsOptions {
   readonly catalogue: PluginCatalogue;
   /** Counters of plugins; absent when no workers run. */
   readonly counters?: CounterTable | undefined;
+  /** What caches hold, by the id of the instance; absent: unknown. */
+  readonly caches?: (() => ReadonlyMap<string, CacheFigures>) | undefined;
   /** Source of ACME metrics; absent: none. */
   readonly acme?: Pick<AcmeEngine, "tally" | "stateOf"> | undefined;
   readonly clock: Clock;
@@ -92,11 +95,17 @@ export class Metrics {
 
   /** The text of a scrape. */
   write(format: MetricsFormat): string {
-    const { rows, changes, fleet, sharedCounters } = this.#options;
+    const { rows, changes, fleet, sharedCounters, caches } = this.#options;
     const { config } = changes;
+    const counted = rows.read();
     return writeMetrics(
       [
-        ...trafficMetrics(rows.read()),
+        ...trafficMetrics(counted),
+        ...cacheMetrics({
+          counted,
+          figures: caches?.() ?? new Map(),
+          nameOf: (id) => config.plugins.get(id)?.label ?? id,
+        }),
         ...this.#pluginMetrics(),
         ...this.#pluginSamples(config),
         ...this.#presentMetrics(config),

@@ -1,6 +1,7 @@
 // Assigns counted objects rows of the traffic metrics, and frees them some time after the object is deleted; counts nothing.
 import type { Clock } from "../../clock.ts";
 import {
+  cacheSeriesKey,
   listenerSeriesKey,
   routeSeriesKey,
   streamSeriesKey,
@@ -19,12 +20,13 @@ import type { CollectionChange, Snapshot } from "../../snapshot/snapshot.ts";
 /** How long counters of a deleted object stay readable: several scrapes. */
 const RETENTION_MS = 300_000;
 
-export type SeriesKind = "route" | "stream_route" | "listener" | "target" | "other" | "none";
+export type SeriesKind =
+  "route" | "stream_route" | "listener" | "target" | "cache" | "other" | "none";
 
 /** The owner of counters, with current names, or the last names of a deleted object. */
 export interface SeriesOwner {
   readonly kind: SeriesKind;
-  /** Id of the route, stream route, listener or target; empty for `other` and `none`. */
+  /** Id of the route, stream route, listener, target or plugin instance; empty for `other` and `none`. */
   readonly id: string;
   readonly name: string;
   /** Empty when it has none. */
@@ -55,7 +57,7 @@ const NONE: SeriesOwner = {
 
 /** An object that has a row. */
 interface Counted {
-  readonly kind: "route" | "stream_route" | "listener" | "target";
+  readonly kind: Exclude<SeriesKind, "other" | "none">;
   readonly key: string;
   readonly id: string;
 }
@@ -82,6 +84,8 @@ export interface SeriesRowsOptions {
   readonly served: Snapshot;
   /** `targets` have separate memory, so that many of them do not use up the rows of routes. */
   readonly of: "traffic" | "targets";
+  /** Whether a plugin is a cache, whose instances have rows of their own. Default: none is. */
+  readonly isCache?: (plugin: string) => boolean;
 }
 
 /** Claims rows after the commit of a version, before the workers look for them. */
@@ -95,7 +99,11 @@ export class SeriesRows implements RolloutObserver {
   constructor(options: SeriesRowsOptions) {
     this.#options = options;
     this.#served = options.served;
-    this.#changed = options.of === "targets" ? changedTargets : changedTraffic;
+    const { isCache = () => false } = options;
+    this.#changed =
+      options.of === "targets"
+        ? changedTargets
+        : (before, after) => changedTraffic(before, after, isCache);
     this.#claim(this.#changed(null, options.served).after);
   }
 
@@ -156,8 +164,12 @@ export class SeriesRows implements RolloutObserver {
   }
 }
 
-function changedTraffic(before: Snapshot | null, after: Snapshot): ChangedObjects {
-  const { routes, streamRoutes, listeners } = after;
+function changedTraffic(
+  before: Snapshot | null,
+  after: Snapshot,
+  isCache: (plugin: string) => boolean,
+): ChangedObjects {
+  const { routes, streamRoutes, listeners, plugins } = after;
   return joined([
     changesOf(diffRoutes(before?.routes, routes), before?.routes, ({ id, service_id: service }) => [
       { kind: "route", id, key: routeSeriesKey(id, service) },
@@ -172,6 +184,9 @@ function changedTraffic(before: Snapshot | null, after: Snapshot): ChangedObject
     changesOf(diffMaps(before?.listeners, listeners), before?.listeners, ({ id }) => [
       { kind: "listener", id, key: listenerSeriesKey(id) },
     ]),
+    changesOf(diffMaps(before?.plugins, plugins), before?.plugins, ({ id, name }) =>
+      isCache(name) ? [{ kind: "cache", id, key: cacheSeriesKey(id) }] : [],
+    ),
   ]);
 }
 
@@ -197,7 +212,9 @@ const joined = (parts: readonly ChangedObjects[]): ChangedObjects => ({
 
 /** Targets have no names: statistics find theirs in the configuration. */
 function ownerOf({ kind, id }: Counted, snapshot: Snapshot): SeriesOwner {
-  const { routes, streamRoutes, listeners, services } = snapshot;
+  const { routes, streamRoutes, listeners, services, plugins } = snapshot;
+  if (kind === "cache")
+    return { kind, id, name: plugins.get(id)?.label ?? id, serviceId: "", serviceName: "" };
   const found = {
     route: () => routes.get(id),
     stream_route: () => streamRoutes.get(id)?.route,

@@ -16,7 +16,7 @@ const SHOWN_OVERHEAD_US = [
 ];
 
 /** Counters of one set of labels. */
-interface Counted {
+export interface Counted {
   readonly labels: Labels;
   traffic: TrafficSnapshot;
 }
@@ -115,7 +115,7 @@ function streamMetrics(streams: readonly Counted[]): Metric[] {
 
 type About = Pick<Metric, "name" | "help">;
 
-function counter(counted: readonly Counted[], of: TrafficCounter, about: About): Metric {
+export function counter(counted: readonly Counted[], of: TrafficCounter, about: About): Metric {
   const samples = counted.map(({ labels, traffic }) => ({ labels, value: traffic.counters[of] }));
   return { ...about, type: "counter", samples };
 }
@@ -141,7 +141,7 @@ function sampleOf(labels: Labels, counts: Histogram, shown: readonly number[]): 
  * Groups by labels, because two objects may have the same ones: a deleted object and a new one with its name. A series must be
  * unique. Omits objects without traffic.
  */
-function byLabels(
+export function byLabels(
   counted: readonly CountedTraffic[],
   kinds: readonly SeriesKind[],
   labelsOf: (owner: CountedTraffic["owner"]) => Labels,

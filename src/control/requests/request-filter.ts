@@ -1,4 +1,5 @@
 // Compiles a query to a filter of recent requests; knows no ring.
+import { cacheReasons, cacheStatuses } from "../../model/cache-outcome.ts";
 import { ApiError } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { cidrProblem, compileCidrs } from "../../net/cidr.ts";
@@ -12,6 +13,7 @@ export const requestFilters = [
   "route",
   "service",
   "address",
+  "cache",
   "q",
   "kind",
 ] as const;
@@ -71,6 +73,8 @@ function testOf(name: Exclude<FilterName, "status">, text: string, config: Gatew
     }
     case "address":
       return addressTest(text);
+    case "cache":
+      return cacheTest(text);
     case "kind":
       if (text !== "http" && text !== "stream")
         throw new ApiError(400, "kind: must be http or stream");
@@ -91,6 +95,17 @@ function addressTest(text: string): Test {
   if (problem !== null) throw new ApiError(400, `address: ${problem}`);
   const includes = compileCidrs([text]);
   return (view) => includes(view.client);
+}
+
+/** By status, or by reason. */
+function cacheTest(text: string): Test {
+  const [statuses, reasons]: readonly (readonly string[])[] = [cacheStatuses, cacheReasons];
+  if (statuses?.includes(text) === true) return (view) => view.cache?.status === text;
+  if (reasons?.includes(text) === true) return (view) => view.cache?.reason === text;
+  throw new ApiError(
+    400,
+    `cache: must be ${cacheStatuses.join(", ")}, or a reason such as set_cookie`,
+  );
 }
 
 /** Only visible texts: a search must not reveal masked values. */

@@ -1,4 +1,9 @@
 // The representation of a recent request: names for ids, masked query; knows no ring and no HTTP.
+import {
+  type CacheOutcome,
+  decodeCacheOutcome,
+  explainCacheOutcome,
+} from "../../model/cache-outcome.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { RingEntry } from "../../shared-memory/request-ring.ts";
 import type { Target } from "../../model/target.ts";
@@ -7,6 +12,11 @@ import type { Target } from "../../model/target.ts";
 export interface ObjectReference {
   readonly id: string;
   readonly name: string | null;
+}
+
+/** What the cache did, and why in sentences. */
+export interface CacheView extends CacheOutcome {
+  readonly detail: string;
 }
 
 /** A recent request, or a connection of a stream route. Unknown members, and those without meaning for a stream, are null. */
@@ -39,6 +49,8 @@ export interface RequestView {
   readonly bytes_in: number;
   readonly bytes_out: number;
   readonly reasons: readonly string[];
+  /** Null: no cache applied. */
+  readonly cache: CacheView | null;
   readonly tls_version: string | null;
   readonly http_version: string | null;
   readonly user_agent: string | null;
@@ -57,6 +69,7 @@ export function toRequestView(entry: RingEntry, context: ViewContext): RequestVi
   const isHttp = entry.kind === "http";
   const routes = isHttp ? config.routes : config.stream_routes;
   const target = config.targets.get(entry.target_id);
+  const cache = decodeCacheOutcome(entry.cache);
   return {
     id: idOf(entry),
     kind: entry.kind,
@@ -85,6 +98,7 @@ export function toRequestView(entry: RingEntry, context: ViewContext): RequestVi
     bytes_in: entry.bytes_in,
     bytes_out: entry.bytes_out,
     reasons: entry.reasons === "" ? [] : entry.reasons.split(" "),
+    cache: cache === null ? null : { ...cache, detail: explainCacheOutcome(cache) },
     tls_version: known(entry.tls_version),
     http_version: known(entry.http_version),
     user_agent: known(entry.user_agent),

@@ -1,12 +1,11 @@
 // The statistics of the dashboard: the last minute and the history; knows no memory, no SQL and no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import { emptyHistogram } from "../../shared-memory/histogram.ts";
 import { addressOf } from "../requests/request-view.ts";
 import { RecentWindow, SLOT_MS } from "./recent-window.ts";
 import { DAY, HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
 import type { NodeRollups, RollupSender, SharedQuery, SharedRollups } from "./shared-rollups.ts";
-import { addTallies, fromDocument, type Tally, type TallyView, toView } from "./tally.ts";
+import { addTallies, fromDocument, type Tally, TallySum, type TallyView, toView } from "./tally.ts";
 import {
   type Counted,
   CountedMap,
@@ -349,16 +348,7 @@ function addTo(steps: Map<number, Tally>, at: number, tally: Tally): void {
   steps.set(at, known === undefined ? tally : addTallies(known, tally));
 }
 
-const NOTHING: Tally = {
-  requests: 0,
-  errors: 0,
-  client_errors: 0,
-  aborted_responses: 0,
-  retries: 0,
-  bytes_in: 0,
-  bytes_out: 0,
-  latency: emptyHistogram(),
-};
+const NOTHING: Tally = new TallySum();
 
 const sumOf = (counted: readonly Counted[]): Tally =>
   counted.map(({ tally }) => tally).reduce(addTallies, NOTHING);

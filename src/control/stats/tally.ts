@@ -12,6 +12,11 @@ const counters = [
   "retries",
   "bytes_in",
   "bytes_out",
+  /** Requests that a cache looked up, and those that it responded to: fresh, stale or revalidated. */
+  "cache_lookups",
+  "cache_hits",
+  /** Body bytes of these responses. */
+  "cache_bytes",
 ] as const;
 type Counter = (typeof counters)[number];
 
@@ -42,9 +47,14 @@ export function tallyOfRow({ counters: counts, codes, histograms }: TrafficSnaps
   return tallyOf((name) => {
     if (name === "requests") return counts.ended;
     if (name === "errors") return ofClass("5");
+    if (name === "cache_hits") return hitsOf(counts);
+    if (name === "cache_lookups") return hitsOf(counts) + counts.cache_miss + counts.cache_expired;
     return name === "client_errors" ? ofClass("4") : counts[name];
   }, histograms.total);
 }
+
+const hitsOf = (counts: TrafficSnapshot["counters"]) =>
+  counts.cache_hit + counts.cache_stale + counts.cache_revalidated;
 
 export const addTallies = (one: Tally, other: Tally): Tally => {
   const sum = new TallySum();
@@ -62,6 +72,9 @@ export class TallySum implements Tally {
   retries = 0;
   bytes_in = 0;
   bytes_out = 0;
+  cache_lookups = 0;
+  cache_hits = 0;
+  cache_bytes = 0;
   readonly latency = { count: 0, sum: 0, buckets: new Float64Array(BUCKETS) };
 
   add(tally: Tally): void {
@@ -120,17 +133,20 @@ export interface LatencyView {
 export interface TallyView extends Readonly<Record<Counter, number>> {
   /** `errors` as a fraction of `requests`, from 0 to 1. */
   readonly error_share: number;
+  /** `cache_hits` as a fraction of `cache_lookups`; null without lookups. */
+  readonly cache_hit_ratio: number | null;
   readonly latency_ms: LatencyView;
 }
 
 export function toView(tally: Tally): TallyView {
-  const { latency, requests, errors } = tally;
+  const { latency, requests, errors, cache_lookups: lookups, cache_hits: hits } = tally;
   const at = (share: number) =>
     latency.count === 0 ? null : milliseconds(percentile(latency, share));
   const counts = Object.fromEntries(counters.map((name) => [name, tally[name]]));
   return {
     ...(counts as Record<Counter, number>),
     error_share: requests === 0 ? 0 : round(errors / requests, 1e6),
+    cache_hit_ratio: lookups === 0 ? null : round(hits / lookups, 1e6),
     latency_ms: {
       mean: latency.count === 0 ? null : milliseconds(latency.sum / latency.count),
       p50: at(0.5),

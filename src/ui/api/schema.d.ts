@@ -834,7 +834,7 @@ export interface paths {
         put?: never;
         /**
          * Purge responses from the cache
-         * @description Returns when no worker serves a purged response any more. Responses that arrive from a service during the purge are not cached. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs an older version only this node purges, and `X-Warning` says so.
+         * @description Returns when no worker serves a purged response any more. Responses to requests that went to a service before the purge are not stored either. A soft purge (`soft`) makes responses stale in the place of removing them. In a fleet all nodes purge, and `Sluice-Nodes` says how many have; while one of them runs an older version only this node purges, and `X-Warning` says so.
          */
         post: operations["postApiV1CachePurge"];
         delete?: never;
@@ -5951,6 +5951,24 @@ export interface components {
             bytes_out: number;
             /** @description Reasons of an unusual outcome; empty: none */
             reasons: string[];
+            /** @description What response-cache did; null: it did not run */
+            cache: {
+                /**
+                 * @description `miss`: nothing usable was stored; `expired`: it was stale
+                 * @enum {string}
+                 */
+                status: "hit" | "stale" | "revalidated" | "miss" | "expired" | "bypass";
+                /** @description Why it went upstream; null: it did not */
+                fwd: ("bypass" | "method" | "uri-miss" | "vary-miss" | "request" | "stale") | null;
+                /** @description Whether the response is stored, or updates a stored one */
+                stored: boolean;
+                /** @description Whether it got the response to another request that it waited for; null: it did not wait */
+                collapsed: boolean | null;
+                /** @description Why it bypassed the cache, got a stale response, or was not stored; null: none applies */
+                reason: ("method" | "request_body" | "no_route" | "upgrade" | "precondition" | "request_authorization" | "override" | "condition" | "unknown_client" | "range" | "stale_while_revalidate" | "max_stale" | "only_if_cached" | "stale_if_error" | "authorization" | "head" | "incomplete" | "invalidated" | "no_freshness" | "no_response" | "no_store" | "no_validator" | "not_understood" | "other_response" | "personal" | "private" | "request_no_store" | "set_cookie" | "status" | "store_refused" | "streaming" | "too_large" | "vary_any") | null;
+                /** @description The same in sentences */
+                detail: string;
+            } | null;
             /** @description `TLSv1.3` or `TLSv1.2`, if known */
             tls_version: string | null;
             /** @description `2`, or `1` for 1.1 and 1.0, if known */
@@ -6049,6 +6067,14 @@ export interface components {
                 bytes_in: number;
                 /** @description Bytes of response bodies */
                 bytes_out: number;
+                /** @description Requests that response-cache looked up, without those that bypass it */
+                cache_lookups: number;
+                /** @description Those served from the cache: fresh, stale or revalidated */
+                cache_hits: number;
+                /** @description Bytes of their bodies */
+                cache_bytes: number;
+                /** @description cache_hits divided by cache_lookups, null without lookups */
+                cache_hit_ratio: number | null;
                 /** @description errors divided by requests */
                 error_share: number;
                 /** @description Milliseconds from the request head to the last byte of the response */
@@ -6099,6 +6125,14 @@ export interface components {
                 bytes_in: number;
                 /** @description Bytes of response bodies */
                 bytes_out: number;
+                /** @description Requests that response-cache looked up, without those that bypass it */
+                cache_lookups: number;
+                /** @description Those served from the cache: fresh, stale or revalidated */
+                cache_hits: number;
+                /** @description Bytes of their bodies */
+                cache_bytes: number;
+                /** @description cache_hits divided by cache_lookups, null without lookups */
+                cache_hit_ratio: number | null;
                 /** @description errors divided by requests */
                 error_share: number;
                 /** @description Milliseconds from the request head to the last byte of the response */
@@ -6134,6 +6168,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6170,6 +6212,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6206,6 +6256,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6253,6 +6311,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6288,6 +6354,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6324,6 +6398,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6360,6 +6442,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -6396,6 +6486,14 @@ export interface components {
                     bytes_in: number;
                     /** @description Bytes of response bodies */
                     bytes_out: number;
+                    /** @description Requests that response-cache looked up, without those that bypass it */
+                    cache_lookups: number;
+                    /** @description Those served from the cache: fresh, stale or revalidated */
+                    cache_hits: number;
+                    /** @description Bytes of their bodies */
+                    cache_bytes: number;
+                    /** @description cache_hits divided by cache_lookups, null without lookups */
+                    cache_hit_ratio: number | null;
                     /** @description errors divided by requests */
                     error_share: number;
                     /** @description Milliseconds from the request head to the last byte of the response */
@@ -7182,8 +7280,10 @@ export interface components {
             key?: string;
             /** @description Prefix of keys, in the form of `key` */
             prefix?: string;
-            /** @description Responses whose Surrogate-Key has this tag */
+            /** @description Responses whose Surrogate-Key or Cache-Tag has this tag */
             tag?: string;
+            /** @description Soft purge: the responses become stale in the place of being removed, so that stale_while_revalidate and stale_if_error may still serve them while the service is asked again. Default: false */
+            soft?: boolean;
         };
         /** CachePurged */
         CachePurged: {
@@ -14441,6 +14541,8 @@ export interface operations {
                 service?: string;
                 /** @description Only clients with this address or in this network (CIDR) */
                 address?: string;
+                /** @description Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie` */
+                cache?: string;
                 /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */
@@ -14487,6 +14589,8 @@ export interface operations {
                 service?: string;
                 /** @description Only clients with this address or in this network (CIDR) */
                 address?: string;
+                /** @description Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie` */
+                cache?: string;
                 /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */

@@ -32,13 +32,15 @@ async function threads(port: number) {
     }),
   );
   const routes = { table: null, upserts: [], removals: [] };
-  const change = structuredClone(diff(null, snapshot, { routes, consumers: null }));
+  const change = structuredClone(
+    diff(null, snapshot, { routes, consumers: null, withCache: (plan) => plan }),
+  );
   for (const { service: checked } of change.services.upserts)
     Object.assign(checked.health.active, { interval: INTERVAL, unhealthy_interval: INTERVAL });
   const [workerBoard, board] = [WorkerBoard.create(WORKERS), TargetBoard.create(WORKERS)];
   const all = Array.from({ length: WORKERS }, () => {
     const url = new URL("../../../src/worker.ts", import.meta.url);
-    const thread = new WorkerThread({ url, onEvent() {}, onEnd() {} });
+    const thread = new WorkerThread({ url, onEvent() {}, onEnd() {}, onGone() {} });
     cleanups.push(() => thread.terminate());
     return thread;
   });
@@ -47,6 +49,7 @@ async function threads(port: number) {
     all.map(async (thread, worker) => {
       thread.post({
         kind: "start",
+        thread: worker + 1,
         worker,
         workers: WORKERS,
         instanceId: "test",

@@ -131,7 +131,7 @@ test("a configuration without anything new has format 1, where an older version 
   const fleet = { ...config.settings.fleet, absent_after: 60_000 };
   const settings = { ...config.settings, fleet };
   expect(needOf({ changed: changedOf({ ...config, settings }), facts: [] })).toEqual({
-    format: ENTRY_FORMAT,
+    format: 2,
     because: ["settings.fleet.absent_after"],
   });
 });

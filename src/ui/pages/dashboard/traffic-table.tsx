@@ -1,12 +1,12 @@
-// Requests, failures and latency, a row for each name; knows no subject.
-import { Table } from "@mantine/core";
+// Requests, failures, latency and cache hits, a row for each name; knows no subject.
+import { Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { Schemas } from "../../api/resources.ts";
-import { inDigits, inMilliseconds, inPercent } from "../../parts/quantities.ts";
+import { inBytes, inDigits, inMilliseconds, inPercent } from "../../parts/quantities.ts";
 
 type Figures = Pick<
   Schemas["Stats"]["history"]["by_route"][number],
-  "requests" | "error_share" | "latency_ms"
+  "requests" | "error_share" | "latency_ms" | "cache_hit_ratio" | "cache_bytes"
 >;
 
 export interface TrafficRow extends Figures {
@@ -38,9 +38,12 @@ export function TrafficTable({ title, rows }: TrafficTableProps) {
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {rows.map(({ key, label, requests, error_share: share, latency_ms: { p95 } }) => (
+        {rows.map(({ key, label, requests, error_share: share, latency_ms: { p95 }, ...cache }) => (
           <Table.Tr key={key}>
-            <Table.Td style={{ overflowWrap: "anywhere" }}>{label}</Table.Td>
+            <Table.Td style={{ overflowWrap: "anywhere" }}>
+              {label}
+              <CacheHits {...cache} />
+            </Table.Td>
             <Table.Td ta="end">{inDigits(requests)}</Table.Td>
             <Table.Td
               ta="end"
@@ -53,5 +56,18 @@ export function TrafficTable({ title, rows }: TrafficTableProps) {
         ))}
       </Table.Tbody>
     </Table>
+  );
+}
+
+/** Below the name: most rows have none. Older nodes do not count it. */
+function CacheHits({
+  cache_hit_ratio: ratio = null,
+  cache_bytes: bytes,
+}: Pick<Figures, "cache_hit_ratio" | "cache_bytes">) {
+  if (ratio === null) return null;
+  return (
+    <Text size="xs" c="dimmed">
+      {inPercent(ratio)} cache hits, {inBytes(bytes)}
+    </Text>
   );
 }

@@ -77,6 +77,11 @@ function Details({ request }: { readonly request: RequestRow }) {
       <Section title="Outcome">
         <Decisions request={request} />
       </Section>
+      {(request.cache ?? null) !== null && (
+        <Section title="Cache">
+          <CacheOutcome cache={request.cache} />
+        </Section>
+      )}
       <Section title="Timing">
         <PhaseBar request={request} />
       </Section>
@@ -142,6 +147,22 @@ function Decisions({ request: { reasons, attempts, status } }: { readonly reques
             <FilterLink name="q" value={word} />
           </Group>
         </li>
+      ))}
+    </Stack>
+  );
+}
+
+function CacheOutcome({ cache }: Pick<RequestRow, "cache">) {
+  if (cache === null) return null;
+  const { status, reason, detail } = cache;
+  return (
+    <Stack gap={6}>
+      <Text size="sm">{detail}</Text>
+      {[status, ...(reason === null ? [] : [reason])].map((word) => (
+        <Group key={word} gap={6}>
+          <Code>{word}</Code>
+          <FilterLink name="cache" value={word} />
+        </Group>
       ))}
     </Stack>
   );

@@ -10,7 +10,7 @@ import { nameOf } from "../../api/resources.ts";
 import { useShortcut } from "../../parts/shortcut.ts";
 import type { RequestFilters } from "./use-tail.ts";
 
-const names = ["q", "status", "host", "route", "address", "kind"] as const;
+const names = ["q", "status", "host", "route", "address", "cache", "kind"] as const;
 type FilterName = (typeof names)[number];
 
 /** The filters in the page URL, with their setters. */
@@ -111,6 +111,11 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
           />
         )}
       </TypedField>
+      <CacheChoice
+        value={filters["cache"] ?? ""}
+        onChange={(value) => set("cache", value)}
+        error={errorOf("cache")}
+      />
       <Select
         aria-label="Kind"
         placeholder="Kind"
@@ -159,13 +164,33 @@ function TypedField({ value, error, onCommit, children }: TypedProps) {
   });
 }
 
-interface RouteChoiceProps {
+const cacheStatuses = ["hit", "stale", "revalidated", "miss", "expired", "bypass"];
+
+function CacheChoice({ value, onChange, error }: ChoiceProps) {
+  // The URL may contain a reason.
+  const data =
+    value === "" || cacheStatuses.includes(value) ? cacheStatuses : [...cacheStatuses, value];
+  return (
+    <Select
+      aria-label="Cache"
+      placeholder="Cache"
+      data={data}
+      value={value === "" ? null : value}
+      onChange={(next) => onChange(next ?? "")}
+      error={error}
+      clearable
+      style={{ flex: "1 1 9rem" }}
+    />
+  );
+}
+
+interface ChoiceProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly error: string | null;
 }
 
-function RouteChoice({ value, onChange, error }: RouteChoiceProps) {
+function RouteChoice({ value, onChange, error }: ChoiceProps) {
   const routes = useResourceList("routes");
   const streams = useResourceList("stream-routes");
   const known = [...(routes.data ?? []), ...(streams.data ?? [])].map((route) => ({

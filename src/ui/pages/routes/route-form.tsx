@@ -27,6 +27,7 @@ import { useResourceForm } from "../../parts/resource-form.tsx";
 import { ConditionFields } from "./condition-fields.tsx";
 import { ForwardFields, LimitFields, MaintenanceFields } from "./forward-fields.tsx";
 import { MatchFields } from "./match-fields.tsx";
+import { RouteCache } from "./route-cache.tsx";
 import { RoutePlugins } from "./route-plugins.tsx";
 import { exampleUrl } from "./route-text.ts";
 import { type RouteValues, rules, toBody, toValues } from "./route-values.ts";
@@ -70,7 +71,14 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
       needs="editor"
       isNew={route === null}
       actions={route !== null && <Actions route={route} onDelete={setPendingDelete} />}
-      before={route !== null && <RoutePlugins route={route} />}
+      before={
+        route !== null && (
+          <>
+            <RoutePlugins route={route} />
+            <RouteCache route={route} />
+          </>
+        )
+      }
     >
       <BasicFields form={form} />
       <MatchFields form={form} />

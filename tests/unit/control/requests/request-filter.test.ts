@@ -28,6 +28,14 @@ const view: RequestView = {
   bytes_in: 0,
   bytes_out: 5,
   reasons: ["connection_refused"],
+  cache: {
+    status: "miss",
+    fwd: "uri-miss",
+    stored: false,
+    collapsed: null,
+    reason: "set_cookie",
+    detail: "The response sets a cookie.",
+  },
   tls_version: null,
   http_version: null,
   user_agent: "Mozilla",
@@ -59,6 +67,10 @@ describe("a filter matches", () => {
     [{ address: "10.0.0.0/8" }, true],
     [{ address: "10.2.0.0/16" }, false],
     [{ address: "2001:db8::/32" }, false],
+    [{ cache: "miss" }, true],
+    [{ cache: "hit" }, false],
+    [{ cache: "set_cookie" }, true],
+    [{ cache: "private" }, false],
     [{ kind: "http" }, true],
     [{ kind: "stream" }, false],
     [{ q: "ITEMS" }, true],
@@ -79,6 +91,7 @@ describe("a filter matches", () => {
     expect(matches({ status: "2xx" }, stream)).toBe(false);
     expect(matches({ host: "a.example.com" }, stream)).toBe(false);
     expect(matches({ route: "r-1" }, stream)).toBe(false);
+    expect(matches({ cache: "miss" }, { ...stream, cache: null })).toBe(false);
   });
 });
 
@@ -92,6 +105,8 @@ test.each<[FilterWords, string]>([
   [{ address: "10.0.0" }, "address: must be"],
   [{ address: "10.0.0.0/33" }, "address: must be"],
   [{ kind: "udp" }, "kind: must be"],
+  [{ cache: "MISS" }, "cache: must be hit, stale, revalidated, miss, expired, bypass, or a reason"],
+  [{ cache: "constructor" }, "cache: must be"],
   [{ q: "" }, "q: must have"],
   [{ q: "x".repeat(321) }, "q: must have"],
 ])("%j is rejected: %s", (words, message) => {
