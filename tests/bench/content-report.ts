@@ -11,10 +11,10 @@ interface Limit {
 }
 
 const LIMITS: readonly Limit[] = [
-  { what: "cache hit", body: "64B", ratio: "toProxied", atMost: 0.65 },
-  { what: "cache hit", body: "10KB", ratio: "toProxied", atMost: 0.65 },
-  { what: "cache hit", body: "64B", ratio: "toNginx", atMost: 2 },
-  { what: "cache hit", body: "10KB", ratio: "toNginx", atMost: 2 },
+  { what: "cache hit", body: "64B", ratio: "toProxied", atMost: 0.6 },
+  { what: "cache hit", body: "10KB", ratio: "toProxied", atMost: 0.6 },
+  { what: "cache hit", body: "64B", ratio: "toNginx", atMost: 1.2 },
+  { what: "cache hit", body: "10KB", ratio: "toNginx", atMost: 1.2 },
   { what: "compressed", body: "10KB.json", ratio: "toNginx", atMost: 1.3 },
   { what: "compressed", body: "100KB.json", ratio: "toNginx", atMost: 1.3 },
 ];

@@ -11,19 +11,11 @@ import { Redis } from "../support/redis.ts";
 import { percentile } from "./load.ts";
 import { describeCommit, describeMachine } from "./machine.ts";
 import { writeSection } from "./page.ts";
-import { alignColumns, type Table, toTable } from "./report.ts";
+import { alignColumns, type FigureRow as Row, type Table, toRows, toTable } from "./report.ts";
 
 const USAGE = `make bench-counters ARGS="..."
   --seconds N    for each load (5)
   --out FILE     where to write the section (docs/benchmarks.md)`;
-
-interface Row {
-  readonly what: string;
-  readonly measured: number;
-  /** Infinity: no bound, for comparison. */
-  readonly atMost: number;
-  readonly unit: string;
-}
 
 interface Node {
   readonly board: WorkerBoard;
@@ -206,20 +198,6 @@ async function waitRows(redis: Redis, [node]: readonly Node[]): Promise<Row[]> {
       atMost: 60,
       unit: "ms",
     },
-  ];
-}
-
-function toRows(rows: readonly Row[]): Table {
-  const show = (value: number, unit: string) =>
-    Number.isInteger(value) ? `${value} ${unit}`.trim() : `${value.toPrecision(2)} ${unit}`.trim();
-  return [
-    ["what", "at most", "measured", "verdict"],
-    ...rows.map(({ what, measured, atMost, unit }) => [
-      what,
-      Number.isFinite(atMost) ? show(atMost, unit) : "–",
-      show(measured, unit),
-      Number.isFinite(atMost) ? (measured <= atMost ? "reached" : "missed") : "–",
-    ]),
   ];
 }
 

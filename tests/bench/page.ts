@@ -3,13 +3,13 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 const HEAD = `# Benchmarks
 
-Written by \`make bench\`, \`make bench-scale\`, \`make bench-fleet\` and \`make bench-counters\`. The figures hold for the machine that is named with
-them; compare only ratios with those of another one.
+Written by \`make bench\`, \`make bench-scale\`, \`make bench-fleet\`, \`make bench-counters\` and \`make bench-cache\`. The figures hold for the
+machine that is named with them; compare only ratios with those of another one.
 `;
 
 const SECTIONS = [
   ...(["comparison", "streams", "content", "access-log", "scale"] as const),
-  ...(["fleet", "fleet-simulation", "counters"] as const),
+  ...(["fleet", "fleet-simulation", "counters", "cache"] as const),
 ] as const;
 
 export interface Section {

@@ -198,3 +198,26 @@ export function alignColumns(rows: Table): string {
     )
     .join("\n");
 }
+
+/** A figure, with its bound. */
+export interface FigureRow {
+  readonly what: string;
+  readonly measured: number;
+  /** Infinity: no bound, for comparison. */
+  readonly atMost: number;
+  readonly unit: string;
+}
+
+export function toRows(rows: readonly FigureRow[]): Table {
+  const show = (value: number, unit: string) =>
+    Number.isInteger(value) ? `${value} ${unit}`.trim() : `${value.toPrecision(2)} ${unit}`.trim();
+  return [
+    ["what", "at most", "measured", "verdict"],
+    ...rows.map(({ what, measured, atMost, unit }) => [
+      what,
+      Number.isFinite(atMost) ? show(atMost, unit) : "–",
+      show(measured, unit),
+      Number.isFinite(atMost) ? (measured <= atMost ? "reached" : "missed") : "–",
+    ]),
+  ];
+}

@@ -1,6 +1,7 @@
 // All fuzz targets.
 import type { FuzzTarget } from "./target.ts";
 import { target as cacheControl } from "./targets/cache-control.ts";
+import { target as cacheFields } from "./targets/cache-fields.ts";
 import { target as chunkedBody } from "./targets/chunked-body.ts";
 import { target as clientHello } from "./targets/client-hello.ts";
 import { target as cookies } from "./targets/cookies.ts";
@@ -14,6 +15,6 @@ import { target as responseHead } from "./targets/response-head.ts";
 import { target as router } from "./targets/router.ts";
 
 export const targets: readonly FuzzTarget[] = [
-  ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl],
+  ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl, cacheFields],
   ...[requestPath, router, importDocument, dnsMessage, der, headWatch],
 ];
