@@ -166,6 +166,11 @@ bench-counters: setup
 	@scripts/debian-packages.sh redis-server redis-tools
 	$(BUN) tests/bench/counters.ts $(ARGS)
 
+#? bench-cache: Measure lookups, pauses and hit ratios of the response cache in shared memory
+.PHONY: bench-cache
+bench-cache: setup
+	$(BUN) tests/bench/cache.ts $(ARGS)
+
 #? docs: Write docs/configuration.md, docs/plugins/ and badges anew from schemas and package.json
 .PHONY: docs
 docs: setup
