@@ -39,6 +39,8 @@ export interface WriterParts {
   readonly directory: string;
   /** Index of the worker, which removes the files that an earlier thread has left incomplete. */
   readonly worker: number;
+  /** Tells the files of this thread from those. */
+  readonly thread: string;
   readonly limits: WriteLimits;
   readonly onProblem: WriteProblem;
 }
@@ -69,8 +71,8 @@ export class DiskWriter {
 
   constructor(parts: WriterParts) {
     this.#parts = parts;
-    const { directory, worker } = parts;
-    this.#temporary = `${directory}/${Bun.randomUUIDv7()}.${worker}${TEMPORARY}`;
+    const { directory, worker, thread } = parts;
+    this.#temporary = `${directory}/${thread}.${Bun.randomUUIDv7()}.${worker}${TEMPORARY}`;
   }
 
   /** Copies the bytes. False: the file cannot be written, and nothing is left of it. */

@@ -25,6 +25,8 @@ export class Disk {
   readonly #options: DiskOptions;
   readonly #limits: WriteLimits;
   readonly #closed = new AbortController();
+  /** The first files may be written before those of an earlier thread are removed. */
+  readonly #thread = crypto.randomUUID();
   #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiskOptions) {
@@ -53,6 +55,7 @@ export class Disk {
     return new DiskWriter({
       directory,
       worker,
+      thread: this.#thread,
       limits: this.#limits,
       onProblem: (problem) => this.#warn(problem),
     });
@@ -93,7 +96,9 @@ export class Disk {
     const { directory, worker } = this.#options;
     const end = `.${worker}${TEMPORARY}`;
     const names = await readdir(directory).catch(() => []);
-    for (const name of names) if (name.endsWith(end)) unlink(`${directory}/${name}`, () => {});
+    for (const name of names)
+      if (name.endsWith(end) && !name.startsWith(this.#thread))
+        unlink(`${directory}/${name}`, () => {});
   }
 
   #warn(problem: string): void {

@@ -67,6 +67,7 @@ function writerIn(directory: string, limits: Partial<WriteLimits> = {}) {
     ...limits,
   };
   const writer = new DiskWriter({
+    thread: "test",
     directory,
     worker: 0,
     limits: own,
@@ -325,6 +326,7 @@ test("more than the limit of incomplete bytes is not stored, up to it is", async
   fits.writer.write(bodyOf(300_000));
   await fits.writer.ready();
   const second = new DiskWriter({
+    thread: "test",
     directory: folder,
     worker: 0,
     limits: fits.limits,
@@ -374,6 +376,7 @@ test("a thread removes the incomplete files of the one before in its place, not 
   await mine.ready();
   const kept = await store(folder, bodyOf(10));
   const other = new DiskWriter({
+    thread: "test",
     directory: folder,
     worker: 1,
     limits: { pending: 0, maxPending: 1e9, incomplete: 0, maxIncomplete: 1e9 },

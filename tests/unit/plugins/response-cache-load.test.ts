@@ -147,3 +147,19 @@ test("a closed instance waits no longer, and leaves the files", async () => {
   expect(await loading).toBe(0);
   expect(readdirSync(previous)).toHaveLength(2);
 });
+
+test("files of an earlier thread are removed, not those that this one has begun", async () => {
+  const root = mkdtempSync(join(tmpdir(), "sluice-load-"));
+  folders.push(root);
+  const left = Array.from({ length: 200 }, (_, index) => join(root, `${index}.earlier.0.tmp`));
+  for (const path of left) writeFileSync(path, "");
+  const options = { worker: 0, workers: 1, maxIncomplete: 1e9, warn: () => {} };
+  for (let count = 0; count < 20; count++) {
+    const disk = new Disk({ ...options, directory: root });
+    const bodies = [1, 2, 3].map(() =>
+      disk.write(new Uint8Array(70_000), fileRecordOf(headOf("k", {})), 1),
+    );
+    expect(await Promise.all(bodies)).not.toContain(null);
+  }
+  await eventually(() => left.every((path) => !existsSync(path)));
+});
