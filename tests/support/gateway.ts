@@ -78,8 +78,7 @@ export class Gateway {
     this.#options = options;
     this.dataDir = dataDir;
     // While it is stopped or killed, no connection of another test may get one of its ports.
-    const isKept = options.dataDir !== undefined;
-    const listener = () => `127.0.0.1:${isKept ? 0 : quietPort()}`;
+    const listener = () => `127.0.0.1:${quietPort()}`;
     this.#ports = { admin: "127.0.0.1:0", http: listener(), https: listener() };
   }
 
