@@ -14,6 +14,24 @@ const word = (words: readonly string[], description: string) =>
   t.Unsafe<string>({ type: "string", enum: [...words], description });
 const ms = (description: string) => orNull(t.Number({ minimum: 0 }), description);
 
+/** Of an explained request: what serves it. */
+export const explainedProtocol = {
+  engine: orNull(
+    t.Object({
+      name: t.Unsafe<string>({ type: "string", enum: ["standard", "full"] }),
+      reason: t.String({ description: "Why, as a sentence" }),
+    }),
+    "Engine that serves the host on this listener",
+  ),
+  grpc: orNull(
+    t.Object({
+      service: t.String({ description: "Full name of the gRPC service" }),
+      method: t.String({ description: "Its method" }),
+    }),
+    "The gRPC call; null: the request is none",
+  ),
+};
+
 export const requestSchemas: Readonly<Record<string, TSchema>> = {
   Request: t.Object(
     {
@@ -65,6 +83,13 @@ export const requestSchemas: Readonly<Record<string, TSchema>> = {
           detail: t.String({ description: "The same in sentences" }),
         }),
         "What response-cache did; null: it did not run",
+      ),
+      grpc: orNull(
+        t.Object({
+          status: t.Integer({ minimum: 0, maximum: 16, description: "grpc-status" }),
+          name: t.String({ description: "Such as `UNAVAILABLE`" }),
+        }),
+        "Status of a gRPC call, whose `status` is the HTTP status that stands for it; null: not gRPC",
       ),
       tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, if known"),
       http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, if known"),

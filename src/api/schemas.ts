@@ -6,7 +6,7 @@ import { consumerSchemas } from "./consumer-schemas.ts";
 import { alertSchemas } from "./alert-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
 import { nodeSchemas } from "./node-schemas.ts";
-import { requestSchemas } from "./request-schemas.ts";
+import { explainedProtocol, requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
 import { acmeAccountInput } from "../model/acme-account.ts";
@@ -140,6 +140,7 @@ const explanation = t.Object(
     listener: orNull(named, "Listener of the request"),
     route: orNull(named, "Route that matches"),
     service: orNull(named, "Service of the route"),
+    ...explainedProtocol,
     outcome: t.Unsafe<string>({
       type: "string",
       enum: [

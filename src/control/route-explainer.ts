@@ -14,6 +14,7 @@ import type {
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { Changes } from "./change.ts";
 import { fieldChecks } from "./field-checks.ts";
+import { type EngineView, explainEngine } from "./explained-engine.ts";
 import type { TargetStates } from "./health/target-states.ts";
 import type { TargetView } from "./representation.ts";
 
@@ -46,7 +47,7 @@ export interface PluginView {
   readonly applies: boolean | null;
 }
 
-export interface ExplanationView {
+export interface ExplanationView extends Pick<EngineView, "engine" | "grpc"> {
   readonly listener: Named | null;
   readonly route: Named | null;
   readonly service: Named | null;
@@ -83,16 +84,22 @@ export class RouteExplainer {
     const answer = await this.#ask({ kind: "explain", request });
     if (answer === null || typeof answer !== "object" || !("candidates" in answer))
       throw new ApiError(500, "no worker serves the configuration at the moment");
-    return this.#view(answer);
+    return this.#view(answer, request);
   }
 
-  #view(answer: Explanation): ExplanationView {
+  #view(answer: Explanation, request: ExplainedRequest): ExplanationView {
     const { config } = this.#changes;
     const { listeners, routes, services, settings } = config;
+    const { misdirected, engine, grpc } = explainEngine(config, request, answer);
+    const isProxied = answer.outcome === "proxy" || answer.outcome === "websocket";
+    if (misdirected !== null && isProxied)
+      return this.#view({ ...answer, ...refused, detail: misdirected }, request);
     return {
       listener: named(listeners, answer.listenerId),
       route: named(routes, answer.routeId),
       service: named(services, answer.serviceId),
+      engine,
+      grpc,
       outcome: answer.outcome,
       status: answer.status === 0 ? null : answer.status,
       detail: answer.detail,
@@ -116,6 +123,9 @@ export class RouteExplainer {
     return { url: first.view.url, host: first.host, targets: found.map(({ view }) => view) };
   }
 }
+
+/** RFC 9110 section 15.5.20. */
+const refused = { outcome: "refused", status: 421, targets: [] } as const;
 
 /** Available targets come first. */
 const badness = ({ health }: TargetView) =>

@@ -1,8 +1,9 @@
 // Validates the hosts, paths and conditions of one route; knows no other route and nothing of the database.
-import type { PathMatch, Route, ValueMatch } from "../model/route.ts";
+import type { GrpcMatch, PathMatch, Route, ValueMatch } from "../model/route.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
 import { canonicalPath, comparablePath } from "../http/request-target.ts";
+import { matchedPaths } from "../snapshot/matched-paths.ts";
 import { regexProblem } from "../snapshot/regex-safety.ts";
 
 /** One error: a JSON path inside the route such as `hosts[0]`, and a message that follows it. */
@@ -19,6 +20,10 @@ export function routePatternProblems(route: Route): PatternProblem[] {
   return [
     ...hostListProblems(route.hosts),
     ...listProblems("paths", route.paths, { check: pathProblem, same: pathKey, at: ".value" }),
+    ...listProblems("grpc_methods", route.grpc_methods, {
+      check: grpcProblem,
+      same: ({ service, method }) => `${service}/${method}`,
+    }),
     ...listProblems("methods", route.methods, {
       check: (method) => (isToken(method) ? null : "must be a method such as GET"),
       same: (method) => method.toUpperCase(),
@@ -101,6 +106,15 @@ function pathProblem({ type, value }: PathMatch): string | null {
     : `must be in canonical form: ${resolved}`;
 }
 
+/** A service name has no empty part: `.a`, `a..b` and `a.` are names of no service. */
+function grpcProblem({ service, method }: GrpcMatch): string | null {
+  if (service === "" && method === "")
+    return "needs a service, a method or both: leave the list empty for all calls";
+  return /^\.|\.\.|\.$/.test(service)
+    ? "must have a service name such as helloworld.Greeter"
+    : null;
+}
+
 /** The router removes or merges these in requests, so a route with them would match more than it shows. */
 function separatorProblem(value: string): string | null {
   if (value.includes(";")) return "must not contain a `;` parameter: matching ignores those";
@@ -149,10 +163,11 @@ function rewriteProblems(route: Route): PatternProblem[] {
 }
 
 function prefixRewriteProblem(route: Route): string | null {
-  const { prefix_rewrite: replacement, paths } = route;
+  const { prefix_rewrite: replacement } = route;
+  const paths = matchedPaths(route);
   if (replacement === null) return null;
   if (route.strip_path) return "cannot be combined with strip_path: both replace the prefix";
-  if (paths.length > 0 && paths.every(({ type }) => type !== "prefix"))
+  if (paths.length > 0 && route.paths.every(({ type }) => type !== "prefix"))
     return "needs a path of the type prefix";
   if (/[?#]/.test(replacement)) return "must be a path without a query or fragment";
   return pathProblem({ type: "prefix", value: replacement });

@@ -1,4 +1,5 @@
 // A request body as it arrives, with its read timeout and minimum rate; knows no target and no plugin.
+import type { GrpcMessages } from "../http/grpc.ts";
 import { failures, type ProxyError } from "./error.ts";
 
 /** Limits on reading a request body. */
@@ -30,9 +31,6 @@ export const NO_READ_LIMITS: BodyReadLimits = { readTimeout: 0, minRate: 0, rate
 /** Most milliseconds that one tick counts: when the worker was late, the client may not have been. */
 const MAX_STEP_MS = 100;
 
-/** Not gRPC-Web, whose clients send ordinary bodies. */
-const GRPC = /^application\/grpc(?:$|[+;\s])/i;
-
 /**
  * All readers read the body through this. Only time counts in which the gateway waits for the client: not while a
  * target does not read, and not while a plugin holds bytes back. The rate is that of the whole body: a client may pause after it
@@ -43,10 +41,10 @@ export class ClientBody implements BodySource {
   bytes = 0;
   /** Whether its end has arrived. */
   isComplete = false;
-  readonly #stream: ReadableStream<Uint8Array>;
+  readonly #stream: { openBody(): BodySource };
   readonly #limits: BodyReadLimits;
-  readonly #subject: { header(name: string): string | null };
-  #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  #messages: { readonly counted: GrpcMessages; readonly onTooLarge: () => void } | null = null;
+  #reader: BodySource | null = null;
   #isWaiting = false;
   /** 0: never. */
   #tickedAt = 0;
@@ -54,26 +52,31 @@ export class ClientBody implements BodySource {
   #silentMs = 0;
   #waitedMs = 0;
 
-  constructor(
-    stream: ReadableStream<Uint8Array>,
-    limits: BodyReadLimits,
-    subject: { header(name: string): string | null },
-  ) {
+  constructor(stream: { openBody(): BodySource }, limits: BodyReadLimits) {
     this.#stream = stream;
     this.#limits = limits;
-    this.#subject = subject;
   }
 
   /** The next piece. One call at a time; rejects when the client has gone. */
   async read(): Promise<BodyPiece> {
-    this.#reader ??= this.#stream.getReader();
+    this.#reader ??= this.#stream.openBody();
     this.#isWaiting = true;
     this.#silentMs = 0;
     const result = await this.#reader.read();
     this.#isWaiting = false;
     if (result.done) this.isComplete = true;
     else this.bytes += result.value.byteLength;
+    if (!result.done && this.#messages?.counted.push(result.value) === false) {
+      this.#messages.onTooLarge();
+      // The request has ended: its reader must not send the beginning of the message.
+      return new Promise(() => {});
+    }
     return result;
+  }
+
+  /** Counts the messages of a gRPC call from now on. */
+  countMessages(counted: GrpcMessages, onTooLarge: () => void): void {
+    this.#messages = { counted, onTooLarge };
   }
 
   /** The unread rest as a stream, which reads on demand only. */
@@ -108,7 +111,6 @@ export class ClientBody implements BodySource {
     const { readTimeout, minRate, rateGrace } = this.#limits;
     if (readTimeout > 0 && this.#silentMs >= readTimeout) return failures.bodyTimeout;
     if (this.#waitedMs < rateGrace || this.bytes * 1000 >= minRate * this.#waitedMs) return null;
-    // gRPC streams may be idle in both directions.
-    return GRPC.test(this.#subject.header("content-type") ?? "") ? null : failures.bodyTooSlow;
+    return failures.bodyTooSlow;
   }
 }

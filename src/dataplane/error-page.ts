@@ -38,6 +38,9 @@ const titles: Readonly<Record<number, string>> = {
   508: "Loop Detected",
 };
 
+/** Of a status. */
+export const titleOf = (status: number): string => titles[status] ?? "Error";
+
 /** Default of Retry-After, in seconds. */
 const RETRY_S = 5;
 
@@ -65,7 +68,7 @@ export function errorResponse(
   error: ProxyError,
   retryAfter = RETRY_S,
 ): LocalResponse {
-  const title = titles[error.status] ?? "Error";
+  const title = titleOf(error.status);
   const problem = { status: error.status, title, detail: error.detail };
   const { type, body } = render(subject, problem, refreshAfter(subject, error, retryAfter));
   const bytes = encoder.encode(body);

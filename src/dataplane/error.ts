@@ -1,5 +1,6 @@
 // The failures of the request path, as values; knows no socket and no page.
 import type { ProxyStatusError } from "../http/proxy-status.ts";
+import { isRejection, type Rejection } from "../pdk/response.ts";
 
 /**
  * Whether the request may be retried: `never`; `always`, because no byte of it was sent; `fresh-connection`, because a
@@ -14,13 +15,21 @@ export interface ProxyError {
   readonly token: ProxyStatusError;
   readonly detail: string;
   readonly retry: RetryDecision;
+  /** Another request has reported the same failure, of the connection that they shared: health checks count it once. */
+  readonly isRepeated?: boolean;
   /** Reason of a refusal, such as `auth.key.missing`. */
   readonly reason?: string;
+  /** The gRPC status, where the HTTP status says too little. */
+  readonly grpcStatus?: number;
   /** Value of Allow. */
   readonly allow?: string;
   /** The system's error, for the log. */
   readonly cause?: unknown;
 }
+
+/** Why a request body could not be read to its end. */
+export const bodyFailure = (error: unknown): ProxyError =>
+  isRejection(error) ? failures.rejected(error) : { ...failures.clientGone, cause: error };
 
 /** Which check of the target's certificate failed. */
 export type CertificateProblem =
@@ -35,6 +44,7 @@ export type CertificateProblem =
 export type TlsProblem =
   | "the target's TLS version is too low"
   | "the target does not speak TLS"
+  | "the target does not speak HTTP/2"
   | "the TLS handshake with the target failed";
 
 /** A failure of the target; `retry` only where the target cannot have processed anything. */
@@ -79,6 +89,37 @@ export const failures = {
     421,
     "the host is not one of the certificate that the connection was made for",
   ),
+  grpcEngine: client(
+    421,
+    'this listener cannot send the trailers that gRPC needs; it needs engine "full" or shared_engines',
+  ),
+  grpcDeadline: {
+    ...client(504, "the deadline of the call has passed"),
+    token: "http_response_timeout",
+    reason: "grpc.deadline",
+  },
+  grpcIdle: {
+    source: "gateway",
+    status: 504,
+    token: "http_response_timeout",
+    detail: "the stream was idle for too long",
+    retry: "never",
+    reason: "grpc.idle",
+    grpcStatus: 14,
+  },
+  grpcRequestMessage: {
+    ...client(413, "a message of the request is too large"),
+    reason: "grpc.message_too_large",
+  },
+  grpcResponseMessage: {
+    source: "gateway",
+    status: 502,
+    token: "http_response_body_size",
+    detail: "a message of the response is too large",
+    retry: "never",
+    reason: "grpc.message_too_large",
+    grpcStatus: 8,
+  },
   targetTooLong: client(414, "the request target is too long"),
   tooManyFields: client(431, "the request has too many header fields"),
   headTooLarge: client(431, "the request head is too large"),
@@ -158,6 +199,15 @@ export const failures = {
     detail: "this listener is not serving yet",
     retry: "never",
   },
+  /** A plugin has rejected the request. Not `client`: the connection stays open, the server reads the rest of a body. */
+  rejected: ({ status, token, detail, reason }: Rejection): ProxyError => ({
+    source: "gateway",
+    status,
+    token,
+    detail,
+    retry: "never",
+    reason,
+  }),
   internal: (cause: unknown): ProxyError => ({
     source: "gateway",
     status: 500,
@@ -192,6 +242,12 @@ export const failures = {
     upstream(502, "connection_terminated", "the target closed the connection without a response"),
     "fresh-connection",
   )(),
+  /** REFUSED_STREAM, or GOAWAY with a lower last stream: safe to retry whatever the method (RFC 9113 section 8.7). */
+  streamRefused: unsent(
+    upstream(503, "connection_limit_reached", "the target refused the request"),
+  )(),
+  streamReset: upstream(502, "connection_terminated", "the target reset the request")(),
+  noHttp2: unsent(upstream(502, "http_protocol_error", "the target does not speak HTTP/2"))(),
   incomplete: upstream(
     502,
     "http_response_incomplete",
@@ -201,6 +257,15 @@ export const failures = {
   readTimeout: upstream(504, "connection_read_timeout", "the target stopped sending")(),
   writeTimeout: upstream(504, "connection_write_timeout", "the target stopped reading")(),
   requestTimeout: upstream(504, "http_response_timeout", "the exchange took too long")(),
+  /** `status` of the response, which has no `grpc-status`. */
+  notGrpc: (status: number): ProxyError => ({
+    ...upstream(
+      status >= 400 ? status : 502,
+      "http_protocol_error",
+      `the target responded with HTTP status ${status} instead of gRPC`,
+    )(),
+    ...(status >= 400 ? {} : { grpcStatus: 2 }),
+  }),
   headTooLong: upstream(
     502,
     "http_response_header_section_size",

@@ -2,6 +2,7 @@
 import { cookieValue } from "../http/cookie.ts";
 import { queryValue } from "../http/query.ts";
 import type { Route, ValueMatch } from "../model/route.ts";
+import { matchedPaths } from "../snapshot/matched-paths.ts";
 import type { RouteSubject } from "./router/compiled-match.ts";
 
 /** Longer lists and values are cut. */
@@ -18,7 +19,7 @@ function wordsFor(route: Route, field: string, subject: RouteSubject): string {
     case "hosts":
       return `${shown(subject.host)} is none of ${listed(route.hosts)}`;
     case "paths":
-      return `${shown(subject.path)} matches none of ${listed(route.paths.map(({ type, value }) => `${type} ${value}`))}`;
+      return `${shown(subject.path)} matches none of ${listed(matchedPaths(route).map(({ type, value }) => `${type} ${value}`))}`;
     case "methods":
       return `${shown(subject.method)} is none of ${listed(route.methods)}`;
     case "protocols":

@@ -4,14 +4,18 @@ import type { ListenerRuntime } from "./listener/listener-runtime.ts";
 
 export interface VersionedRequest {
   readonly listener: ListenerRuntime;
-  readonly stream: { readonly connection: ConnectionInfo | null };
+  readonly stream: {
+    readonly connection: ConnectionInfo | null;
+    readonly httpVersion?: string | null;
+  };
   readonly connectionField: string | null;
   readonly transferEncoding: string | null;
 }
 
-/** `2`, or `1` for HTTP/1.1 and 1.0, which Bun does not distinguish; empty: unknown. */
+/** `2`, `1.1`, `1.0`, or `1` for HTTP/1.1 and 1.0, which Bun.serve does not distinguish; empty: unknown. */
 export function httpVersionOf(request: VersionedRequest): string {
   const { listener, stream } = request;
+  if (stream.httpVersion != null) return stream.httpVersion;
   if (!listener.isMultiplexed) return "1";
   // RFC 9113 section 8.2.2 and RFC 9114 section 4.2 forbid them, and Bun refuses requests that have them.
   if (request.connectionField !== null || request.transferEncoding !== null) return "1";

@@ -1,5 +1,6 @@
 // A route as one worker uses it; knows no request and no socket.
 import type { Route } from "../model/route.ts";
+import { matchedPaths } from "../snapshot/matched-paths.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
 import { type Chain, PluginSet } from "./plugin/plugin-set.ts";
@@ -42,7 +43,7 @@ export function routeRuntime(route: Route): RouteRuntime {
   const { https_redirect: redirect } = route;
   const redirectStatus = redirect === false ? 0 : redirect === true ? 308 : redirect;
   // Without a path the route matches every path, as the prefix / does.
-  if (route.paths.length === 0 && route.prefix_rewrite !== null) prefixes.push("/");
+  if (matchedPaths(route).length === 0 && route.prefix_rewrite !== null) prefixes.push("/");
   const usesPrefix = route.strip_path || route.prefix_rewrite !== null;
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {

@@ -2,6 +2,12 @@
 import { isIP } from "node:net";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Service } from "../model/service.ts";
+import {
+  isGrpcProtocol,
+  isHttp2Protocol,
+  isHttpProtocol,
+  isTlsProtocol,
+} from "../snapshot/upstream-protocol.ts";
 import type { Target } from "../model/target.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
@@ -10,23 +16,31 @@ import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts
 import { type GroupTarget, NO_ROW, TargetGroup } from "./health/target-group.ts";
 import type { Intents } from "./intents.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
-import type { ExchangeTimeouts } from "./upstream/exchange.ts";
+import { Http1Transport } from "./upstream/exchange.ts";
+import type { ExchangeTimeouts } from "./upstream/transport.ts";
 import { StickyTargets } from "./sticky.ts";
+import { Http2Transport } from "./upstream/http2-exchange.ts";
+import { SessionPool } from "./upstream/http2-pool.ts";
 import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
+import type { UpstreamTransport } from "./upstream/transport.ts";
 
 export interface TargetRuntime extends GroupTarget {
   readonly endpoint: Endpoint;
   /** Host header for the target: `host` or `host:port`. */
   readonly authority: string;
-  readonly pool: ConnectionPool;
+  readonly pool: TargetPool;
   readonly heads: HeadCache;
+  readonly transport: UpstreamTransport;
 }
 
 export interface ServiceRuntime {
   readonly id: string;
   readonly service: Service;
   readonly isHttp: boolean;
+  readonly isGrpc: boolean;
+  /** Whether its targets speak HTTP/2, and so may speak gRPC. */
+  readonly isHttp2: boolean;
   readonly group: TargetGroup<TargetRuntime>;
   readonly targets: readonly TargetRuntime[];
   /** Null without sticky sessions. */
@@ -34,17 +48,20 @@ export interface ServiceRuntime {
   readonly timeouts: ExchangeTimeouts;
 }
 
+type TargetPool = ConnectionPool | SessionPool;
+
 /** How to connect to a target, as plain data. */
 interface EndpointSpec extends Omit<Endpoint, "addresses"> {
   /** As configured, in lower case unless it is a unix socket. */
   readonly host: string;
   readonly resolve: Service["resolve"];
+  readonly isHttp2: boolean;
 }
 
 /** Connection pools by target and endpoint: they outlive configuration versions, so that a change drops no connection. */
 export class PoolRegistry {
-  readonly #pools = new Map<string, ConnectionPool>();
-  readonly #keys = new WeakMap<ConnectionPool, string>();
+  readonly #pools = new Map<string, TargetPool>();
+  readonly #keys = new WeakMap<TargetPool, string>();
   readonly #now: () => number;
   readonly #names: ResolvedNameContext;
 
@@ -61,7 +78,7 @@ export class PoolRegistry {
     { id, spec }: { readonly id: string; readonly spec: EndpointSpec },
     service: Service,
     intents: Intents,
-  ): ConnectionPool {
+  ): TargetPool {
     const key = `${id} ${JSON.stringify(spec)}`;
     const options = {
       size: service.keepalive.size,
@@ -76,9 +93,11 @@ export class PoolRegistry {
       });
       return live;
     }
-    const { host, resolve, ...endpoint } = spec;
-    const addresses = addressesOf(host, resolve, this.#names);
-    const made = new ConnectionPool({ ...endpoint, addresses }, options, this.#now);
+    const { host, resolve, isHttp2, ...plain } = spec;
+    const endpoint = { ...plain, addresses: addressesOf(host, resolve, this.#names) };
+    const made = isHttp2
+      ? new SessionPool(endpoint, options, this.#now)
+      : new ConnectionPool(endpoint, options, this.#now);
     intents.onActivate(() => {
       this.#pools.set(key, made);
       this.#keys.set(made, key);
@@ -89,7 +108,7 @@ export class PoolRegistry {
 
   /** Closes the pools that the next versions of the services no longer use. */
   retire(before: Iterable<ServiceRuntime>, after: Iterable<ServiceRuntime>): void {
-    const gone = new Set<ConnectionPool>();
+    const gone = new Set<TargetPool>();
     for (const { targets } of before) for (const { pool } of targets) gone.add(pool);
     // A target may have moved from one service to another.
     for (const { targets } of after) for (const { pool } of targets) gone.delete(pool);
@@ -138,7 +157,9 @@ export function serviceRuntime(plan: ServicePlan, context: ServiceContext): Serv
   return {
     id: plan.id,
     service,
-    isHttp: service.protocol === "http" || service.protocol === "https",
+    isHttp: isHttpProtocol(service.protocol),
+    isGrpc: isGrpcProtocol(service.protocol),
+    isHttp2: isHttp2Protocol(service.protocol),
     group,
     targets,
     sticky: service.sticky.enabled ? new StickyTargets(service, targets, context.stickyKey) : null,
@@ -156,10 +177,12 @@ function targetRuntime(
   { service, clientCertificate }: ServicePlan,
   { pools, intents, managementCookies }: ServiceContext,
 ): TargetRuntime {
-  const isTls = service.protocol === "https" || service.protocol === "tls";
+  const isTls = isTlsProtocol(service.protocol);
   const tls = isTls ? { ...tlsOptions(service), ...clientCertificate } : null;
-  const spec = { ...endpointSpecOf(target, service), tls };
+  const isHttp2 = isHttp2Protocol(service.protocol);
+  const spec = { ...endpointSpecOf(target, service), tls, isHttp2 };
   const pool = pools.poolOf({ id: target.id, spec }, service, intents);
+  const heads = new HeadCache(managementCookies);
   return {
     id: target.id,
     weight: target.weight,
@@ -169,12 +192,19 @@ function targetRuntime(
     endpoint: pool.endpoint,
     authority: authorityOf(pool.endpoint),
     pool,
-    heads: new HeadCache(managementCookies),
+    heads,
+    transport:
+      pool instanceof SessionPool
+        ? new Http2Transport(pool, heads)
+        : new Http1Transport(pool, heads),
   };
 }
 
 /** Without a trailing dot: all names are fully qualified. */
-function endpointSpecOf(target: Target, { resolve, protocol }: Service): Omit<EndpointSpec, "tls"> {
+function endpointSpecOf(
+  target: Target,
+  { resolve, protocol }: Service,
+): Omit<EndpointSpec, "tls" | "isHttp2"> {
   if (target.host.startsWith(UNIX))
     return { host: target.host, hostname: "localhost", port: 0, resolve: "static" };
   const host = target.host
@@ -184,7 +214,7 @@ function endpointSpecOf(target: Target, { resolve, protocol }: Service): Omit<En
   if (resolve === "srv" && isIP(host) === 0)
     // RFC 6125 section 6.5.1: TLS verifies the name before the SRV lookup.
     return { host, hostname: host.replace(/^(_[^.]*\.)+/, ""), port: 0, resolve };
-  const defaultPort = protocol === "https" || protocol === "tls" ? 443 : 80;
+  const defaultPort = isTlsProtocol(protocol) ? 443 : 80;
   return { host, hostname: host, port: target.port ?? defaultPort, resolve };
 }
 
@@ -206,6 +236,7 @@ export function tlsOptions(service: Service): NonNullable<Endpoint["tls"]> {
     rejectUnauthorized: verify,
     ...(ca === "" ? {} : { ca }),
     ...(serverName === "" ? {} : { serverName }),
+    ...(isHttp2Protocol(service.protocol) ? { alpn: "h2" as const } : {}),
     minVersion: version === "1.3" ? 0x0304 : 0x0303,
   };
 }

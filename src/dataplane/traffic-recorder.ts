@@ -7,7 +7,11 @@ import {
   TrafficMetrics,
   type TrafficWriter,
 } from "../shared-memory/traffic-metrics.ts";
-import type { PluginDecision, TrafficCounter } from "../shared-memory/traffic-cells.ts";
+import {
+  grpcCounter,
+  type PluginDecision,
+  type TrafficCounter,
+} from "../shared-memory/traffic-cells.ts";
 import {
   cacheSeriesKey,
   listenerSeriesKey,
@@ -61,6 +65,8 @@ export interface RecordedRequest extends VersionedRequest {
   readonly upstreamStatus: number;
   readonly isResponseAborted: boolean;
   readonly sentStatus: number;
+  /** Null: not gRPC. */
+  readonly grpcStatus: number | null;
   readonly reasons: string;
   readonly knownId: string;
   readonly method: string;
@@ -155,6 +161,7 @@ export class TrafficRecorder {
       this.#countCache(series, outcome, request.bytesOut);
       this.#countCache(this.#cacheSeries(id), outcome, request.bytesOut);
     }
+    if (request.grpcStatus !== null) this.#writer.add(series, grpcCounter(request.grpcStatus), 1);
     if (this.#batch.isOn) this.#list(request, now);
     if (request.attempts > 0) this.#countTargets(request, end);
   }
@@ -217,6 +224,7 @@ export class TrafficRecorder {
     record.kind = "http";
     record.status = this.#counted.status;
     record.attempts = request.attempts;
+    record.grpc = request.grpcStatus === null ? 0 : request.grpcStatus + 1;
     const cache = plugins === null ? null : plugins.cache;
     record.cache = cache === null ? 0 : encodeCacheOutcome(cache.outcome);
     record.started_at = timeOfDay(startedAt, now);

@@ -3,7 +3,7 @@ import type { Fact } from "../model/fact.ts";
 import type { CollectionName, ConfigChange, SingletonName } from "../model/gateway-config.ts";
 
 /** The newest format of entries that this version reads. Each entry has the lowest one that can hold it, for older nodes. */
-export const ENTRY_FORMAT = 3;
+export const ENTRY_FORMAT = 4;
 
 /** A part of the configuration that an older format cannot hold. */
 export interface NewerPart {
@@ -64,6 +64,25 @@ export const formatRules: FormatRules = {
     { ...newCache, field: "config.storage", absent: "memory" },
     { ...newCache, field: "config.disk_above", absent: 65_536 },
     { ...newCache, field: "config.disk_total", absent: 1_073_741_824 },
+    { since: 4, in: "listeners", field: "engine", absent: "standard" },
+    { since: 4, in: "listeners", field: "shared_engines", absent: false },
+    { since: 4, in: "listeners", field: "max_concurrent_streams", absent: 100 },
+    { since: 4, in: "listeners", field: "max_connection_age", absent: 0 },
+    { since: 4, in: "services", field: "protocol", values: ["h2", "h2c", "grpc", "grpcs"] },
+    { since: 4, in: "services", field: "health.active.type", values: ["grpc", "grpcs"] },
+    { since: 4, in: "services", field: "health.active.grpc_service", absent: "" },
+    { since: 4, in: "plugins", field: "name", values: ["grpc-web"] },
+    {
+      since: 4,
+      in: "plugins",
+      of: "transform",
+      field: "config.response.trailers",
+      absent: { set: {}, add: {}, remove: [], rename: {} },
+    },
+    { since: 4, in: "routes", field: "grpc_methods", absent: [] },
+    { since: 4, in: "routes", field: "exact_responses", absent: "off" },
+    { since: 4, in: "routes", field: "grpc_idle_timeout", absent: 0 },
+    { since: 4, in: "routes", field: "grpc_max_message_bytes", absent: 0 },
   ],
 };
 

@@ -18,6 +18,26 @@ export const listenerInput = t.Object(
       100,
     ),
     protocol: oneOf(["http", "https"], { default: "http", description: "http: plain; https: TLS" }),
+    engine: oneOf(["standard", "full"], {
+      default: "standard",
+      description:
+        "HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3",
+    }),
+    shared_engines: flag(
+      false,
+      "Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3",
+    ),
+    max_concurrent_streams: integer(100, {
+      minimum: 1,
+      maximum: 1000,
+      description: "Concurrent HTTP/2 streams per connection of the full engine",
+    }),
+    max_connection_age: integer(0, {
+      minimum: 0,
+      maximum: 604_800,
+      description:
+        "Seconds after which the full engine asks a client to open a new HTTP/2 connection; 0: no limit",
+    }),
     http2: flag(true, "Whether to offer HTTP/2"),
     http3: flag(false, "Whether to offer HTTP/3; TLS only"),
     tls_min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Minimum TLS version" }),

@@ -21,6 +21,26 @@ const pathMatch = t.Object(
   { additionalProperties: false },
 );
 
+const grpcMatch = t.Object(
+  {
+    service: t.String({
+      default: "",
+      maxLength: 512,
+      pattern: "^[\\w.]*$",
+      errorMessage: "must be a gRPC service name such as helloworld.Greeter",
+      description: "Full name of the service; empty: any",
+    }),
+    method: t.String({
+      default: "",
+      maxLength: 256,
+      pattern: "^\\w*$",
+      errorMessage: "must be a gRPC method name such as SayHello",
+      description: "Method; empty: all",
+    }),
+  },
+  { additionalProperties: false },
+);
+
 const valueMatch = t.Object(
   {
     name: t.String({
@@ -56,6 +76,7 @@ export const routeInput = t.Object(
       t.Union([pathMatch, t.String({ minLength: 1, maxLength: 2049 })]),
       "Paths; empty: any",
     ),
+    grpc_methods: listOf(grpcMatch, "gRPC services and methods, beside the paths; empty: any"),
     methods: listOf(t.String({ minLength: 1, maxLength: 64 }), "Methods; empty: any", 50),
     headers: listOf(valueMatch, "Conditions on headers, all must hold", 50),
     query: listOf(valueMatch, "Conditions on query parameters, all must hold", 50),
@@ -140,6 +161,22 @@ export const routeInput = t.Object(
       ),
       "Maintenance mode: respond with 503",
     ),
+    exact_responses: oneOf(["on", "off"], {
+      default: "off",
+      description:
+        "on: listeners with shared_engines serve its hosts with the full engine, which keeps the Content-Length of streamed responses, trailers and 103",
+    }),
+    grpc_idle_timeout: integer(0, {
+      minimum: 0,
+      maximum: 86_400_000,
+      description:
+        "Milliseconds without a byte in either direction after which the gateway ends a gRPC stream; 0: no limit",
+    }),
+    grpc_max_message_bytes: integer(0, {
+      minimum: 0,
+      maximum: 4_294_967_295,
+      description: "Largest gRPC message in bytes, in either direction; 0: no limit",
+    }),
     websocket: flag(true, "Whether to proxy WebSocket handshakes"),
     enabled: flag(true, "Whether the router uses the route"),
     ...labels,
@@ -149,6 +186,7 @@ export const routeInput = t.Object(
 
 export type RouteInput = Static<typeof routeInput>;
 export type PathMatch = Static<typeof pathMatch>;
+export type GrpcMatch = Static<typeof grpcMatch>;
 export type ValueMatch = Static<typeof valueMatch>;
 export type Route = Readonly<Omit<RouteInput, "paths">> & {
   readonly paths: readonly PathMatch[];

@@ -26,7 +26,7 @@ export const retriesFields = {
       default: ["connect", "reset", "502", "503", "504"],
       maxItems: 8,
       description:
-        "Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses",
+        "Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses; 503 is also UNAVAILABLE of gRPC",
     },
   ),
   methods: oneOf(["idempotent", "all"], {
@@ -88,9 +88,10 @@ const sticky = group(
 const activeHealth = group(
   {
     enabled: flag(false, "Whether the gateway probes the targets"),
-    type: oneOf(["http", "https", "tcp"], {
+    type: oneOf(["http", "https", "tcp", "grpc", "grpcs"], {
       default: "http",
-      description: "Protocol of the check",
+      description:
+        "Protocol of the check. grpc and grpcs: grpc.health.v1.Health/Check; http is HTTP/2 for services that speak only that",
     }),
     path: t.String({
       default: "/",
@@ -133,6 +134,11 @@ const activeHealth = group(
         description: "Statuses of a healthy target: numbers or ranges",
       },
     ),
+    grpc_service: t.String({
+      default: "",
+      maxLength: 512,
+      description: "Service name in gRPC checks; empty: the server as a whole",
+    }),
     expect_body: nullable(t.String({ maxLength: 1024 }), "Text that the body must contain"),
     healthy_threshold: integer(2, {
       minimum: 1,
@@ -159,7 +165,8 @@ const passiveHealth = group(
     statuses: t.Array(status, {
       default: [502, 503, 504],
       maxItems: 50,
-      description: "Statuses that count as failures",
+      description:
+        "Statuses that count as failures; 503 is also UNAVAILABLE of gRPC, 504 DEADLINE_EXCEEDED",
     }),
     ejection_seconds: integer(30, {
       minimum: 1,
@@ -199,16 +206,17 @@ const tls = group(
     ),
     min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Minimum TLS version" }),
   },
-  "TLS to targets, for the protocols https and tls",
+  "TLS to targets, for the protocols https, h2, grpcs and tls",
 );
 
 /** What a client may send; `targets` beside it is handled by the service use-cases. */
 export const serviceInput = t.Object(
   {
     name: name("Unique name"),
-    protocol: oneOf(["http", "https", "tcp", "tls", "udp"], {
+    protocol: oneOf(["http", "https", "h2", "h2c", "grpc", "grpcs", "tcp", "tls", "udp"], {
       default: "http",
-      description: "Protocol to the targets",
+      description:
+        "Protocol to the targets. h2 and grpcs: HTTP/2 over TLS; h2c and grpc: plain HTTP/2; grpc and grpcs need a listener with the full engine",
     }),
     path: t.String({
       default: "",

@@ -95,6 +95,11 @@ export interface UpstreamRequest {
   setPath(path: string): void;
   /** The Host header, whatever route and service say. */
   setHost(host: string): void;
+  /**
+   * Makes the request a gRPC call of this content type: the target gets `te: trailers`, and the timeouts of streams apply. Set
+   * `transformBody` in `response`, for a client that does not speak gRPC.
+   */
+  setGrpc(contentType: string): void;
   /** Another service by id; false when there is none that speaks HTTP. */
   setService(id: string): boolean;
   /** Replaces the client's body and its length. */
@@ -122,6 +127,11 @@ export interface RequestContext {
   /** Sets the request id for logs, error pages and upstream. */
   setId(id: string): void;
   readonly method: string;
+  /**
+   * Whether the client expects a gRPC response. Bodies of gRPC calls are not read and not changed: `readBody` resolves to null,
+   * and `limitBody` limits each message.
+   */
+  readonly isGrpc: boolean;
   /** Lower case, without port. */
   readonly host: string;
   /** Host header as the client sent it, or as a trusted proxy forwards it. */
@@ -215,9 +225,13 @@ export interface RequestContext {
   limitBody(maxBytes: number, reason: string): void;
   /**
    * Pipes the body through a stream before anything else reads it; nothing is read before there is a reader. False: there is
-   * no body, or it was read already.
+   * no body, or it was read already. The stream may fail with a rejection, as `reject` makes it: the gateway then responds with it.
    */
-  passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean;
+  passBody(
+    through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>,
+    /** `changesLength`: the target gets the body without the client's Content-Length. Default: the length stays the same. */
+    options?: { readonly changesLength: boolean },
+  ): boolean;
 
   /** Values that plugins store for this request, each under an object of its own, such as its handlers. */
   readonly memory: Memory;
@@ -257,10 +271,12 @@ export interface Refetched {
 
 /** The outcome of a request, for the `log` phase. Times in milliseconds, null when the request did not get that far. */
 export interface RequestResult {
-  /** Sent to the client; 499 when it disconnected before. */
+  /** Sent to the client; 499 when it disconnected before. Of a gRPC call the HTTP status that stands for `grpcStatus`. */
   readonly status: number;
   /** Of the target's response; null when there is none. */
   readonly upstreamStatus: number | null;
+  /** Status of a gRPC call; null: not gRPC. */
+  readonly grpcStatus: number | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly durationMs: number;
@@ -295,6 +311,8 @@ export interface ResponseDraft {
     readonly status: number;
     readonly token: string;
     readonly detail: string;
+    /** Where `status` says too little; else null. */
+    readonly grpcStatus: number | null;
   } | null;
   /** Bytes of the body when that is known at this point, else null. */
   readonly bodyLength: number | null;
@@ -306,19 +324,27 @@ export interface ResponseDraft {
   replaceBody(body: Uint8Array | BodySource | null): void;
   /** Pipes the body through `transform`, after those that were added before. */
   transformBody(transform: BodyTransform): void;
+  /**
+   * Runs `change` on the trailers once the body has arrived, after those that were added before; there may be none. Trailers reach
+   * only clients of listeners with the engine `full`.
+   */
+  changeTrailers(change: (trailers: Headers) => void): void;
 }
 
 /** Changes or observes a body. The gateway reuses the bytes it passes: copy what is needed after the call. */
 export interface BodyTransform {
   /** Returns the bytes to send for these; null or an empty array: nothing yet. */
   push(chunk: Uint8Array): Uint8Array | null | Promise<Uint8Array | null>;
-  /** Returns the rest at the end. */
-  end(): Uint8Array | null | Promise<Uint8Array | null>;
+  /** Returns the rest at the end. It may change the trailers, such as by moving them into the body. */
+  end(trailers: Headers): Uint8Array | null | Promise<Uint8Array | null>;
   /**
    * Called once instead of `push` and `end` when the whole body is available before any of it is sent. Default: those two
    * are called. The result must not be changed afterwards.
    */
-  whole?(pieces: readonly Uint8Array[]): readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
+  whole?(
+    pieces: readonly Uint8Array[],
+    trailers: Headers,
+  ): readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
   /** The response is incomplete: `end` is not called. */
   abort?(): void;
   /** Whether the bytes stay unchanged, so that Content-Length still holds; default false. */

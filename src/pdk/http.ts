@@ -9,3 +9,5 @@ export { GATEWAY_FIELDS } from "../http/gateway-fields.ts";
 export { connectionOptions, HOP_BY_HOP } from "../http/hop-by-hop.ts";
 export { addVary } from "../http/vary.ts";
 export { formatTraceParent, parseTraceParent, type TraceParent } from "../http/trace-context.ts";
+export { encodeGrpcMessage, grpcStatusOfHttp, isGrpcContentType } from "../http/grpc.ts";
+export { forbiddenInTrailers } from "../http/trailer-fields.ts";

@@ -59,6 +59,10 @@ export function reject(
   return { kind: "rejection", status, reason, detail, headers, token };
 }
 
+/** Whether an error is one of `reject`, with which a plugin has failed a body. */
+export const isRejection = (error: unknown): error is Rejection =>
+  typeof error === "object" && error !== null && "kind" in error && error.kind === "rejection";
+
 const encoder = new TextEncoder();
 
 /** Responds with this, as it is. */

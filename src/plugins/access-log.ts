@@ -36,7 +36,7 @@ export default definePlugin({
 service, upstream target, attempts, consumer, reasons, User-Agent and Referer, and the headers that \`include\` names. \`clf\` and
 \`combined\` are the formats of Apache and nginx; their protocol version is always HTTP/1.1, because the server does not report it.
 A \`template\` may use the variables of all templates and \`\${time}\`, \`\${status}\`, \`\${bytes_in}\`, \`\${bytes_out}\`, \`\${duration_ms}\`,
-\`\${first_byte_ms}\`, \`\${upstream.status}\`, \`\${upstream.address}\`, \`\${upstream.duration_ms}\`, \`\${target.id}\`, \`\${attempts}\`,
+\`\${first_byte_ms}\`, \`\${upstream.status}\`, \`\${grpc.status}\`, \`\${upstream.address}\`, \`\${upstream.duration_ms}\`, \`\${target.id}\`, \`\${attempts}\`,
 \`\${reasons}\`, \`\${kind}\` and \`\${response.header.<name>}\`; missing values are a dash. A record is always one line: control
 characters, quotes and bidirectional control characters are escaped.
 

@@ -124,7 +124,8 @@ function respond(context: RequestContext, draft: ResponseDraft, prepared: Prepar
     weaken(context, headers);
     return;
   }
-  if (!isCompressible(draft, prepared)) return;
+  // gRPC compresses each message itself.
+  if (context.isGrpc || !isCompressible(draft, prepared)) return;
   addVary(headers, ["Accept-Encoding"]);
   const coding = prepared.negotiate(context.header("accept-encoding"));
   if (coding === null || context.header("range") !== null || isExposed(context)) return;

@@ -140,6 +140,7 @@ gateway's own page follows this setting too.`,
     const pageOf = compilePages(own.pages);
     return {
       response(context, draft) {
+        if (context.isGrpc) return;
         const { status, source, error } = draft;
         if (status < 400 || (source === "gateway" ? error === null : !isReplaced(own, draft)))
           return;

@@ -15,6 +15,7 @@ export const pluginFiles: PluginFiles = {
   csrf: () => import("./csrf.ts"),
   "error-pages": () => import("./error-pages.ts"),
   "forward-auth": () => import("./forward-auth.ts"),
+  "grpc-web": () => import("./grpc-web.ts"),
   "hmac-auth": () => import("./hmac-auth.ts"),
   "ip-restriction": () => import("./ip-restriction.ts"),
   jwt: () => import("./jwt.ts"),

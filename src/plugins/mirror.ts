@@ -60,6 +60,9 @@ response of more than 1 MiB counts as failed.
 
 Several instances, in one scope or in several scopes of a request, each send a copy.
 
+gRPC calls are mirrored when \`methods\` has POST and \`include_body\` is on: to a service, and after the client has sent its last
+message. Longer streams than \`max_body\` are not, nor are copies to a URL.
+
 Each worker has at most 100 concurrent copies per instance and drops further ones. WebSockets are not mirrored; requests that a
 response-cache serves are. The metric \`sluice_mirror_requests_total\` counts copies with a response (\`sent\`), without one
 (\`failed\`) and \`dropped\` ones.`,
@@ -156,6 +159,8 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
     request(context) {
       if (!methods.has(context.method) || context.header("upgrade") !== null) return;
       if (own.percent < 100 && Math.random() * 100 >= own.percent) return;
+      // Callouts speak HTTP/1.1, and a call without its messages means nothing.
+      if (context.isGrpc && (own.url !== null || !own.include_body)) return;
       if (underWay >= MOST_UNDER_WAY) {
         count(counters, "dropped");
         return;

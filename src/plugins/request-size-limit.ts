@@ -32,6 +32,8 @@ export default definePlugin({
 HTTP/2 without a length) while forwarding it and cuts it off, so that a target may receive the beginning; \`require_content_length\`
 rejects those from the start with 411. Headers: 431. Path and query: 414.
 
+Of a gRPC call \`max_body_bytes\` limits each message of the client, not the stream: RESOURCE_EXHAUSTED.
+
 The limits of the listener and of \`settings.limits\` apply too; the lowest one wins.`,
   group: "access",
   order: 8900,
@@ -50,6 +52,10 @@ The limits of the listener and of \`settings.limits\` apply too; the lowest one 
       access(context): Outcome {
         if (context.target.length > maxTarget) return tooLong;
         if (isLonger(context.headers, maxHeaders)) return tooManyFields;
+        if (context.isGrpc) {
+          context.limitBody(maxBody, tooLarge.reason);
+          return undefined;
+        }
         const length = context.bodyLength;
         if (length === 0) return undefined;
         if (length > maxBody) return tooLarge;

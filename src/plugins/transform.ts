@@ -37,6 +37,8 @@ uncompressed, complete responses while a change of bodies is set (\`Accept-Encod
 plugin compress. A changed body gets its own length, and its ETag becomes weak. \`body_replace\` applies to text, JSON, XML,
 JavaScript and forms.
 
+Messages of gRPC calls are never changed, their headers are.
+
 The gateway's error pages are not changed: use error-pages. Several instances in one scope all run, the oldest first.`,
   group: "content",
   order: 4000,
@@ -83,7 +85,8 @@ function requestHandler({
       if (error instanceof TypeError) return unusable();
       throw error;
     }
-    return body === null ? undefined : body(context);
+    // Messages are not read.
+    return body === null || context.isGrpc ? undefined : body(context);
   };
 }
 
@@ -92,7 +95,8 @@ const unusable = () =>
   reject(400, "transform.unusable", { detail: "the request cannot be forwarded in this form" });
 
 /** Compressed and partial bodies cannot be changed. */
-const askForWhole: RequestChange = ({ upstream }) => {
+const askForWhole: RequestChange = ({ isGrpc, upstream }) => {
+  if (isGrpc) return;
   upstream.setHeader("accept-encoding", "identity");
   upstream.removeHeader("range");
   upstream.removeHeader("if-range");
@@ -201,13 +205,15 @@ const changesBody = ({ body_json, body_replace }: Config["response"]) =>
 
 function responseHandler(own: Config["response"]): NonNullable<PluginHandlers["response"]> | null {
   const headers = compileResponseHeaders(own.headers);
+  const trailers = compileResponseHeaders(own.trailers);
   const statuses = new Map(Object.entries(own.status_map));
   const body = changesBody(own) ? answerBodyChange(own) : null;
-  if (headers === null && statuses.size === 0 && body === null) return null;
+  if (headers === null && trailers === null && statuses.size === 0 && body === null) return null;
   return (context, draft) => {
     if (draft.source === "gateway") return;
-    body?.(context, draft);
+    if (!context.isGrpc) body?.(context, draft);
     headers?.(draft.headers, context);
+    if (trailers !== null) draft.changeTrailers((fields) => trailers(fields, context));
     if (statuses.size === 0) return;
     const { status } = draft;
     const next = statuses.get(String(status)) ?? statuses.get(`${Math.floor(status / 100)}xx`);

@@ -64,6 +64,7 @@ export function emptyRecord(): MutableRequestRecord {
     kind: "http",
     status: 0,
     attempts: 0,
+    grpc: 0,
     cache: 0,
     started_at: 0,
     queue: -1,

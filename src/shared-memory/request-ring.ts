@@ -42,6 +42,8 @@ export interface RequestRecord
   /** 0: none. */
   readonly status: number;
   readonly attempts: number;
+  /** Status of a gRPC call, plus 1; 0: not gRPC. */
+  readonly grpc: number;
   /** What a cache did, as an integer below 2^24; 0: there was none. */
   readonly cache: number;
 }
@@ -56,13 +58,16 @@ export interface RingEntry extends RequestRecord {
 
 const textNames = Object.keys(texts) as RingText[];
 
-// A slot: as 32-bit integers its lock (0: free; else the writing worker, from 1), kind and cache, status and attempts; then as
+// A slot: as 32-bit integers its lock (0: free; else the writing worker, from 1), kind and cache, status and grpc, attempts; then as
 // 64-bit floats its sequence (from 1; 0: empty) and the numbers; then for each text its length and the truncation flag; then the texts.
 const LOCK = 0;
 const KIND = 1;
 const STATUS = 2;
 const ATTEMPTS = 3;
 const SEQUENCE = 2;
+/** The status has ten bits. */
+const GRPC_SHIFT = 10;
+const STATUS_BITS = 0x3ff;
 const NUMBERS_AT = SEQUENCE + 1;
 const LENGTHS_BYTE = (NUMBERS_AT + numbers.length) * 8;
 const TEXTS_BYTE = LENGTHS_BYTE + textNames.length * 2;
@@ -129,7 +134,7 @@ export class RequestRing {
     const floats = this.#floats;
     floats[float + SEQUENCE] = sequence + 1;
     ints[int + KIND] = (record.kind === "http" ? 0 : 1) | (record.cache << 1);
-    ints[int + STATUS] = record.status;
+    ints[int + STATUS] = record.status | (record.grpc << GRPC_SHIFT);
     ints[int + ATTEMPTS] = record.attempts;
     const number = float + NUMBERS_AT;
     floats[number] = record.started_at;
@@ -179,11 +184,13 @@ export class RequestRing {
     const ints = this.#ints;
     const int = at >> 2;
     const kind = ints[int + KIND] ?? 0;
+    const status = ints[int + STATUS] ?? 0;
     const found: Record<string, unknown> = {
       sequence,
       kind: (kind & 1) === 0 ? "http" : "stream",
       cache: kind >> 1,
-      status: ints[int + STATUS],
+      status: status & STATUS_BITS,
+      grpc: status >> GRPC_SHIFT,
       attempts: ints[int + ATTEMPTS],
     };
     found["cut"] = this.#readTexts(at, (name, text) => {
@@ -199,7 +206,7 @@ export class RequestRing {
   /** The status of a request that may have been overwritten; much cheaper than `read`. */
   statusOf(sequence: number): number {
     const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
-    return this.#ints[(at >> 2) + STATUS] ?? 0;
+    return (this.#ints[(at >> 2) + STATUS] ?? 0) & STATUS_BITS;
   }
 
   #holds(at: number, sequence: number): boolean {

@@ -272,6 +272,13 @@ const failureTexts = [
   "the target does not speak TLS",
   "the target requires a client certificate",
   "the TLS settings for the target are not valid",
+  "the target does not speak HTTP/2",
+  "the target refused the request",
+  "the target reset the request",
+  "the service is not serving",
+  "the target does not know the service of the check",
+  "the target has no gRPC health service",
+  "the gRPC health check failed",
 ] as const;
 export type FailureText = Exclude<(typeof failureTexts)[number], "">;
 /** A failure text, or the status of a response. */

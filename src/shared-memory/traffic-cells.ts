@@ -11,6 +11,27 @@ const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"] as const;
 /** The values of the label `code`, in the order of their cells. */
 export const codes: readonly string[] = [...EXACT.map(String), ...CLASSES];
 
+/** Statuses of gRPC calls, in the order of their numbers. */
+const GRPC = [
+  "grpc_0",
+  "grpc_1",
+  "grpc_2",
+  "grpc_3",
+  "grpc_4",
+  "grpc_5",
+  "grpc_6",
+  "grpc_7",
+  "grpc_8",
+  "grpc_9",
+  "grpc_10",
+  "grpc_11",
+  "grpc_12",
+  "grpc_13",
+  "grpc_14",
+  "grpc_15",
+  "grpc_16",
+] as const;
+
 /** Cells that are plain counters. */
 const counters = [
   /** Ended requests, or connections of a stream route. */
@@ -43,8 +64,13 @@ const counters = [
   "cache_collapsed",
   /** Body bytes to clients from stored responses. */
   "cache_bytes",
+  /** gRPC calls by status. */
+  ...GRPC,
 ] as const;
 export type TrafficCounter = (typeof counters)[number];
+
+/** The counter of a gRPC status. */
+export const grpcCounter = (status: number): TrafficCounter => GRPC[status] ?? "grpc_2";
 
 /** A plugin lets a request pass, responds to it, rejects it or fails. */
 export const pluginDecisions = [

@@ -1,5 +1,6 @@
 // Decides whether a route matches all requests for the hosts and paths of another one; compares two at a time and knows no others.
 import type { Route } from "../model/route.ts";
+import { matchedPaths } from "./matched-paths.ts";
 
 /** An open route, prepared for comparison with many others. */
 export interface Wide {
@@ -34,7 +35,8 @@ export const isOpen = (route: Route): boolean =>
   route.listener_ids.length === 0;
 
 export function wideOf(route: Route): Wide {
-  const prefixes = route.paths
+  const paths = matchedPaths(route);
+  const prefixes = paths
     .filter(({ type }) => type === "prefix")
     .map(({ value }) => value.replace(/\/$/, ""));
   return {
@@ -44,11 +46,13 @@ export function wideOf(route: Route): Wide {
     protocols: route.protocols,
     hosts: new Set(route.hosts.map(normalHost)),
     prefixes: prefixes.filter(isPlain).map(withSlash),
-    anyPath: route.paths.length === 0 || prefixes.includes(""),
+    anyPath: paths.length === 0 || prefixes.includes(""),
   };
 }
 
-export function narrowOf({ hosts, paths, protocols }: Route): Narrow {
+export function narrowOf(route: Route): Narrow {
+  const { hosts, protocols } = route;
+  const paths = matchedPaths(route);
   const isComparable = paths.every(({ type, value }) => type !== "regex" && isPlain(value));
   return {
     protocols,
@@ -63,7 +67,10 @@ export const isSameMatch = (a: Route, b: Route): boolean =>
   a.priority === b.priority &&
   a.created_at === b.created_at &&
   isOpen(a) === isOpen(b) &&
-  Bun.deepEquals([a.hosts, a.paths, a.protocols], [b.hosts, b.paths, b.protocols]);
+  Bun.deepEquals(
+    [a.hosts, a.paths, a.grpc_methods, a.protocols],
+    [b.hosts, b.paths, b.grpc_methods, b.protocols],
+  );
 
 /** Higher priorities first, then older routes. */
 export function byRank(a: Wide, b: Wide): number {

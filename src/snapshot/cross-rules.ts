@@ -13,6 +13,7 @@ import type { Listener } from "../model/listener.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
+import { isHttpProtocol } from "./upstream-protocol.ts";
 import type { Target } from "../model/target.ts";
 import type { Certificate } from "../model/certificate.ts";
 import type { StreamRoute } from "../model/stream-route.ts";
@@ -24,6 +25,7 @@ import { checkAlerts } from "./alert-rules.ts";
 import { checkApplications } from "./application-rules.ts";
 import { type ListenAddress, overlaps } from "./address-overlap.ts";
 import { diffLarge, diffMaps } from "./diff.ts";
+import { checkEngines } from "./engine-rules.ts";
 import {
   checkListener,
   checkName,
@@ -113,6 +115,7 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   checkApplications(candidate, list);
   checkAlerts(candidate, list);
   yield* checkPlugins(candidate, context, list);
+  yield* checkEngines(candidate, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
@@ -184,7 +187,7 @@ function checkRouteService(
     );
 }
 
-const isStream = ({ protocol }: Service) => protocol !== "http" && protocol !== "https";
+const isStream = ({ protocol }: Service) => !isHttpProtocol(protocol);
 
 function checkListeners(candidate: Candidate, context: RuleContext, list: ProblemList): void {
   const { config, difference } = candidate;

@@ -1,6 +1,7 @@
 // Rules about the health checks of one service that a schema cannot express; knows no target.
 import type { Service } from "../model/service.ts";
 import type { Report } from "./problem.ts";
+import { isGrpcProtocol, isHttp2Protocol } from "./upstream-protocol.ts";
 
 /** RFC 9110 sections 5.1 and 5.5; values are sent as one byte per character. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -11,7 +12,13 @@ const PATH = /^[\x21-\x22\x24-\x7e]+$/;
 /** Header fields that frame the request: the gateway writes those of a check itself. */
 const FRAMING = ["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
-export function checkHealth({ health: { active } }: Service, report: Report): void {
+export function checkHealth({ protocol, health }: Service, report: Report): void {
+  const { active } = health;
+  if (active.enabled && isGrpcProtocol(active.type) && !isHttp2Protocol(protocol))
+    report(
+      "health.active.type",
+      `${active.type} needs a service with HTTP/2: its protocol must be h2, h2c, grpc or grpcs`,
+    );
   if (!PATH.test(active.path))
     report("health.active.path", "must be percent-encoded and without a fragment");
   for (const [name, value] of Object.entries(active.headers)) {

@@ -8,6 +8,7 @@ export function checkConnectionRules(
   checks: FieldChecks,
   report: Report,
 ): void {
+  checkEngine(listener, report);
   checkClientAuth(listener, checks, report);
   if (listener.strict_sni && listener.protocol !== "https")
     report("strict_sni", 'needs protocol "https"');
@@ -19,6 +20,26 @@ export function checkConnectionRules(
   const barred = frontFields.find((field) => isAsked(listener[field]));
   if (listener.http3 && barred !== undefined)
     report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
+}
+
+/** HTTP/3 is a feature of the standard engine's own socket. */
+function checkEngine(listener: Listener, report: Report): void {
+  const { engine, shared_engines: isShared, protocol, http3 } = listener;
+  if (engine === "full" && isShared)
+    report(
+      "shared_engines",
+      'has no effect with engine "full", which serves all host names: choose one of the two',
+    );
+  if (isShared && protocol !== "https")
+    report(
+      "shared_engines",
+      'needs protocol "https", because the name in the TLS handshake chooses the engine: without TLS, use engine "full"',
+    );
+  if (http3 && (engine === "full" || isShared))
+    report(
+      "http3",
+      `cannot be combined with ${isShared ? "shared_engines" : 'engine "full"'}: turn HTTP/3 off, or use another port for the names that need this engine`,
+    );
 }
 
 /** Restrictions of TCP connections, which clients would bypass over UDP. */
@@ -43,6 +64,9 @@ function checkClientAuth(listener: Listener, checks: FieldChecks, report: Report
   // Each of these would allow clients without a certificate check.
   if (listener.protocol !== "https") report("client_auth", 'needs protocol "https"');
   if (authorities === null) report("client_ca", "is required with client_auth");
-  if (listener.http2)
-    report("http2", "must be false with client_auth: such a listener speaks HTTP/1.1 only");
+  if (listener.http2 && listener.engine === "standard")
+    report(
+      "http2",
+      'must be false with client_auth: such a listener speaks HTTP/1.1 only, unless its engine is "full"',
+    );
 }

@@ -1,6 +1,7 @@
 // Finds routes that another route always shadows, in the cases that are certain; knows nothing of matching itself.
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
+import { matchedPaths } from "./matched-paths.ts";
 import type { Steps } from "../pace.ts";
 import { type Edit, ShardedMap } from "../pdk/sharded-map.ts";
 import { type Cover, coverSteps } from "./cover.ts";
@@ -81,7 +82,9 @@ function hide(members: readonly Route[], hiddenBy: Map<string, string>): void {
 
 function keyOf(route: Route): string {
   const hosts = route.hosts.map((host) => host.toLowerCase()).sort();
-  const paths = route.paths.map(({ type, value }) => `${type} ${value}`).sort();
+  const paths = matchedPaths(route)
+    .map(({ type, value }) => `${type} ${value}`)
+    .sort();
   return JSON.stringify([hosts, paths]);
 }
 

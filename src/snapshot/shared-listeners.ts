@@ -6,6 +6,10 @@ import type { Report } from "./problem.ts";
 /** Settings of the socket and the server behind it: equal for all listeners that share it. */
 const SOCKET_FIELDS = [
   "protocol",
+  "engine",
+  "shared_engines",
+  "max_concurrent_streams",
+  "max_connection_age",
   "http2",
   "http3",
   "tls_min_version",

@@ -16,6 +16,7 @@ import {
 import { measureContent } from "./content.ts";
 import { contentToMarkdown, contentToText } from "./content-report.ts";
 import { measureFront } from "./front.ts";
+import { grpcToMarkdown, grpcToText, measureGrpc } from "./grpc.ts";
 import { measureGuarded } from "./guarded.ts";
 import { measureLimits } from "./limits.ts";
 import { measureManyTargets } from "./many-targets.ts";
@@ -201,8 +202,27 @@ async function runAccessLog(options: BenchOptions, scratch: string): Promise<voi
   }
 }
 
+/** gRPC and HTTP/2 with the full engine. Nothing else runs meanwhile. */
+async function runGrpc(options: BenchOptions, scratch: string): Promise<void> {
+  const { only, seconds, rounds, sluice: command } = options;
+  if (only !== undefined && only !== "grpc") return;
+  console.log("measuring gRPC and HTTP/2 with the full engine");
+  const origin = await startOrigin(scratch, { "64B": SIZES["64B"], "100MiB": 104_857_600 });
+  try {
+    const rows = await measureGrpc({ scratch, command, originPort: origin.port, seconds, rounds });
+    console.log(grpcToText(rows));
+    const text = grpcToMarkdown(rows, { seconds, rounds });
+    if (options.out !== undefined) writeSection(options.out, { name: "grpc", text });
+  } finally {
+    await origin.program.stop();
+  }
+}
+
+/** Parts that run alone, after the others. */
+const ALONE: readonly BenchOptions["only"][] = ["content", "access-log", "grpc"];
+
 async function runOthers(options: BenchOptions, scratch: string): Promise<void> {
-  if (options.only === "content" || options.only === "access-log") return;
+  if (options.only !== undefined && ALONE.includes(options.only)) return;
   const run = await runBench(options, scratch, []);
   if (options.only !== "streams") console.log(toText(run));
   if (run.streams !== null) console.log(streamsToText(run.streams));
@@ -231,6 +251,7 @@ if (options === "help") {
     await runOthers(options, scratch);
     await runContent(options, scratch);
     await runAccessLog(options, scratch);
+    await runGrpc(options, scratch);
     if (options.out !== undefined) console.log(`\nwritten to ${options.out}`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });

@@ -39,6 +39,7 @@ const PARTS = [
   "streams",
   "content",
   "access-log",
+  "grpc",
 ] as const;
 
 export interface BenchOptions {
@@ -67,7 +68,8 @@ export const USAGE = `make bench ARGS="..."
                          bare is the least that a proxy on Bun can do (tests/bench/bare-proxy.ts)
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
-                         content (cache, compression), access-log, or streams (TCP); a run measures all otherwise
+                         content (cache, compression), access-log, streams (TCP), or grpc (the full engine);
+                         a run measures all otherwise
   --before FILE          an executable of an earlier commit that takes part as "before"
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;

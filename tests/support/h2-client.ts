@@ -20,6 +20,13 @@ export interface StreamResult {
   readonly outcome: string;
 }
 
+export interface Frame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Buffer;
+}
+
 interface Stream {
   status: number | null;
   body: string;
@@ -50,8 +57,25 @@ export class H2Client {
   #nextStream = 1;
   goAway: number | null = null;
   isClosed = false;
+  /** Type of the first frame, null before it. */
+  first: number | null = null;
+  /** Payloads of acknowledged pings. */
+  readonly pongs: string[] = [];
+  /** How many SETTINGS frames the server has acknowledged. */
+  acknowledged = 0;
+  /** All that it has received. */
+  readonly frames: Frame[] = [];
 
-  static async connect({ port, tls = false }: { port: number; tls?: boolean }): Promise<H2Client> {
+  /** `isRaw`: without preface and SETTINGS. */
+  static async connect({
+    port,
+    tls = false,
+    isRaw = false,
+  }: {
+    port: number;
+    tls?: boolean;
+    isRaw?: boolean;
+  }): Promise<H2Client> {
     const client = new H2Client();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     client.#socket = await Bun.connect({
@@ -72,6 +96,7 @@ export class H2Client {
       },
     });
     await promise;
+    if (isRaw) return client;
     client.write(Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1"));
     // A header table of size 0: responses then never refer to earlier fields, which this client does not store.
     client.frame(SETTINGS, 0, 0, Buffer.from([0, 1, 0, 0, 0, 0]));
@@ -171,9 +196,14 @@ export class H2Client {
   }
 
   #frame(type: number, flags: number, id: number, payload: Buffer): void {
+    this.frames.push({ type, flags, stream: id, payload });
     if (type === SETTINGS && (flags & ACK) === 0) this.frame(SETTINGS, ACK, 0, Buffer.alloc(0));
     if (type === PING && (flags & ACK) === 0) this.frame(PING, ACK, 0, payload);
-    if (type === GOAWAY) this.goAway = payload.readUInt32BE(4);
+    if (type === PING && (flags & ACK) !== 0) this.pongs.push(payload.toString("latin1"));
+    if (type === SETTINGS && (flags & ACK) !== 0) this.acknowledged += 1;
+    this.first ??= type;
+    // Bun sends a second one with INTERNAL_ERROR behind that with the reason.
+    if (type === GOAWAY) this.goAway ??= payload.readUInt32BE(4);
     if (id === 0) return;
     const stream = this.#streams.get(id) ?? {
       status: null,
@@ -204,7 +234,7 @@ export class H2Client {
 }
 
 /** Literal fields, never indexed, without Huffman coding (RFC 7541 section 6.2.3): the peer gets the very bytes. */
-function encode(fields: readonly Field[]): Buffer {
+export function encode(fields: readonly Field[]): Buffer {
   const parts = fields.flatMap(([name, value]) => [Buffer.from([0x10]), text(name), text(value)]);
   return Buffer.concat(parts);
 }

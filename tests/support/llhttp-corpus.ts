@@ -41,3 +41,15 @@ function withHost(bytes: string): string {
     ? bytes
     : `${bytes.slice(0, lineEnd)}\r\nHost: corpus.test${bytes.slice(lineEnd)}`;
 }
+
+/** Blocks that stop in the middle: whether the beginning is valid or not, nothing may be carried out. */
+export const unfinished: ReadonlySet<string> = new Set([
+  "content-length-20",
+  "content-length-21",
+  "content-length-27",
+  "content-length-28",
+  "content-length-33",
+  "finish-37",
+  "finish-38",
+  "transfer-encoding-121",
+]);

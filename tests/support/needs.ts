@@ -19,6 +19,7 @@ const PACKAGES = {
   postgres: "postgresql",
   prlimit: "util-linux",
   promtool: "prometheus",
+  node: "nodejs",
   "redis-server": "redis-server",
   slapd: "slapd",
   slowhttptest: "slowhttptest",

@@ -13,19 +13,23 @@ const first = FIRST + (Number(share ?? 0) % SHARES) * width;
 const given: number[] = [];
 const REMEMBERED = 200;
 
-/** A free port of 127.0.0.1. */
-export function quietPort(): number {
+/** A free port of 127.0.0.1, or the first of `count` that follow each other. */
+export function quietPort(count = 1): number {
   while (true) {
-    const port = first + Math.floor(Math.random() * width);
-    if (given.includes(port)) continue;
-    try {
-      Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
-    } catch {
-      // Taken: another one.
-      continue;
-    }
-    given.push(port);
-    if (given.length > REMEMBERED) given.shift();
+    const port = first + Math.floor(Math.random() * (width - count + 1));
+    const ports = Array.from({ length: count }, (_, index) => port + index);
+    if (!ports.every((each) => !given.includes(each) && isFree(each))) continue;
+    given.push(...ports);
+    given.splice(0, given.length - REMEMBERED);
     return port;
+  }
+}
+
+function isFree(port: number): boolean {
+  try {
+    Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
+    return true;
+  } catch {
+    return false;
   }
 }

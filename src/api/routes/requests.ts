@@ -131,6 +131,10 @@ const filterParameters = [
     "Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie`",
   ),
   queryParameter(
+    "grpc",
+    "Only gRPC calls with this status, such as `14` or `UNAVAILABLE`; `error`: every status but OK",
+  ),
+  queryParameter(
     "q",
     "Only requests whose path, host, method, user agent or another text contains this",
   ),

@@ -3,6 +3,7 @@ import type { ApplicationPart, PartCollection } from "../../model/application.ts
 import { referenceOf } from "../../model/application.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Route } from "../../model/route.ts";
+import { matchedPaths } from "../../snapshot/matched-paths.ts";
 import type { Draft } from "../draft.ts";
 import { labelOf } from "../reference.ts";
 import { ownerOf } from "./parts.ts";
@@ -183,7 +184,7 @@ function matchesEverything(route: Route): boolean {
   const conditions = [route.methods, route.headers, route.query, route.cookies].flat();
   const narrows = conditions.length + route.client_cidrs.length + route.listener_ids.length > 0;
   const hasAllPaths =
-    route.paths.length === 0 ||
+    matchedPaths(route).length === 0 ||
     route.paths.some(({ type, value }) => type === "prefix" && value === "/");
   return !narrows && hasAllPaths && route.protocols.length === 2;
 }

@@ -130,7 +130,11 @@ function closeUnprotected(
 ): void {
   for (const { scope, what, missingRoute } of lostProtections)
     for (const object of valid) {
-      if (!isHit(object, scope) || (missingRoute !== undefined && !isBehind(object, missingRoute)))
+      if (!isHit(object, scope)) continue;
+      if (missingRoute !== undefined && !isBehind(object, missingRoute)) continue;
+      // The missing route itself may be imported, but disabled.
+      const isDisabled = object.fields["enabled"] === false;
+      if (missingRoute !== undefined && isDisabled && `${object.label} `.startsWith(`${what} `))
         continue;
       const until = `until you set up another protection: ${what} denied access and could not be imported`;
       if (object.collection === "routes") {

@@ -1,6 +1,7 @@
 // Metrics that plugins define beside their decisions, from their counters; knows no plugin.
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { type Plugin, scopeOf } from "../../model/plugin.ts";
+import { isHttpProtocol } from "../../snapshot/upstream-protocol.ts";
 import type { NamedObject } from "../../pdk/context.ts";
 import type { MetricInstance } from "../../pdk/definition.ts";
 import type { CounterTable } from "../../shared-memory/counter-table.ts";
@@ -22,7 +23,9 @@ export function pluginSamples(
   for (const plugin of config.plugins.values()) {
     const shown = plugin.enabled ? (catalogue.get(plugin.name)?.metrics ?? []) : [];
     if (shown.length === 0) continue;
-    services ??= [...config.services.values()].filter(isHttp).map(namedOf);
+    services ??= [...config.services.values()]
+      .filter(({ protocol }) => isHttpProtocol(protocol))
+      .map(namedOf);
     const instance = instanceOf(plugin, config, services);
     // Only reads: the worker number does not matter.
     const own = counters.forInstance(0, plugin.id);
@@ -34,10 +37,6 @@ export function pluginSamples(
   }
   return [...metrics.values()];
 }
-
-const isHttp = ({ protocol }: { readonly protocol: string }) =>
-  protocol === "http" || protocol === "https";
-
 const namedOf = ({ id, name }: NamedObject): NamedObject => ({ id, name });
 
 function instanceOf(

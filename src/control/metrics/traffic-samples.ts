@@ -1,6 +1,11 @@
 // Converts traffic counters to metrics: requests, durations, bytes, streams, handshakes; knows no memory and no format.
+import { grpcStatusNames } from "../../http/grpc.ts";
 import { countUpTo, type Histogram, merge } from "../../shared-memory/histogram.ts";
-import type { TrafficCounter, TrafficHistogram } from "../../shared-memory/traffic-cells.ts";
+import {
+  grpcCounter,
+  type TrafficCounter,
+  type TrafficHistogram,
+} from "../../shared-memory/traffic-cells.ts";
 import type { TrafficSnapshot } from "../../shared-memory/traffic-metrics.ts";
 import type { HistogramSample, Labels, Metric } from "./text-format.ts";
 import type { CountedTraffic, SeriesKind } from "./series-rows.ts";
@@ -58,6 +63,19 @@ function requestMetrics(requests: readonly Counted[]): Metric[] {
       type: "counter",
       samples: requests.flatMap(({ labels, traffic }) =>
         Array.from(traffic.codes, ([code, value]) => ({ labels: { ...labels, code }, value })),
+      ),
+    },
+    {
+      name: "sluice_grpc_requests",
+      help: "gRPC calls that have ended, by the status that the client was sent.",
+      type: "counter",
+      samples: requests.flatMap(({ labels, traffic: { counters } }) =>
+        grpcStatusNames
+          .map((name, status) => ({
+            labels: { ...labels, grpc_status: name },
+            value: counters[grpcCounter(status)],
+          }))
+          .filter(({ value }) => value > 0),
       ),
     },
     histogram(requests, "total", {

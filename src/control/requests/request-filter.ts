@@ -2,6 +2,7 @@
 import { cacheReasons, cacheStatuses } from "../../model/cache-outcome.ts";
 import { ApiError } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { grpcStatusNames } from "../../http/grpc.ts";
 import { cidrProblem, compileCidrs } from "../../net/cidr.ts";
 import { findByKey } from "../key.ts";
 import type { RequestView } from "./request-view.ts";
@@ -14,6 +15,7 @@ export const requestFilters = [
   "service",
   "address",
   "cache",
+  "grpc",
   "q",
   "kind",
 ] as const;
@@ -75,6 +77,8 @@ function testOf(name: Exclude<FilterName, "status">, text: string, config: Gatew
       return addressTest(text);
     case "cache":
       return cacheTest(text);
+    case "grpc":
+      return grpcTest(text);
     case "kind":
       if (text !== "http" && text !== "stream")
         throw new ApiError(400, "kind: must be http or stream");
@@ -106,6 +110,16 @@ function cacheTest(text: string): Test {
     400,
     `cache: must be ${cacheStatuses.join(", ")}, or a reason such as set_cookie`,
   );
+}
+
+/** By number or name; `error`: by every status but OK. */
+function grpcTest(text: string): Test {
+  if (text === "error") return (view) => (view.grpc?.status ?? 0) > 0;
+  const status = /^\d{1,2}$/.test(text)
+    ? Number(text)
+    : grpcStatusNames.indexOf(text.toUpperCase());
+  if (grpcStatusNames[status] !== undefined) return (view) => view.grpc?.status === status;
+  throw new ApiError(400, "grpc: must be a status such as 14 or UNAVAILABLE, or error");
 }
 
 /** Only visible texts: a search must not reveal masked values. */

@@ -4,6 +4,7 @@ import {
   decodeCacheOutcome,
   explainCacheOutcome,
 } from "../../model/cache-outcome.ts";
+import { grpcStatusNames } from "../../http/grpc.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { RingEntry } from "../../shared-memory/request-ring.ts";
 import type { Target } from "../../model/target.ts";
@@ -17,6 +18,13 @@ export interface ObjectReference {
 /** What the cache did, and why in sentences. */
 export interface CacheView extends CacheOutcome {
   readonly detail: string;
+}
+
+/** The status of a gRPC call. */
+export interface GrpcView {
+  readonly status: number;
+  /** Such as `UNAVAILABLE`. */
+  readonly name: string;
 }
 
 /** A recent request, or a connection of a stream route. Unknown members, and those without meaning for a stream, are null. */
@@ -51,6 +59,8 @@ export interface RequestView {
   readonly reasons: readonly string[];
   /** Null: no cache applied. */
   readonly cache: CacheView | null;
+  /** Null: not gRPC. */
+  readonly grpc: GrpcView | null;
   readonly tls_version: string | null;
   readonly http_version: string | null;
   readonly user_agent: string | null;
@@ -99,6 +109,7 @@ export function toRequestView(entry: RingEntry, context: ViewContext): RequestVi
     bytes_out: entry.bytes_out,
     reasons: entry.reasons === "" ? [] : entry.reasons.split(" "),
     cache: cache === null ? null : { ...cache, detail: explainCacheOutcome(cache) },
+    grpc: grpcOf(entry.grpc - 1),
     tls_version: known(entry.tls_version),
     http_version: known(entry.http_version),
     user_agent: known(entry.user_agent),
@@ -110,6 +121,9 @@ const known = (text: string) => (text === "" ? null : text);
 
 const met = (id: string, name: string | null | undefined): ObjectReference | null =>
   id === "" ? null : { id, name: name ?? null };
+
+const grpcOf = (status: number): GrpcView | null =>
+  status < 0 ? null : { status, name: grpcStatusNames[status] ?? "" };
 
 /** Rounds to microseconds. */
 const milliseconds = (ms: number) => (ms < 0 ? null : Math.round(ms * 1000) / 1000);

@@ -1,10 +1,16 @@
 // One active check of one target, from connecting to the result; knows no schedule and no health state.
 import type { Failure } from "../../shared-memory/target-health.ts";
 import type { ProxyError } from "../error.ts";
+import type { FieldPairs } from "../server/client-stream.ts";
 import { failureOf } from "../request/upstream-attempts.ts";
 import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import { Exchange, type ExchangeOwner, type ExchangeSubject } from "../upstream/exchange.ts";
+import { Exchange } from "../upstream/exchange.ts";
+import { Http2Exchange } from "../upstream/http2-exchange.ts";
+import { SessionPool } from "../upstream/http2-pool.ts";
+import { RequestBody } from "../upstream/request-body.ts";
+import type { ExchangeOwner, ExchangeSubject, UpstreamExchange } from "../upstream/transport.ts";
+import { GrpcCheckResponse } from "./grpc-check.ts";
 import { HeadCache, type ResponseHead } from "../upstream/response-parser.ts";
 
 /** The request of a check and the response it expects. */
@@ -14,7 +20,12 @@ export interface ProbeSpec {
   readonly request: {
     /** Request line and header fields with the empty line, latin1. */
     readonly head: string;
-    readonly isHead: boolean;
+    readonly method: string;
+    /** Null: none. */
+    readonly body: Uint8Array | null;
+    readonly isHttp2: boolean;
+    /** The response is a HealthCheckResponse. */
+    readonly isGrpc: boolean;
     readonly accepts: (status: number) => boolean;
     /** Bytes that the first MAX_BODY_BYTES must contain; null: any body. */
     readonly text: Buffer | null;
@@ -28,18 +39,20 @@ const MAX_HEAD_BYTES = 65_536;
 const NO_TIMEOUTS = { connect: 0, response: 0, read: 0, write: 0 };
 
 /** Every check opens a connection, to test that too. */
+const NO_KEEPALIVE = { size: 0, idleTimeout: 0, maxRequests: 0 };
 const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };
 
 /** The constructor starts the check; calls `done` once, with null for success, and never after `stop`. */
 export class Probe implements ExchangeOwner {
-  readonly body = null;
+  readonly body: RequestBody | null;
   readonly timeouts = NO_TIMEOUTS;
   readonly request: ExchangeSubject;
   readonly #spec: ProbeSpec;
   readonly #done: (failure: Failure | null) => void;
   readonly #timer: Timer;
   #connection: UpstreamConnection | null = null;
-  #exchange: Exchange | null = null;
+  #exchange: UpstreamExchange | null = null;
+  readonly #grpc = new GrpcCheckResponse();
   #isOver = false;
   #bytes = 0;
   /** The end of the last piece: the text may span two pieces. */
@@ -48,15 +61,17 @@ export class Probe implements ExchangeOwner {
   constructor(spec: ProbeSpec, done: (failure: Failure | null) => void) {
     this.#spec = spec;
     this.request = {
-      upstreamMethod: spec.request?.isHead === true ? "HEAD" : "GET",
+      upstreamMethod: spec.request?.method ?? "GET",
       generation: { maxResponseHeadBytes: MAX_HEAD_BYTES },
       connectedAt: 0,
       receivedAt: 0,
     };
+    this.body = bodyOf(spec.request?.body ?? null);
     this.#done = done;
     this.#timer = setTimeout(() => this.#timedOut(), spec.timeoutMs);
     try {
-      this.#begin(new UpstreamConnection(spec.endpoint, NO_POOL));
+      if (spec.request?.isHttp2 === true) this.#beginHttp2();
+      else this.#begin(new UpstreamConnection(spec.endpoint, NO_POOL));
     } catch {
       // For example an invalid CA bundle.
       this.#end("the check could not be sent");
@@ -78,17 +93,26 @@ export class Probe implements ExchangeOwner {
     this.#exchange.start(0);
   }
 
+  #beginHttp2(): void {
+    const pool = new SessionPool(this.#spec.endpoint, NO_KEEPALIVE, () => performance.now());
+    const heads = new HeadCache();
+    this.#exchange = new Http2Exchange({ pool, owner: this, heads, isFresh: true });
+    this.#exchange.start(0);
+  }
+
   requestHead(): string {
     return this.#spec.request?.head ?? "";
   }
 
-  onHead({ status }: ResponseHead): void {
+  onHead({ status, headers }: ResponseHead): void {
     const { request } = this.#spec;
     if (request?.accepts(status) === false) this.#end({ status });
+    else if (request?.isGrpc === true) this.#grpc.head(headers);
     else if (request?.text === null) this.#end(null);
   }
 
   onContent(chunk: Buffer): void {
+    if (this.#spec.request?.isGrpc === true) this.#grpc.content(chunk);
     const text = this.#spec.request?.text;
     if (this.#isOver || !text) return;
     const seen = Buffer.concat([this.#tail, chunk.subarray(0, MAX_BODY_BYTES - this.#bytes)]);
@@ -100,8 +124,13 @@ export class Probe implements ExchangeOwner {
 
   onWaiting(): void {}
 
+  onTrailers(trailers: FieldPairs): void {
+    this.#grpc.trailers(trailers);
+  }
+
   onFinished(): void {
-    this.#end("the response lacks the expected text");
+    if (this.#spec.request?.isGrpc === true) this.#end(this.#grpc.result());
+    else this.#end("the response lacks the expected text");
   }
 
   onFailed(error: ProxyError): void {
@@ -132,5 +161,18 @@ export class Probe implements ExchangeOwner {
     this.#done(failure);
   }
 }
+
+const bodyOf = (bytes: Uint8Array | null): RequestBody | null =>
+  bytes === null
+    ? null
+    : new RequestBody({
+        client: null,
+        piped: null,
+        bytes,
+        length: bytes.byteLength,
+        keepsShort: false,
+        maxBytes: 0,
+        now: () => performance.now(),
+      });
 
 const CLOSED = "the target closed the connection without a response";

@@ -2,7 +2,7 @@
 import type { Server } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
-import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import { ACME_PROTOCOL, type OpenChallenges } from "../challenges.ts";
 import type { Preread, ConnectionSlot, AcceptDecision } from "./pending-connection.ts";
 import type { SocketOwner } from "./loopback-tunnel.ts";
@@ -108,7 +108,7 @@ function openAcceptor(
   const { listener, tls } = plan;
   const index = new CertificateIndex(context.certificates);
   const clientAuth = clientAuthOf(listener);
-  const { admit, prereadTimeout, refused, challenges, onHandshake } = context;
+  const { admit, prereadTimeout, refused, onHandshake } = context;
   const challengeTerminators = challengeTerminatorsOf(refused);
   const terminators =
     clientAuth === null
@@ -130,23 +130,10 @@ function openAcceptor(
   // Fails here, so that a bad certificate rejects the change and not every client.
   if (terminators !== null && tls !== null) terminators.find(tls);
   const decide = (preread: Preread): AcceptDecision => {
-    const { serverName = null, protocols = [] } = preread.hello ?? {};
-    const challenge = challenges.certificateFor(serverName, protocols);
-    if (challenge !== null) {
-      challengeTerminators.closeUnused((certificate) => challenges.isOpen(certificate));
-      return acceptor.tunnel(
-        preread,
-        challengeTerminators.find(challenge),
-        connectionInfo(preread),
-      );
-    }
-    const owner = context.adopt(preread);
-    if (owner !== null) return { owner, ownsSlot: false };
-    const name = preread.hello?.serverName ?? null;
-    const certificate = index.find(name);
-    if (certificate === null) challenges.missing(name);
-    if (listener.strict_sni && certificate === null)
-      return { refusal: "no certificate matches the TLS server name", alert: UNRECOGNIZED_NAME };
+    const certificate = index.find(preread.hello?.serverName ?? null);
+    const entry = { listener, context, acceptor, challengeTerminators, certificate };
+    const decision = decideBefore(preread, entry);
+    if (decision !== null) return decision;
     const info = connectionInfo(preread);
     if (tls === null)
       return acceptor.tunnel(preread, behind, withHeadWatch(info, context.headTimeoutMs()));
@@ -166,12 +153,40 @@ function openAcceptor(
   return { acceptor, terminators, challengeTerminators };
 }
 
+/** What decides on a connection before the listener's server gets it. */
+interface EntryChecks {
+  readonly listener: Listener;
+  readonly context: AcceptorContext;
+  readonly acceptor: Acceptor;
+  readonly challengeTerminators: TlsTerminators;
+  /** The one that matches the server name; null: none. */
+  readonly certificate: CertificatePlan | null;
+}
+
+/** Routes CA validations and streams at the same port, and refuses unknown names; null: the listener's server serves it. */
+export function decideBefore(preread: Preread, checks: EntryChecks): AcceptDecision | null {
+  const { listener, context, acceptor, challengeTerminators, certificate } = checks;
+  const { serverName = null, protocols = [] } = preread.hello ?? {};
+  const challenge = context.challenges.certificateFor(serverName, protocols);
+  if (challenge !== null) {
+    challengeTerminators.closeUnused((one) => context.challenges.isOpen(one));
+    const destination = challengeTerminators.find(challenge);
+    return acceptor.tunnel(preread, destination, connectionInfo(preread));
+  }
+  const owner = context.adopt(preread);
+  if (owner !== null) return { owner, ownsSlot: false };
+  if (certificate === null) context.challenges.missing(serverName);
+  if (listener.strict_sni && certificate === null)
+    return { refusal: "no certificate matches the TLS server name", alert: UNRECOGNIZED_NAME };
+  return null;
+}
+
 /** For connections whose bytes the acceptor can read. `timeoutMs` 0: only Bun's own timeouts apply. */
 const withHeadWatch = (info: ConnectionInfo, timeoutMs: number): ConnectionInfo =>
   timeoutMs === 0 ? info : { ...info, heads: new HeadWatch(performance.now(), timeoutMs) };
 
 /** Present tls-alpn-01 challenge certificates to CAs and close after the handshake (RFC 8737 section 3). */
-const challengeTerminatorsOf = (refused: AcceptorContext["refused"]): TlsTerminators =>
+export const challengeTerminatorsOf = (refused: AcceptorContext["refused"]): TlsTerminators =>
   new TlsTerminators({
     minVersion: "1.2",
     protocols: [ACME_PROTOCOL],

@@ -6,8 +6,10 @@ import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { Preread } from "./pending-connection.ts";
 import type { SocketOwner } from "./loopback-tunnel.ts";
 import type { OpenChallenges } from "../challenges.ts";
+import type { CertificateIndex } from "./certificate-index.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
+import { openFullListener } from "./full-listener.ts";
 import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
 import { listenersByPort, portKey } from "./shared-port.ts";
@@ -16,6 +18,7 @@ import { listenersByPort, portKey } from "./shared-port.ts";
 export interface ListenerVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
+  readonly certificateIndex: CertificateIndex;
   /** Ports, as `portKey`, at which stream routes match TLS names. */
   readonly passthroughPorts: ReadonlySet<string>;
   readonly settings: Settings;
@@ -166,7 +169,9 @@ export class Listeners {
     const bound = this.#bound.get(plan.id);
     if (bound === undefined) return true;
     if (bound.hasAcceptor !== this.#hasAcceptor(plan, version)) return true;
-    if (plan.tls !== null && this.#live?.certificates !== version.certificates) return true;
+    // The full engine reads certificates at each handshake.
+    const hasOwnCertificates = plan.tls !== null && plan.listener.engine === "standard";
+    if (hasOwnCertificates && this.#live?.certificates !== version.certificates) return true;
     if (bound.plan === plan) return false;
     return JSON.stringify(bindKey(bound.plan)) !== JSON.stringify(bindKey(plan));
   }
@@ -177,21 +182,30 @@ export class Listeners {
     const key = portKey(listener.address, listener.port);
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
     if (!this.#hasAcceptor(plan, version)) return openHttpListener(plan, context);
-    return openAcceptorListener(plan, {
+    const live = () => this.#live?.listeners.get(id) ?? plan;
+    const acceptorContext = {
       ...context,
       challenges,
       // The live version's, because a change of limits rebinds nothing.
-      admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
+      admit: () => limits.admit(live().listener),
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
-      adopt: (preread) => adopt(key, preread),
-      refused: (reason, address) => refused(listener.name, reason, address),
-      onHandshake: (isDone) => onHandshake(id, isDone),
+      adopt: (preread: Preread) => adopt(key, preread),
+      refused: (reason: string, address: string) => refused(listener.name, reason, address),
+      onHandshake: (isDone: boolean) => onHandshake(id, isDone),
+    };
+    if (listener.engine === "standard") return openAcceptorListener(plan, acceptorContext);
+    return openFullListener(plan, {
+      ...acceptorContext,
+      livePlan: live,
+      responseWriteTimeout: () => (this.#live ?? version).settings.limits.response_write_timeout,
+      liveCertificates: () => (this.#live ?? version).certificateIndex,
     });
   }
 
   #hasAcceptor(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
     const { listener } = plan;
+    if (listener.engine === "full") return true;
     const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
     return (
       (plan.tls !== null && this.#options.challenges.hasNames) || needsAcceptor(listener, isShared)
@@ -223,9 +237,11 @@ async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> 
 /** The options of a socket or of the server behind it. */
 function bindKey({ listener, tls }: ListenerPlan) {
   const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
-  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;
+  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol, engine } = listener;
   return [
-    [address, port, protocol, http2, http3, tls_min_version, idle_timeout, tls],
+    [address, port, protocol, engine, tls_min_version],
+    // The full engine reads these at each connection.
+    engine === "full" ? tls !== null : [http2, http3, idle_timeout, tls],
     client_auth === "none" ? null : [client_auth, client_ca, client_crl],
     proxy_protocol ? listener.trusted_proxies : null,
     strict_sni,

@@ -1,5 +1,6 @@
 // Terminates TLS behind an acceptor: one server on 127.0.0.1 for each certificate; knows no HTTP.
 import { constants } from "node:crypto";
+import type { SecureContext, TLSSocket } from "node:tls";
 import type { Socket, TCPSocketListenOptions } from "bun";
 import type { ClientSocket, Destination, SocketOwner } from "./loopback-tunnel.ts";
 import { type ConnectionInfo, KnownConnections } from "./connection-info.ts";
@@ -19,6 +20,15 @@ export interface ClientAuth {
   readonly crl: string | null;
   /** Identifies these settings, to notice when the listener's have changed (`clientAuthKey`). */
   readonly key: string;
+}
+
+/** How TLS ends for one connection of the full engine. */
+export interface TlsTermination {
+  readonly context: SecureContext;
+  readonly requestsCertificate: boolean;
+  readonly requiresCertificate: boolean;
+  /** The info of the finished handshake, or the reason to refuse it. */
+  verify(socket: TLSSocket, info: ConnectionInfo): ConnectionInfo | string;
 }
 
 export interface TlsTerminatorsOptions {
@@ -100,6 +110,17 @@ export class TlsTerminators {
     return { port: server.port, known, stop: () => server.stop(false) };
   }
 
+  #verify(socket: TlsSocket, info: ConnectionInfo): ConnectionInfo | string {
+    const { getServername } = socket as unknown as { getServername?: () => unknown };
+    const handshake = {
+      tlsVersion: socket.getTLSVersion(),
+      serverName: getServername?.call(socket),
+      isAuthorized: socket.authorized,
+      peerCertificate: socket.getPeerCertificate(),
+    };
+    return verifyHandshake(handshake, info, this.#options.clientAuth);
+  }
+
   #handlers(known: KnownConnections) {
     return {
       open: (socket: TlsSocket) => {
@@ -138,25 +159,37 @@ export class TlsTerminators {
       error: (socket: TlsSocket) => socket.data?.clientClosed(true),
     };
   }
+}
 
-  /** Checks the finished handshake: the connection's info, or the reason to refuse it. */
-  #verify(socket: TlsSocket, info: ConnectionInfo): ConnectionInfo | string {
-    const tlsVersion = socket.getTLSVersion();
-    const { clientAuth } = this.#options;
-    if (clientAuth === null) return { ...info, tlsVersion };
-    // The acceptor chose the certificate by the name that it read; the handshake must have used the same name.
-    if (nameOf(socket) !== info.serverName) return "the TLS handshake was for another server name";
-    const raw = certificateOf(socket);
-    if (raw === null && clientAuth.mode === "require") return "the client sent no certificate";
-    if (raw !== null && !socket.authorized) return "the client's certificate is not valid";
-    return {
-      ...info,
-      tlsVersion,
-      clientAuthKey: clientAuth.key,
-      clientCertificate: raw,
-      clientCertificateField: raw === null ? "" : `client-cert: :${raw.toString("base64")}:\r\n`,
-    };
-  }
+/** Checks a finished handshake: the connection's info, or the reason to refuse it. */
+export function verifyHandshake(
+  socket: HandshakeSocket,
+  info: ConnectionInfo,
+  clientAuth: ClientAuth | null,
+): ConnectionInfo | string {
+  const { tlsVersion } = socket;
+  if (clientAuth === null) return { ...info, tlsVersion };
+  // The acceptor chose the certificate by the name that it read; the handshake must have used the same name.
+  if (nameOf(socket.serverName) !== info.serverName)
+    return "the TLS handshake was for another server name";
+  const raw = certificateOf(socket.peerCertificate);
+  if (raw === null && clientAuth.mode === "require") return "the client sent no certificate";
+  if (raw !== null && !socket.isAuthorized) return "the client's certificate is not valid";
+  return {
+    ...info,
+    tlsVersion,
+    clientAuthKey: clientAuth.key,
+    clientCertificate: raw,
+    clientCertificateField: raw === null ? "" : `client-cert: :${raw.toString("base64")}:\r\n`,
+  };
+}
+
+/** A finished handshake, of Bun's or Node's TLS. */
+export interface HandshakeSocket {
+  readonly tlsVersion: string | null;
+  readonly serverName: unknown;
+  readonly isAuthorized: boolean;
+  readonly peerCertificate: unknown;
 }
 
 /** Without session tickets every connection presents its certificate again; none is resumed from another handshake. */
@@ -175,15 +208,10 @@ function alpnWireFormat(protocols: readonly string[]): Buffer {
   );
 }
 
-function nameOf(socket: TlsSocket): string | null {
-  const { getServername } = socket as unknown as {
-    getServername?: () => string | false | undefined;
-  };
-  const name = getServername?.call(socket);
-  return typeof name === "string" && name !== "" ? name.toLowerCase().replace(/\.$/, "") : null;
-}
+const nameOf = (name: unknown): string | null =>
+  typeof name === "string" && name !== "" ? name.toLowerCase().replace(/\.$/, "") : null;
 
-function certificateOf(socket: TlsSocket): Buffer | null {
-  const certificate = socket.getPeerCertificate() as { readonly raw?: Uint8Array } | undefined;
-  return certificate?.raw === undefined ? null : Buffer.from(certificate.raw);
+function certificateOf(certificate: unknown): Buffer | null {
+  const { raw } = (certificate ?? {}) as { readonly raw?: Uint8Array };
+  return raw === undefined ? null : Buffer.from(raw);
 }

@@ -1,6 +1,6 @@
 // A request body that a plugin may read before it goes upstream; knows no plugin and no target.
 import type { BodyReadLimits, BodySource } from "../client-body.ts";
-import { failures, type ProxyError } from "../error.ts";
+import { bodyFailure, failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 export interface HeldBodyOptions {
@@ -38,12 +38,16 @@ export class HeldBody {
   }
 
   /** Pipes the body through this for every later reader. False: there is none, or it was read already. */
-  pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
+  pass(
+    through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>,
+    changesLength: boolean,
+  ): boolean {
     const { request } = this.#options;
     if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
     const stream = request.bodyStream ?? request.readBody(this.#options.patience)?.stream();
     if (stream === undefined) return false;
     request.bodyStream = through(stream);
+    if (changesLength) request.contentLength = null;
     return true;
   }
 
@@ -53,6 +57,11 @@ export class HeldBody {
     if (this.#bytes !== null) return this.#bytes.byteLength <= most ? this.#bytes : null;
     if (this.length === 0) return new Uint8Array(0);
     if (this.length > most) return null;
+    // A stream may never end, and a client may send its next message only after a response.
+    if (this.#options.request.isGrpcCall) {
+      this.#options.request.addReason("grpc.body_not_read");
+      return null;
+    }
     // One reader at a time: a second one with a higher limit resumes where the first one stopped.
     while (this.#read !== null) await this.#read;
     if (this.#bytes !== null) return this.read(maxBytes);
@@ -95,8 +104,8 @@ export class HeldBody {
   async #next(source: BodySource) {
     try {
       return await source.read();
-    } catch {
-      return await this.#giveUp(failures.clientGone);
+    } catch (error) {
+      return await this.#giveUp(bodyFailure(error));
     }
   }
 

@@ -7,6 +7,8 @@ export interface PipedBodyOptions {
   readonly start: (reader: BodyReader) => BodyWriter;
   /** So many bytes were sent to the client. */
   readonly passed: (bytes: number) => void;
+  /** The transforms have ended; the end of the body follows. */
+  readonly ending: () => void;
 }
 
 /** One chunk at a time goes through the pipe; a transform that waits pauses the target. */
@@ -15,14 +17,20 @@ export class PipedBody implements BodyWriter {
   readonly #reader: BodyReader;
   readonly #pipe: TransformPipe;
   readonly #passed: (bytes: number) => void;
+  readonly #ending: () => void;
   #done: (() => void) | null = null;
   readonly #waiting: Uint8Array[] = [];
   #isBusy = false;
   #isEnded = false;
   #isClosed = false;
 
-  constructor(pipe: TransformPipe, reader: BodyReader, { start, passed }: PipedBodyOptions) {
+  constructor(
+    pipe: TransformPipe,
+    reader: BodyReader,
+    { start, passed, ending }: PipedBodyOptions,
+  ) {
     this.#passed = passed;
+    this.#ending = ending;
     this.#reader = reader;
     this.#pipe = pipe;
     this.#writer = start({
@@ -113,6 +121,7 @@ export class PipedBody implements BodyWriter {
     const rest = this.#try(() => this.#pipe.end());
     const close = (bytes: Uint8Array | null) => {
       if (bytes !== null) this.#give(bytes);
+      this.#ending();
       this.#writer.end(() => this.#done?.());
     };
     if (!(rest instanceof Promise)) close(rest);

@@ -110,6 +110,10 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     return this.request.method;
   }
 
+  get isGrpc(): boolean {
+    return this.request.isGrpc;
+  }
+
   get host(): string {
     return this.request.host;
   }
@@ -291,8 +295,11 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     this.#held.limit(maxBytes, reason);
   }
 
-  passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
-    return this.#held.pass(through);
+  passBody(
+    through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>,
+    options?: { readonly changesLength: boolean },
+  ): boolean {
+    return this.#held.pass(through, options?.changesLength === true);
   }
 
   /** Called about ten times a second while a plugin waits. */

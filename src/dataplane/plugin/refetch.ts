@@ -35,7 +35,9 @@ class DetachedStream implements ClientStream {
   readonly url = "http://detached/";
   readonly headers: Record<string, string>;
   readonly connection: ClientStream["connection"];
-  readonly body = null;
+  readonly features = { hasTrailers: false, keepsLength: false, hasInterim: false };
+  readonly httpVersion = null;
+  readonly hasBody = false;
   readonly peerPort = 0;
   readonly signal: AbortSignal;
   readonly #maxBytes: number;
@@ -57,9 +59,17 @@ class DetachedStream implements ClientStream {
     return this.#done.promise;
   }
 
+  openBody(): never {
+    throw new Error("a copy has no body of its own");
+  }
+
   peerAddress(): string {
     return "";
   }
+
+  setTrailers(): void {}
+
+  sendInterim(): void {}
 
   suspendIdleTimeout(): void {}
 

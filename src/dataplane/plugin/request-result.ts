@@ -10,6 +10,7 @@ export function resultOf(request: ClientRequest, status: number, endedAt: number
     // The client has seen the head of a response that broke off, not the error after it.
     status: request.isResponseAborted ? request.sentStatus : status,
     upstreamStatus: headAt === 0 || upstreamStatus === 0 ? null : upstreamStatus,
+    grpcStatus: request.grpcStatus,
     bytesIn: request.bytesIn,
     bytesOut: request.bytesOut,
     durationMs: endedAt - startedAt,

@@ -1,7 +1,9 @@
 // The response that plugins may change before it goes to the client; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/context.ts";
 import type { BodySource } from "../../pdk/response.ts";
+import { isFieldValue, isToken } from "../../http/fields.ts";
 import type { ProxyError } from "../error.ts";
+import type { FieldPairs } from "../server/client-stream.ts";
 import {
   applyEdits,
   type EditedFields,
@@ -21,6 +23,8 @@ export interface DraftParts {
   readonly bodyLength?: number | null;
   readonly wholeBody?: Uint8Array | null;
   readonly isHead: boolean;
+  /** Whether it belongs to a gRPC call, whose messages plugins must not change; default false. */
+  readonly isGrpc?: boolean;
 }
 
 export interface Replacement {
@@ -35,6 +39,12 @@ export function closeSource(body: Uint8Array | BodySource | null | undefined): v
   if (isSource(body)) body.close();
 }
 
+interface TrailerReceiver {
+  setTrailers(trailers: FieldPairs): void;
+}
+
+type TrailerChange = (trailers: Headers) => void;
+
 const NONE: readonly BodyTransform[] = [];
 const NO_EDITS: readonly never[] = [];
 
@@ -47,6 +57,7 @@ export class ResponseDraft implements DraftForPlugins {
   /** Whether bytes are counted after the transforms of plugins instead of before. */
   isPiped = false;
   readonly #isHead: boolean;
+  readonly #isGrpc: boolean;
   #headers: Headers;
   /** Null once the headers are this response's own. */
   #sharedBy: EditHolder | null;
@@ -58,6 +69,8 @@ export class ResponseDraft implements DraftForPlugins {
   #id: string | null = null;
   #replacement: Replacement | null = null;
   #transforms: readonly BodyTransform[] = NONE;
+  #trailerChanges: readonly TrailerChange[] = NO_EDITS;
+  #trailers: Headers | null = null;
 
   constructor(parts: DraftParts) {
     this.source = parts.source;
@@ -66,10 +79,18 @@ export class ResponseDraft implements DraftForPlugins {
     this.#sharedBy = parts.sharedBy ?? null;
     const { error = null } = parts;
     this.error =
-      error === null ? null : { status: error.status, token: error.token, detail: error.detail };
+      error === null
+        ? null
+        : {
+            status: error.status,
+            token: error.token,
+            detail: error.detail,
+            grpcStatus: error.grpcStatus ?? null,
+          };
     this.bodyLength = parts.bodyLength ?? null;
     this.wholeBody = parts.wholeBody ?? null;
     this.#isHead = parts.isHead;
+    this.#isGrpc = parts.isGrpc === true;
   }
 
   get headers(): Headers {
@@ -138,6 +159,10 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   replaceBody(body: Uint8Array | BodySource | null): void {
+    if (this.#isGrpc) {
+      closeSource(body);
+      return;
+    }
     closeSource(this.#replacement?.body);
     this.#replacement = { body };
     // Transforms that were added before belong to the replaced body.
@@ -146,7 +171,46 @@ export class ResponseDraft implements DraftForPlugins {
   }
 
   transformBody(transform: BodyTransform): void {
+    // A client could not decode messages that were changed.
+    if (this.#isGrpc && transform.isObserver !== true) {
+      transform.abort?.();
+      return;
+    }
     this.#transforms = [...this.#transforms, transform];
+  }
+
+  changeTrailers(change: TrailerChange): void {
+    this.#trailerChanges = [...this.#trailerChanges, change];
+  }
+
+  /** Whether plugins see the trailers before they go to the client. */
+  get seesTrailers(): boolean {
+    return this.#transforms.length > 0 || this.#trailerChanges.length > 0;
+  }
+
+  /** The target's trailers have arrived. */
+  addTrailers(fields: FieldPairs): void {
+    this.#trailers ??= new Headers();
+    for (const [name, value] of fields)
+      // An invalid field must not fail the response, whose body has been sent.
+      if (isToken(name) && isFieldValue(value)) this.#trailers.append(name, value);
+  }
+
+  /** Sends the trailers that plugins see, after their changes. */
+  sendTrailers(client: TrailerReceiver): void {
+    if (!this.seesTrailers || !this.hasBody) return;
+    const trailers = [...this.changedTrailers()];
+    if (trailers.length > 0) client.setTrailers(trailers);
+  }
+
+  /** The trailers for the client; call it at the end of the body. */
+  changedTrailers(): Headers {
+    this.#trailers ??= new Headers();
+    const trailers = this.#trailers;
+    const changes = this.#trailerChanges;
+    this.#trailerChanges = NO_EDITS;
+    for (const change of changes) change(trailers);
+    return trailers;
   }
 
   /** Whether no plugin has read the headers or changed the body. */
@@ -166,8 +230,18 @@ export class ResponseDraft implements DraftForPlugins {
 
   /** The transforms of the body; null: none. */
   get pipe(): TransformPipe | null {
-    return this.#transforms.length === 0 ? null : new TransformPipe(this.#transforms);
+    return this.#transforms.length === 0 ? null : new TransformPipe(this.#transforms, this);
   }
+}
+
+/** Sends trailers to the client as they arrive, or later with the changes of plugins. */
+export function passTrailers(
+  trailers: FieldPairs,
+  draft: ResponseDraft | null,
+  client: TrailerReceiver,
+): void {
+  if (draft?.seesTrailers === true) draft.addTrailers(trailers);
+  else client.setTrailers(trailers);
 }
 
 type Bytes = Uint8Array | null;
@@ -175,16 +249,23 @@ type Bytes = Uint8Array | null;
 const EMPTY_AS_NULL = (bytes: Bytes): Bytes =>
   bytes === null || bytes.byteLength === 0 ? null : bytes;
 
+/** The response of a body. */
+interface TrailerSource {
+  changedTrailers(): Headers;
+}
+
 /** Transforms in sequence. Calls must not overlap: await a promise before the next call. */
 export class TransformPipe {
   readonly #transforms: readonly BodyTransform[];
+  readonly #response: TrailerSource;
   /** Whether all of them leave the bytes unchanged. */
   readonly isObserver: boolean;
   /** Most bytes of one `push`. */
   readonly pieceBytes: number;
 
-  constructor(transforms: readonly BodyTransform[]) {
+  constructor(transforms: readonly BodyTransform[], response: TrailerSource) {
     this.#transforms = transforms;
+    this.#response = response;
     this.isObserver = transforms.every((transform) => transform.isObserver === true);
     this.pieceBytes = transforms.reduce(
       (least, { pieceBytes = Infinity }) => Math.min(least, Math.max(1, pieceBytes)),
@@ -211,7 +292,7 @@ export class TransformPipe {
     for (let at = from; at < this.#transforms.length; at++) {
       const transform = this.#transforms[at];
       if (transform === undefined) continue;
-      const result = throughOne(transform, all);
+      const result = throughOne(transform, all, this.#response);
       if (result instanceof Promise) return result.then((next) => this.whole(next, at + 1));
       all = result;
     }
@@ -232,7 +313,7 @@ export class TransformPipe {
   #endFrom(at: number, before: Bytes): Bytes | Promise<Bytes> {
     const transform = this.#transforms[at];
     if (transform === undefined) return before;
-    const rest = transform.end();
+    const rest = transform.end(this.#response.changedTrailers());
     const passTail = (tail: Bytes): Bytes | Promise<Bytes> => {
       const passed = this.#pass(tail, at + 1);
       if (passed instanceof Promise)
@@ -251,8 +332,12 @@ function joined(one: Bytes, other: Bytes): Bytes {
 type Pieces = readonly Uint8Array[];
 
 /** Passes a complete body through one transform. */
-function throughOne(transform: BodyTransform, pieces: Pieces): Pieces | Promise<Pieces> {
-  if (transform.whole !== undefined) return transform.whole(pieces);
+function throughOne(
+  transform: BodyTransform,
+  pieces: Pieces,
+  response: TrailerSource,
+): Pieces | Promise<Pieces> {
+  if (transform.whole !== undefined) return transform.whole(pieces, response.changedTrailers());
   const out: Uint8Array[] = [];
   const keep = (bytes: Bytes) => {
     if (bytes !== null && bytes.byteLength > 0) out.push(bytes);
@@ -260,7 +345,8 @@ function throughOne(transform: BodyTransform, pieces: Pieces): Pieces | Promise<
   const step = (at: number): Pieces | Promise<Pieces> => {
     for (let index = at; index <= pieces.length; index++) {
       const piece = pieces[index];
-      const result = piece === undefined ? transform.end() : transform.push(piece);
+      const result =
+        piece === undefined ? transform.end(response.changedTrailers()) : transform.push(piece);
       if (result instanceof Promise)
         return result.then((bytes) => {
           keep(bytes);

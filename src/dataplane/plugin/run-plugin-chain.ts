@@ -1,5 +1,5 @@
 // Runs the plugins of a request's route, and sends the response of a plugin that ends the chain; knows no plugin.
-import { failures, type ProxyError } from "../error.ts";
+import { failures } from "../error.ts";
 import { errorResponse } from "../error-page.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ClientRequest } from "../request/client-request.ts";
@@ -33,9 +33,7 @@ export function settle(
     } else respondLocal(request, given, { source: "plugin", order });
     return;
   }
-  // Not `client`: the connection stays open, the server reads the rest of a body.
-  const { status, token, detail, reason } = given;
-  const error: ProxyError = { source: "gateway", status, token, detail, retry: "never", reason };
+  const error = failures.rejected(given);
   report(request, error);
   const response = errorResponse(request, error);
   for (const [name, value] of Object.entries(given.headers)) response.headers.set(name, value);

@@ -34,6 +34,8 @@ export class UpstreamEdits implements UpstreamRequest {
   host: string | null = null;
   serviceId: string | null = null;
   body: Uint8Array | null = null;
+  /** Whether a plugin translates the request to gRPC. */
+  isGrpc = false;
 
   constructor(request: EditedRequest, services: Services) {
     this.#request = request;
@@ -68,6 +70,7 @@ export class UpstreamEdits implements UpstreamRequest {
     copy.#query = this.#query;
     copy.host = this.host;
     copy.serviceId = this.serviceId;
+    copy.isGrpc = this.isGrpc;
     return copy;
   }
 
@@ -167,6 +170,11 @@ export class UpstreamEdits implements UpstreamRequest {
   setHost(host: string): void {
     if (parseAuthority(host) === null) throw new TypeError("the host is not valid");
     this.host = host;
+  }
+
+  setGrpc(contentType: string): void {
+    this.setHeader("content-type", contentType);
+    this.isGrpc = true;
   }
 
   setService(id: string): boolean {

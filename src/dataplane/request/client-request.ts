@@ -1,5 +1,6 @@
 // One client request: its head, its state in the request path, and what serves it; knows no socket and no upstream.
 import type { CacheOutcome } from "../../pdk/cache-outcome.ts";
+import { isGrpcContentType } from "../../http/grpc.ts";
 import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
 import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
@@ -84,6 +85,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   via: string | null = null;
   cdnLoop: string | null = null;
   userAgent: string | null = null;
+  /** Whether the client expects a gRPC response. */
+  isGrpc = false;
 
   // Set by plugins.
 
@@ -152,6 +155,10 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   isResponseAborted = false;
   /** Status that the client has seen of an aborted response. */
   sentStatus = 0;
+  /** The gRPC status for the client; null: not gRPC, or none yet. */
+  grpcStatus: number | null = null;
+  /** When the client's deadline ends, in `performance.now()`; infinity: never. */
+  grpcDeadline = Number.POSITIVE_INFINITY;
   /** A request of the gateway for a plugin: without a client, not counted. */
   isCopy = false;
   #peer: string | null = null;
@@ -190,6 +197,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
     this.host = host;
+    this.isGrpc = this.method === "POST" && isGrpcContentType(this.headers["content-type"]);
     if (listener.choice !== null) this.listener = listener.choice.find(host);
     return null;
   }
@@ -209,10 +217,25 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     const copy = new ClientRequest(stream, this.listener, { generation, worker });
     readKnownFields(copy.headers, copy);
     copy.isCopy = true;
-    Object.assign(copy, { host, path, query, target, route: this.route });
+    Object.assign(copy, { host, path, query, target, route: this.route, isGrpc: this.isGrpc });
     copy.#peer = this.peerAddress();
     copy.#client = this.clientAddress();
     return copy;
+  }
+
+  /**
+   * Whether the service can speak gRPC. For others a client must not lift the limits on bodies and time by its Content-Type
+   * alone.
+   */
+  get isGrpcCall(): boolean {
+    return this.isGrpc && this.callsGrpc;
+  }
+
+  /** The same for calls that plugins translate to gRPC, of clients that do not speak it. */
+  get callsGrpc(): boolean {
+    if (!this.isGrpc && this.edits?.isGrpc !== true) return false;
+    const id = this.edits?.serviceId ?? this.route?.route.service_id;
+    return this.generation.services.get(id ?? "")?.isHttp2 === true;
   }
 
   get protocol(): "http" | "https" {
@@ -269,21 +292,22 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   get declaredLength(): number {
     if (this.transferEncoding !== null) return -1;
     if (this.contentLength !== null) return Number(this.contentLength);
-    return this.stream.body === null ? 0 : -1;
+    return this.stream.hasBody ? -1 : 0;
   }
 
   /** The client's body; null: none. The limits of the first reader apply to all. */
   readBody(limits: BodyReadLimits): ClientBody | null {
-    const { body } = this.stream;
-    if (this.clientBody === null && body !== null)
-      this.clientBody = new ClientBody(body, limits, this);
+    const { stream } = this;
+    if (this.clientBody === null && stream.hasBody)
+      this.clientBody = new ClientBody(stream, limits);
     return this.clientBody;
   }
 
   /** Whether the whole body has arrived. */
   get isBodyRead(): boolean {
-    const { transferEncoding, contentLength } = this;
-    const hasBody = transferEncoding !== null || (contentLength !== null && contentLength !== "0");
+    const { transferEncoding, contentLength, bodyStream } = this;
+    const hasLength = contentLength !== null && contentLength !== "0";
+    const hasBody = transferEncoding !== null || hasLength || bodyStream !== null;
     return !hasBody || this.clientBody?.isComplete === true;
   }
 

@@ -1,4 +1,5 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
+import { readGrpcTimeout } from "../../http/grpc.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures } from "../error.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
@@ -65,9 +66,11 @@ function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
       ? worker.overload.shed()
       : isMisdirected(request, entry)
         ? failures.misdirected
-        : worker.aborted.isWatching
-          ? worker.aborted.refusal(request)
-          : null;
+        : request.isGrpc && !request.stream.features.hasTrailers
+          ? failures.grpcEngine
+          : worker.aborted.isWatching
+            ? worker.aborted.refusal(request)
+            : null;
   if (error !== null) respondError(request, error);
   return error !== null;
 }
@@ -90,6 +93,9 @@ export function forward(request: ClientRequest): void {
   const serviceId = edits === null ? null : edits.serviceId;
   const service = generation.services.get(serviceId ?? route.route.service_id ?? "");
   request.otherServiceId = serviceId;
+  const timeout = request.isGrpc || request.callsGrpc ? request.header("grpc-timeout") : null;
+  if (timeout !== null && !setDeadline(request, timeout))
+    return respondError(request, failures.badRequest("the field grpc-timeout is not valid"));
   if (service === undefined || !service.isHttp) return respondError(request, failures.noTarget);
   const problem = writeUpstreamFields(request);
   if (problem !== null) return respondError(request, problem);
@@ -107,6 +113,14 @@ export function forward(request: ClientRequest): void {
   else new ProxyTransaction(request, route, service).begin();
 }
 
+/** False: the field is not valid. */
+function setDeadline(request: ClientRequest, timeout: string): boolean {
+  const ms = readGrpcTimeout(timeout);
+  if (ms === null) return false;
+  request.grpcDeadline = request.startedAt + ms;
+  return true;
+}
+
 function respondNoRoute(request: ClientRequest): void {
   const response = defaultSiteResponse(request, request.generation.settings.default_site);
   if (response === null) respondError(request, failures.noRoute);
@@ -122,7 +136,9 @@ function isAdmitted(request: ClientRequest): boolean {
   return request.listener.inFlightLimits.length === 0 || overload.enter(request);
 }
 
-function isBodyTooLarge({ listener, bodyLimit, upstreamBodyLength }: ClientRequest): boolean {
+function isBodyTooLarge(request: ClientRequest): boolean {
+  if (request.isGrpcCall) return false;
+  const { listener, bodyLimit, upstreamBodyLength } = request;
   const { maxBodyBytes } = listener;
   const length = upstreamBodyLength ?? 0;
   return (maxBodyBytes > 0 && length > maxBodyBytes) || (bodyLimit > 0 && length > bodyLimit);

@@ -3,28 +3,27 @@ import type { BufferedBody } from "../buffer-budget.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { openingComment, allowsOpeningComment } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
-import type { ResponseDraft } from "../plugin/response-draft.ts";
+import { passTrailers, type ResponseDraft } from "../plugin/response-draft.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
-import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
+import type { BodyReader, BodyWriter, FieldPairs } from "../server/client-stream.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
-import { Exchange, type ExchangeOwner, type ExchangeTimeouts } from "../upstream/exchange.ts";
-import type { RequestBody } from "../upstream/request-body.ts";
-import { requestHead } from "../upstream/request-writer.ts";
+import type { ExchangeOwner, UpstreamExchange } from "../upstream/transport.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 import type { ClientRequest } from "./client-request.ts";
+import { GrpcCall } from "./grpc-call.ts";
 import {
   finish,
   report,
   respondError,
+  failStream,
   respondUpstream,
   showToPlugins,
   startUpstream,
   statusOf,
 } from "./respond.ts";
 import { UpstreamAttempts } from "./upstream-attempts.ts";
-import { exchangeTimeouts, requestBodyOf, totalTimeout, upstreamHost } from "./upstream-request.ts";
+import { requestBodyOf, totalTimeout } from "./upstream-request.ts";
 
-/** State of the response body. */
 type Mode = "waiting" | "buffering" | "streaming" | "done";
 
 /** Lives from the first attempt to the last byte. Create it and call `begin`. */
@@ -36,15 +35,13 @@ export class ProxyTransaction
   next: InFlightEntry | null = null;
   isListed = false;
   lastByteAt = 0;
-  readonly body: RequestBody | null;
   readonly #startedAt: number;
   readonly #totalDeadline: number;
-  #exchange: Exchange | null = null;
+  #exchange: UpstreamExchange | null = null;
   /** `per_try_timeout` of the current attempt; infinity: none, or the head has arrived. */
   #tryDeadline = Number.POSITIVE_INFINITY;
   /** When the client must have read some of the response; infinity: nothing is buffered for it. */
   #readDeadline = Number.POSITIVE_INFINITY;
-  /** The pause before the next attempt. */
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
   /** The response head of the last attempt. */
@@ -64,9 +61,13 @@ export class ProxyTransaction
     super(request, route, service);
     const { inFlight } = request.worker;
     this.#startedAt = inFlight.now();
-    const total = totalTimeout(this.route, this.service);
-    this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : this.#startedAt + total;
     this.body = request.upstreamBodyLength === null ? null : requestBodyOf(request);
+    if (request.callsGrpc) {
+      const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
+      this.grpc = new GrpcCall(request, route, { now: this.#startedAt, onTooLarge });
+    }
+    const total = totalTimeout(this.route, this.service) || Infinity;
+    this.#totalDeadline = this.grpc === null ? this.#startedAt + total : request.grpcDeadline;
   }
 
   begin(): void {
@@ -82,30 +83,20 @@ export class ProxyTransaction
     }
     const { inFlight } = this.request.worker;
     const perTry = this.policy.per_try_timeout;
-    if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
-    this.#exchange = new Exchange(target.pool.acquire(this.needsFresh), target.heads, this);
+    if (perTry > 0 && this.grpc === null) this.#tryDeadline = inFlight.now() + perTry;
+    this.#exchange = target.transport.open(this, this.needsFresh);
     this.#exchange.start(inFlight.now());
-  }
-
-  // Called by the exchange.
-
-  requestHead(): string {
-    const { request, target } = this;
-    const isKept = this.service.service.keepalive.size !== 0;
-    const host = target === null ? "" : upstreamHost(this, target);
-    return requestHead(request, host, isKept ? "keep" : "close");
-  }
-
-  get timeouts(): ExchangeTimeouts {
-    return exchangeTimeouts(this.route, this.service);
   }
 
   // Events of the exchange.
 
   onHead(head: ResponseHead): void {
-    this.attemptResponded(head.status);
+    const { grpc } = this;
+    const status = grpc === null ? head.status : grpc.responded(head);
+    this.attemptResponded(status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    if (head.status >= 400 && this.#retriedStatus(head.status)) return;
+    if (status >= 400 && this.#retriedStatus(status)) return;
+    if (grpc?.isForeign(head) === true) return this.#abortWith(failures.notGrpc(head.status));
     this.responseHead = head;
     this.draft = showToPlugins(this.request, head);
     // Without a body the exchange is about to finish and its connection can be reused.
@@ -118,7 +109,7 @@ export class ProxyTransaction
     }
     // An event stream has no end that would prove that the target works.
     if (head.isEventStream) this.attemptCompleted();
-    const { response_buffer_bytes: limit } = this.service.service;
+    const limit = grpc === null ? this.service.service.response_buffer_bytes : Infinity;
     const isSlow = this.draft?.isSlow === true && head.framing !== "none";
     if (head.isEventStream || head.framing === "close" || head.length > limit || isSlow)
       this.#startStreaming(head);
@@ -126,6 +117,7 @@ export class ProxyTransaction
   }
 
   onContent(chunk: Buffer): void {
+    if (this.grpc?.passes(chunk) === false) return this.#abortWith(failures.grpcResponseMessage);
     // PipedBody counts a body that plugins transform.
     if (this.draft?.isPiped !== true) this.request.bytesOut += chunk.length;
     if (this.#mode === "buffering") {
@@ -134,7 +126,9 @@ export class ProxyTransaction
     } else if (this.#writer !== null && !this.#writer.write(chunk)) {
       this.#exchange?.pause();
       const { generation, worker } = this.request;
-      this.#readDeadline = worker.inFlight.now() + generation.responseWriteTimeout;
+      // A gRPC client may pause for as long as it likes.
+      const patience = this.grpc === null ? generation.responseWriteTimeout : Number.MAX_VALUE;
+      this.#readDeadline = worker.inFlight.now() + patience;
     }
   }
 
@@ -148,7 +142,7 @@ export class ProxyTransaction
     }
     if (this.#mode !== "buffering") return;
     // A body of unknown length may take any time.
-    if (head.framing === "length" && this.#awaitEnd(head.length))
+    if (head.framing === "length" && this.grpc === null && this.#awaitEnd(head.length))
       this.lastByteAt = performance.now();
     else this.#startStreaming(head);
   }
@@ -183,7 +177,17 @@ export class ProxyTransaction
     this.#pieces = null;
   }
 
+  onTrailers(trailers: FieldPairs): void {
+    this.grpc?.trailed(trailers);
+    passTrailers(trailers, this.draft, this.request.stream);
+  }
+
+  onInterim(status: number, fields: FieldPairs): void {
+    if (this.#mode === "waiting") this.request.stream.sendInterim(status, fields);
+  }
+
   onFinished(): void {
+    if (this.grpc !== null) this.attemptTrailed(this.grpc.targetStatus);
     this.attemptCompleted();
     const { request } = this;
     request.upstreamEndAt = request.receivedAt;
@@ -196,11 +200,18 @@ export class ProxyTransaction
   }
 
   #endStream(writer: BodyWriter): void {
-    writer.end(() => this.#end(this.#status));
+    try {
+      // Transforms see the trailers at their end.
+      if (this.draft?.isPiped === false) this.draft.sendTrailers(this.request.stream);
+      writer.end(() => this.#end(this.#status));
+    } catch (error) {
+      this.#breakOff(failures.internal(error));
+    }
   }
 
   get #status(): number {
-    return this.responseHead === null ? 0 : statusOf(this.responseHead, this.draft);
+    if (this.responseHead === null) return 0;
+    return this.grpc === null ? statusOf(this.responseHead, this.draft) : this.grpc.ended();
   }
 
   /** Responds with a complete body, and ends when plugins have transformed it. */
@@ -210,19 +221,15 @@ export class ProxyTransaction
     try {
       const pending = respondUpstream(this, head, pieces);
       if (pending !== null) {
-        this.#endLater(pending);
+        pending
+          .catch((error: unknown) => this.#abortResponse(error))
+          .finally(() => this.#end(this.#status));
         return;
       }
     } catch (error) {
       this.#abortResponse(error);
     }
     this.#end(this.#status);
-  }
-
-  #endLater(pending: Promise<void>): void {
-    pending
-      .catch((error: unknown) => this.#abortResponse(error))
-      .finally(() => this.#end(this.#status));
   }
 
   /** A plugin failed within the response body. */
@@ -241,41 +248,33 @@ export class ProxyTransaction
     this.#pieces = null;
     this.responseHead = null;
     this.draft = null;
-    const pause = this.pauseAfterFailure(error, this.#bodyState);
+    const pause = this.pauseAfterFailure(error, this.bodyState);
     if (pause === null) {
-      this.#respondError(this.#withBodyNote(error));
+      this.#respondError(this.withBodyNote(error));
       return;
     }
     this.#retry(pause);
+  }
+
+  /** Whether the client has read less than was written. */
+  get isStalled(): boolean {
+    return this.#readDeadline !== Number.POSITIVE_INFINITY;
   }
 
   /** Never ends the response as if it were complete: the client must see the failure. */
   #breakOff(error: ProxyError): void {
     // The target worked until the client left.
     if (error.source === "client") this.attemptCompleted();
-    this.#writer?.fail(new Error(error.detail));
+    failStream(this, this.#writer, error);
     this.request.isResponseAborted = true;
     this.request.sentStatus = this.#status;
     report(this.request, error);
     this.#end(error.status);
   }
 
-  /** Adds to the error why the request was not retried. */
-  #withBodyNote(error: ProxyError): ProxyError {
-    if (!this.isBlockedByBody) return error;
-    return {
-      ...error,
-      detail: `${error.detail}; not retried, because the request body was already sent`,
-    };
-  }
-
-  get #bodyState(): "repeatable" | "gone" {
-    return this.body === null || this.body.isRepeatable ? "repeatable" : "gone";
-  }
-
   /** Retries a status of `retries.on`: drops the response and its connection. */
   #retriedStatus(status: number): boolean {
-    const pause = this.pauseAfterStatus(status, this.#bodyState);
+    const pause = this.pauseAfterStatus(status, this.bodyState);
     if (pause === null) return false;
     this.#exchange?.abort();
     this.#retry(pause);
@@ -308,11 +307,13 @@ export class ProxyTransaction
     if (now >= this.#totalDeadline) this.#endAll();
     else if (now >= this.#readDeadline) this.#abortWith(failures.clientStalled);
     else if (now >= this.#tryDeadline) this.#endTry(now);
+    else if (this.grpc?.isIdle(now, this.body) === true) this.#abortWith(failures.grpcIdle);
     else this.#exchange?.tick(now);
   }
 
   /** `request_timeout` has passed: counts against the current target, unless the client is still sending. */
   #endAll(): void {
+    if (this.grpc !== null) return this.#abortWith(failures.grpcDeadline);
     const isAwaiting = this.#mode === "waiting" && this.#exchange !== null;
     if (isAwaiting && this.body?.waitsForClient !== true)
       this.attemptFailed(failures.requestTimeout);

@@ -2,6 +2,7 @@
 //
 // In this order, once for each response: status and body rules (HEAD, 204, 304), changes by plugins, sticky cookie, request
 // id, debug headers. The response parser has removed the targets' hop-by-hop fields.
+import { grpcStatusOfHttp } from "../../http/grpc.ts";
 import { requestGarbage } from "../../garbage.ts";
 import type { BodySource, Reply } from "../../pdk/response.ts";
 import { errorResponse, type LocalResponse } from "../error-page.ts";
@@ -13,6 +14,7 @@ import { PipedBody } from "../plugin/piped-body.ts";
 import {
   closeSource,
   isSource,
+  passTrailers,
   ResponseDraft,
   type TransformPipe,
 } from "../plugin/response-draft.ts";
@@ -26,6 +28,7 @@ import { addStickyCookie } from "../sticky.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import type { ClientRequest } from "./client-request.ts";
+import { failureTrailers, trailersOnly } from "./grpc-call.ts";
 import { transferSource } from "./source-transfer.ts";
 
 /** The source of a response with a complete body. */
@@ -119,10 +122,57 @@ function sendLocal(
   origin: ResponseOrigin,
 ): number | Promise<number> {
   const { plugins } = request;
-  if (plugins === null) return sendPlain(request, response);
-  plugins.responseSource = origin.source;
-  if (!plugins.hasResponseHandlers(origin.order)) return sendPlain(request, response);
-  return sendDrafted(request, response, origin);
+  if (plugins !== null) plugins.responseSource = origin.source;
+  if (request.isGrpc && request.stream.features.hasTrailers)
+    return sendGrpcStatus(request, response, origin);
+  if (plugins?.hasResponseHandlers(origin.order) !== true) return sendPlain(request, response);
+  const sent = sendDrafted(request, response, origin);
+  if (!request.callsGrpc) return sent;
+  // A plugin translates it for the client, to whom every failure of a call has the status 200.
+  request.grpcStatus = origin.error?.grpcStatus ?? grpcStatusOfHttp(response.status);
+  return sent instanceof Promise ? sent.then(() => response.status) : response.status;
+}
+
+/**
+ * A gRPC client gets a status in the place of a page: a response that consists of trailers. Plugins see it as HTTP. Returns
+ * the HTTP status, for metrics.
+ */
+function sendGrpcStatus(
+  request: ClientRequest,
+  { status, headers, body, hasSharedHeaders }: LocalResponse | Reply,
+  { source, error = null, order }: ResponseOrigin,
+): number {
+  closeSource(body);
+  const sharedHeaders = hasSharedHeaders === true ? sharedBy(headers) : null;
+  const parts = { source, error, status, headers, sharedBy: sharedHeaders, bodyLength: 0 };
+  const draft = new ResponseDraft({ ...parts, isHead: false, isGrpc: true });
+  const { plugins } = request;
+  if (plugins?.hasResponseHandlers(order) === true) plugins.respond(draft, order);
+  const fields = trailersOnly(request, draft, error);
+  addGatewayFields(request, fields);
+  request.bytesOut = 0;
+  const head = { status: 200, headers: fields, hasContentType: true, hasLength: false };
+  request.stream.respond(head, NO_PIECES, true);
+  return draft.status;
+}
+
+/**
+ * Ends a response that has begun, visibly: a gRPC client that reads learns the status, all others see the response break
+ * off. Trailers for a client that does not read would wait, with the bytes before them, without a limit.
+ */
+export function failStream(
+  { request, draft, isStalled }: UpstreamOutcome & { readonly isStalled: boolean },
+  writer: BodyWriter | null,
+  error: ProxyError,
+): void {
+  const trailers = request.callsGrpc ? failureTrailers(request, error) : null;
+  if (trailers === null || isStalled || error.status === 499) {
+    writer?.fail(new Error(error.detail));
+    return;
+  }
+  passTrailers(trailers, draft, request.stream);
+  if (draft?.isPiped === false) draft.sendTrailers(request.stream);
+  writer?.end(() => {});
 }
 
 /** Without response handlers. */
@@ -177,7 +227,8 @@ function sendDrafted(
   if (isSource(left)) {
     if (!draft.hasBody) return sendDraft(request, draft, left);
     const head = streamedHead(request, draft, pipe);
-    return transferSource(request, { head, source: left, pipe });
+    const ending = () => draft.sendTrailers(request.stream);
+    return transferSource(request, { head, source: left, pipe, ending });
   }
   if (draft.isSlow) return sendSlowly(request, draft, { pipe, body: left });
   const pieces = pipe.whole([left]);
@@ -198,6 +249,7 @@ function sendDraft(
   const { status, hasBody } = draft;
   const headers = withDebugFields(request, draft.sentHeaders);
   const hasContentType = headers.has("content-type");
+  draft.sendTrailers(request.stream);
   return send(request, { status, headers, hasContentType, isHead: !hasBody }, body);
 }
 
@@ -216,6 +268,7 @@ function sendSlowly(
     {
       start: (reader) => request.stream.start(head, reader, true),
       passed() {},
+      ending: () => draft.sendTrailers(request.stream),
     },
   );
   piped.write(body);
@@ -254,7 +307,7 @@ function send(
   const hasBody = !isHead && status !== 204 && status !== 304;
   if (isSource(body) && hasBody) {
     const sent = { status, headers, hasContentType, hasLength: true };
-    return transferSource(request, { head: sent, source: body, pipe: null });
+    return transferSource(request, { head: sent, source: body, pipe: null, ending() {} });
   }
   closeSource(body);
   const pieces = hasBody && body !== null && !isSource(body) ? [body] : NO_PIECES;
@@ -297,6 +350,7 @@ export function showToPlugins(request: ClientRequest, head: ResponseHead): Respo
     // Shared by all equal responses.
     headers: head.headers,
     sharedBy: head,
+    isGrpc: request.isGrpc,
     bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
     isHead: request.method === "HEAD",
   });
@@ -330,6 +384,7 @@ export function respondUpstream(
   }
   const edited = isAsItIs && draft.isPlain ? editedHead(request, draft) : null;
   if (edited === null) return respondDrafted(outcome, head, { draft, cookie, pieces });
+  draft.sendTrailers(request.stream);
   request.stream.respond(edited, draft.hasBody ? pieces : NO_PIECES, false);
   return null;
 }
@@ -392,6 +447,7 @@ function respondDrafted(
       headers.has("content-length"),
     ];
     const sent = { status, headers, hasContentType, hasLength };
+    draft.sendTrailers(request.stream);
     // A plugin may still hold its replacement body.
     request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);
   };
@@ -421,7 +477,8 @@ function respondSource(
   const sent = withFields(outcome, head, cookie);
   const { pipe } = draft;
   if (pipe !== null && !pipe.isObserver) sent.headers.delete("content-length");
-  void transferSource(request, { head: sent, source, pipe }).then((status) =>
+  const ending = () => draft.sendTrailers(request.stream);
+  void transferSource(request, { head: sent, source, pipe, ending }).then((status) =>
     finish(request, status),
   );
 }
@@ -455,6 +512,7 @@ export function startUpstream(
     passed: (bytes) => {
       request.bytesOut += bytes;
     },
+    ending: () => draft.sendTrailers(request.stream),
   });
 }
 

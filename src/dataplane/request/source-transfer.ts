@@ -13,6 +13,8 @@ export interface SourceResponse {
   readonly source: BodySource;
   /** Transforms of plugins; null: none. */
   readonly pipe: TransformPipe | null;
+  /** The body was read, and the transforms have ended. */
+  readonly ending: () => void;
 }
 
 /** Resolves to the status to record when the client has all of the body or went away. Throws where a header is not valid. */
@@ -34,6 +36,7 @@ class SourceTransfer implements InFlightEntry, BodyReader {
   readonly #status: number;
   readonly #writer: BodyWriter;
   readonly #isPiped: boolean;
+  readonly #ending: () => void;
   readonly #startedAt: number;
   readonly #over = Promise.withResolvers<number>();
   /** When the client must have read some of the body; infinity: it keeps up. */
@@ -43,7 +46,8 @@ class SourceTransfer implements InFlightEntry, BodyReader {
   #isOver = false;
   #outlivesIdle = false;
 
-  constructor(request: ClientRequest, { head, source, pipe }: SourceResponse) {
+  constructor(request: ClientRequest, response: SourceResponse) {
+    const { head, source, pipe } = response;
     const { stream, worker } = request;
     this.#request = request;
     this.#source = source;
@@ -51,7 +55,9 @@ class SourceTransfer implements InFlightEntry, BodyReader {
     this.#isPiped = pipe !== null;
     this.#startedAt = worker.inFlight.now();
     request.bytesOut = 0;
-    this.#writer = pipe === null ? stream.start(head, this, false) : this.#throughPipe(head, pipe);
+    this.#writer =
+      pipe === null ? stream.start(head, this, false) : this.#throughPipe(response, pipe);
+    this.#ending = response.ending;
     worker.inFlight.add(this);
     // Bun does not cancel a stream that it has not begun to read.
     if (stream.signal.aborted) this.cancelled();
@@ -63,12 +69,13 @@ class SourceTransfer implements InFlightEntry, BodyReader {
     return this.#over.promise;
   }
 
-  #throughPipe(head: OutgoingHead, pipe: TransformPipe): BodyWriter {
+  #throughPipe({ head, ending }: SourceResponse, pipe: TransformPipe): BodyWriter {
     return new PipedBody(pipe, this, {
       start: (client) => this.#request.stream.start(head, client, true),
       passed: (bytes) => {
         this.#request.bytesOut += bytes;
       },
+      ending,
     });
   }
 
@@ -79,7 +86,7 @@ class SourceTransfer implements InFlightEntry, BodyReader {
       while (!this.#isPaused && !this.#isOver) {
         const piece = await this.#source.read();
         if (this.#isOver) return;
-        if (piece === null) this.#writer.end(() => this.#end(this.#status));
+        if (piece === null) this.#endBody();
         else this.#write(piece);
       }
     } catch (error) {
@@ -87,6 +94,11 @@ class SourceTransfer implements InFlightEntry, BodyReader {
     } finally {
       this.#isReading = false;
     }
+  }
+
+  #endBody(): void {
+    if (!this.#isPiped) this.#ending();
+    this.#writer.end(() => this.#end(this.#status));
   }
 
   #write(piece: Uint8Array): void {

@@ -6,7 +6,12 @@ import type { PickRequest } from "../balancer/balancer.ts";
 import { hashKey } from "../hash-key.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import type { RequestBody } from "../upstream/request-body.ts";
+import type { ExchangeTimeouts } from "../upstream/transport.ts";
+import { requestHead } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
+import type { GrpcCall } from "./grpc-call.ts";
+import { exchangeTimeouts, upstreamHost } from "./upstream-request.ts";
 
 /** RFC 9110 section 9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]);
@@ -27,6 +32,10 @@ export class UpstreamAttempts implements PickRequest {
   tried: Set<string> | null = null;
   /** Target of the current or last attempt. */
   target: TargetRuntime | null = null;
+  /** Null: the request has none. */
+  body: RequestBody | null = null;
+  /** Null: not gRPC. */
+  grpc: GrpcCall | null = null;
   /** Whether only the body prevents a retry of the last failure. */
   isBlockedByBody = false;
   /** Whether the current attempt must use a new connection. */
@@ -91,6 +100,15 @@ export class UpstreamAttempts implements PickRequest {
     return target !== null && service.group.isUsable(target) ? target : null;
   }
 
+  /** Adds to the error why the request was not retried. */
+  protected withBodyNote(error: ProxyError): ProxyError {
+    if (!this.isBlockedByBody) return error;
+    return {
+      ...error,
+      detail: `${error.detail}; not retried, because the request body was already sent`,
+    };
+  }
+
   /** Ends the request's attempts and cancels a pending retry. */
   protected endAttempts(): void {
     if (this.#next !== null) this.service.group.leave(this.#next);
@@ -107,6 +125,22 @@ export class UpstreamAttempts implements PickRequest {
       if (isCounted && target !== null) this.service.group.leave(target);
       isCounted = false;
     };
+  }
+
+  protected get bodyState(): BodyState {
+    return this.body === null || this.body.isRepeatable ? "repeatable" : "gone";
+  }
+
+  requestHead(): string {
+    const { request, target } = this;
+    const isKept = this.service.service.keepalive.size !== 0;
+    const host = target === null ? "" : upstreamHost(this, target);
+    return requestHead(request, host, isKept ? "keep" : "close");
+  }
+
+  get timeouts(): ExchangeTimeouts {
+    const timeouts = exchangeTimeouts(this.route, this.service);
+    return this.grpc === null ? timeouts : this.grpc.timeouts(timeouts);
   }
 
   #leave(): void {
@@ -134,12 +168,18 @@ export class UpstreamAttempts implements PickRequest {
     this.service.group.passive.responded(this.target.row, status);
   }
 
+  /** The trailers of the response have another status than its head, as an HTTP status. */
+  protected attemptTrailed(status: number): void {
+    this.request.upstreamStatus = status;
+    if (this.#openStatus !== 0) this.#openStatus = status;
+  }
+
   /** The current attempt failed; counts against the target if it is at fault. */
   attemptFailed(error: ProxyError): void {
     const { request, target } = this;
     request.attemptFailed(request.reasonOf(error));
-    if (target === null || error.source !== "upstream" || error.retry === "fresh-connection")
-      return;
+    const isCounted = error.retry !== "fresh-connection" && error.isRepeated !== true;
+    if (target === null || error.source !== "upstream" || !isCounted) return;
     this.#openStatus = 0;
     this.service.group.passive.failed(target.row, failureOf(error));
   }
@@ -255,10 +295,13 @@ export function failureOf(error: ProxyError): FailureText {
     case "http_response_incomplete":
     case "connection_read_timeout":
     case "connection_write_timeout":
+    case "connection_limit_reached":
       return error.detail as FailureText;
     case "http_response_timeout":
       return "the target did not respond in time";
     default:
-      return "the response was not valid HTTP";
+      return error === failures.noHttp2
+        ? "the target does not speak HTTP/2"
+        : "the response was not valid HTTP";
   }
 }

@@ -3,7 +3,7 @@ import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-ta
 import { type BodyReadLimits, NO_READ_LIMITS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
-import type { ExchangeTimeouts } from "../upstream/exchange.ts";
+import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import { RequestBody } from "../upstream/request-body.ts";
 import type { ClientRequest } from "./client-request.ts";
 
@@ -118,8 +118,10 @@ export const bodyReadLimits = ({
   listener,
   route,
   isCopy,
+  isGrpcCall,
 }: ClientRequest): BodyReadLimits =>
-  isCopy
+  // gRPC streams may be idle in both directions.
+  isCopy || isGrpcCall
     ? NO_READ_LIMITS
     : {
         ...generation.bodyReadTimeouts,
@@ -134,11 +136,20 @@ export function requestBodyOf(request: ClientRequest): RequestBody | null {
   const client = bytes === null ? request.readBody(bodyReadLimits(request)) : null;
   if (client === null && bytes === null) return null;
   const { maxBodyBytes } = listener;
-  // 0 stands for no limit.
-  const maxBytes =
-    bodyLimit === 0 || maxBodyBytes === 0
+  // 0 stands for no limit. Of a gRPC call the limits count messages.
+  const maxBytes = request.isGrpcCall
+    ? 0
+    : bodyLimit === 0 || maxBodyBytes === 0
       ? bodyLimit + maxBodyBytes
       : Math.min(bodyLimit, maxBodyBytes);
-  const { bodyStream: piped } = request;
-  return new RequestBody({ client, piped, bytes, length, maxBytes, now: worker.inFlight.now });
+  const { bodyStream: piped, isGrpcCall: keepsShort } = request;
+  return new RequestBody({
+    client,
+    piped,
+    bytes,
+    length,
+    keepsShort,
+    maxBytes,
+    now: worker.inFlight.now,
+  });
 }

@@ -1,5 +1,6 @@
 // The match conditions of one route, compiled once; knows nothing of other routes or of their order.
 import type { Route } from "../../model/route.ts";
+import { matchedPaths } from "../../snapshot/matched-paths.ts";
 import { normalizeHost } from "../../http/authority.ts";
 import { cookieValue } from "../../http/cookie.ts";
 import { queryValue } from "../../http/query.ts";
@@ -62,8 +63,9 @@ export function compileMatch(route: Route): CompiledMatch {
   const exactPaths: string[] = [];
   const pathPrefixes: string[] = [];
   const pathRegexes: RegExp[] = [];
-  let anyPath = route.paths.length === 0;
-  for (const { type, value } of route.paths) {
+  const paths = matchedPaths(route);
+  let anyPath = paths.length === 0;
+  for (const { type, value } of paths) {
     if (type === "regex") pathRegexes.push(new RegExp(value));
     else if (type === "exact") exactPaths.push(comparablePath(value));
     else {

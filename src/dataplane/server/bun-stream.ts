@@ -3,7 +3,16 @@ import type { Server } from "bun";
 import { normalizeAddress } from "../../net/address.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { bufferRelease, releaseBuffers } from "../buffer-release.ts";
-import type { BodyReader, BodyWriter, ClientStream, OutgoingHead } from "./client-stream.ts";
+import type { BodySource } from "../client-body.ts";
+import type {
+  BodyReader,
+  BodyWriter,
+  ClientStream,
+  EngineFeatures,
+  OutgoingHead,
+} from "./client-stream.ts";
+
+const FEATURES: EngineFeatures = { hasTrailers: false, keepsLength: false, hasInterim: false };
 
 /** Serves one request; does not throw. */
 export type StreamHandler = (stream: ClientStream) => void;
@@ -61,8 +70,22 @@ class BunStream implements ClientStream {
     return promise;
   }
 
-  get body(): ReadableStream<Uint8Array> | null {
-    return this.#request.body;
+  get features(): EngineFeatures {
+    return FEATURES;
+  }
+
+  get httpVersion(): null {
+    return null;
+  }
+
+  get hasBody(): boolean {
+    return this.#request.body !== null;
+  }
+
+  openBody(): BodySource {
+    const { body } = this.#request;
+    if (body === null) throw new Error("the request has no body");
+    return body.getReader();
   }
 
   get signal(): AbortSignal {
@@ -88,6 +111,10 @@ class BunStream implements ClientStream {
   closeAfterResponse(): void {
     this.#closesConnection = true;
   }
+
+  setTrailers(): void {}
+
+  sendInterim(): void {}
 
   respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
     const [first] = pieces;

@@ -1,5 +1,19 @@
 // The contract between a server engine and the request path: one client request and its response; knows no engine and no route.
+import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+
+/** What an engine can do. The request path asks this, never which engine it is. */
+export interface EngineFeatures {
+  /** Trailers reach the client, so that it can speak gRPC. */
+  readonly hasTrailers: boolean;
+  /** Streamed bodies keep their Content-Length. */
+  readonly keepsLength: boolean;
+  /** Interim responses reach the client. */
+  readonly hasInterim: boolean;
+}
+
+/** Header fields in order, lower-case names; a repeated name stands for a list. */
+export type FieldPairs = readonly (readonly [name: string, value: string])[];
 
 /** The head of a response as an engine sends it. */
 export interface OutgoingHead {
@@ -43,8 +57,13 @@ export interface ClientStream {
   readonly headers: Record<string, string>;
   /** The acceptor's info on TLS and the PROXY header; null without an acceptor. */
   readonly connection: ConnectionInfo | null;
-  /** Null when there is none, or the engine hides it. */
-  readonly body: ReadableStream<Uint8Array> | null;
+  readonly features: EngineFeatures;
+  /** `1.0`, `1.1` or `2`; null when the engine does not know. */
+  readonly httpVersion: string | null;
+  /** False when there is no body, or the engine hides it. */
+  readonly hasBody: boolean;
+  /** The body; call it once, and only with `hasBody`. */
+  openBody(): BodySource;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
   /** Engines may know it only while the client is connected. */
@@ -57,6 +76,10 @@ export interface ClientStream {
   restoreIdleTimeout(seconds: number): void;
   /** Closes the connection after this response (RFC 9112 section 9.6). */
   closeAfterResponse(): void;
+  /** Trailers, sent after the body; call it before the response ends. Engines without `hasTrailers` drop them. */
+  setTrailers(trailers: FieldPairs): void;
+  /** Sends an interim response (RFC 9110 section 15.2). Engines without `hasInterim` drop it. */
+  sendInterim(status: number, fields: FieldPairs): void;
   /** Sends a complete response. The engine releases the pieces unless `isShared`. */
   respond(head: OutgoingHead, body: readonly Uint8Array[], isShared: boolean): void;
   /** Sends the head; the body follows. `isShared`: other code still holds the written pieces. */

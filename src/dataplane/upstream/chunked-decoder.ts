@@ -1,5 +1,7 @@
 // Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
-import { ResponseSyntaxError } from "./response-parser.ts";
+import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
+import type { FieldPairs } from "../server/client-stream.ts";
+import { ResponseSyntaxError, valueBetween } from "./response-parser.ts";
 
 const CR = 13;
 const LF = 10;
@@ -11,7 +13,7 @@ const MAX_LINE_BYTES = 4096;
 type State =
   "size" | "extension" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "trailer-lf";
 
-/** Accepts bytes in any pieces. Parses and drops trailers, because Bun.serve cannot send them. */
+/** Accepts bytes in any pieces. */
 export class ChunkedDecoder {
   /** True once the last chunk and the trailer section have been read. */
   done = false;
@@ -20,6 +22,8 @@ export class ChunkedDecoder {
   #digits = 0;
   #lineBytes = 0;
   #trailerLine = 0;
+  /** Lines of the trailer section, each with a line feed, latin1. */
+  #trailers = "";
 
   /**
    * Decodes `bytes`, calling `out` with each piece of content. Returns the number of bytes of the body; fewer than given
@@ -40,6 +44,11 @@ export class ChunkedDecoder {
       }
     }
     return at;
+  }
+
+  /** The trailers, without those that RFC 9110 section 6.5.1 forbids; null: none. Throws ResponseSyntaxError. */
+  get trailers(): FieldPairs | null {
+    return this.#trailers === "" ? null : parseTrailers(this.#trailers);
   }
 
   #step(byte: number): void {
@@ -70,11 +79,15 @@ export class ChunkedDecoder {
       case "trailer":
         if (byte === CR) this.#state = "trailer-lf";
         else if (byte === LF) throw bad();
-        else this.#trailerLine++;
+        else {
+          this.#trailerLine++;
+          this.#trailers += String.fromCharCode(byte);
+        }
         return;
       case "trailer-lf":
         this.#expect(byte, LF);
         if (this.#trailerLine === 0) this.done = true;
+        else this.#trailers += "\n";
         this.#trailerLine = 0;
         this.#state = "trailer";
         return;
@@ -98,6 +111,25 @@ export class ChunkedDecoder {
   #expect(byte: number, expected: number): void {
     if (byte !== expected) throw bad();
   }
+}
+
+/** RFC 9110 section 5.6.2 and 5.5. */
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const NOT_IN_A_VALUE = /[\0-\x08\x0a-\x1f\x7f]/;
+
+function parseTrailers(text: string): FieldPairs | null {
+  const pairs: [string, string][] = [];
+  for (const line of text.split("\n")) {
+    if (line === "") continue;
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(0, colon));
+    const value = valueBetween(line, colon + 1, line.length);
+    if (!NAME.test(name) || NOT_IN_A_VALUE.test(value))
+      throw new ResponseSyntaxError("the target sent a malformed trailer");
+    const lower = name.toLowerCase();
+    if (!forbiddenInTrailers(lower)) pairs.push([lower, value]);
+  }
+  return pairs.length === 0 ? null : pairs;
 }
 
 const bad = () => new ResponseSyntaxError("the target sent a malformed chunk");

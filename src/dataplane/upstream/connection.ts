@@ -225,9 +225,21 @@ export class UpstreamConnection implements DialOwner, SocketOwner {
   onHandshake(isAuthorized: boolean, error: Error | null): void {
     const failure = isAuthorized ? null : tlsFailure(error);
     const isVerified = this.#endpoint.tls?.rejectUnauthorized !== false;
-    if (failure === null || (failure.token === "tls_certificate_error" && !isVerified))
+    if (failure !== null && (failure.token !== "tls_certificate_error" || isVerified))
+      this.failed(failure);
+    else if (this.#endpoint.tls?.alpn === undefined || this.#hasAlpn(this.#endpoint.tls.alpn))
       this.#ready();
-    else this.failed(failure);
+    else
+      this.failed(
+        failures.tlsProtocol("the target does not speak HTTP/2", new Error("no ALPN h2")),
+      );
+  }
+
+  #hasAlpn(protocol: string): boolean {
+    return (
+      (this.#socket as unknown as { alpnProtocol?: string | false } | null)?.alpnProtocol ===
+      protocol
+    );
   }
 
   #ready(): void {
@@ -301,7 +313,7 @@ class Dial implements SocketOwner {
     const common = {
       data: this as SocketOwner,
       socket: tls === null ? plainHandlers : tlsHandlers,
-      ...(tls === null ? {} : { tls: tls as NonNullable<TCPSocketConnectOptions["tls"]> }),
+      ...(tls === null ? {} : { tls: socketTls(tls) }),
     };
     try {
       const opening =
@@ -367,6 +379,15 @@ const tlsHandlers: SocketHandler<SocketOwner> = {
     socket.data.onHandshake(isAuthorized, error);
   },
 };
+
+/** The options of Bun.connect. It takes the list of ALPN in the form of the wire (RFC 7301 section 3.1). */
+function socketTls({ alpn, ...tls }: NonNullable<Endpoint["tls"]>): SocketTls {
+  if (alpn === undefined) return tls as SocketTls;
+  const list = Buffer.from(`${String.fromCharCode(alpn.length)}${alpn}`, "latin1");
+  return { ...tls, ALPNProtocols: list } as unknown as SocketTls;
+}
+
+type SocketTls = NonNullable<TCPSocketConnectOptions["tls"]>;
 
 /** Sets SNI and the name to verify; an IP address is verified as such. */
 function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {

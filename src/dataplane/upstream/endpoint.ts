@@ -16,5 +16,7 @@ export interface Endpoint {
     /** Client certificate for the target: PEM chain and key. */
     readonly cert?: string;
     readonly key?: string;
+    /** The protocol that the target must select by ALPN; none: no ALPN is sent. */
+    readonly alpn?: "h2";
   } | null;
 }

@@ -4,47 +4,13 @@ import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
 import { type HeadCache, type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
-
-/** Milliseconds for each phase, 0 for no limit. */
-export interface ExchangeTimeouts {
-  readonly connect: number;
-  readonly response: number;
-  readonly read: number;
-  readonly write: number;
-}
-
-/**
- * The owner of the request. `onHead` runs once, then `onContent` and one `onFinished`, or `onFailed` at any time; nothing after
- * those two.
- */
-export interface ExchangeOwner {
-  /** Request line and header fields with the empty line, latin1; called once. */
-  requestHead(): string;
-  readonly body: RequestBody | null;
-  readonly timeouts: ExchangeTimeouts;
-  /** `connectedAt` and `receivedAt` are written to, in `performance.now()`. */
-  readonly request: ExchangeSubject;
-  /** The head has arrived. Throws when the fields are not valid. */
-  onHead(head: ResponseHead): void;
-  onContent(chunk: Buffer): void;
-  /** Everything received was reported, and the response is not complete. */
-  onWaiting(): void;
-  onFinished(): void;
-  onFailed(error: ProxyError): void;
-  /**
-   * The target sent 101: the exchange ends, and the connection with the bytes behind the head belongs to the owner.
-   * Only for owners that request an upgrade.
-   */
-  onUpgraded?(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void;
-}
-
-export interface ExchangeSubject {
-  /** The method sent upstream. */
-  readonly upstreamMethod: string;
-  readonly generation: { readonly maxResponseHeadBytes: number };
-  connectedAt: number;
-  receivedAt: number;
-}
+import type { ConnectionPool } from "./pool.ts";
+import type {
+  ExchangeOwner,
+  ExchangeTimeouts,
+  UpstreamExchange,
+  UpstreamTransport,
+} from "./transport.ts";
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
 
@@ -57,7 +23,7 @@ const MAX_INTERIM_RESPONSES = 8;
 const MAX_INTERIM_BYTES = 65_536;
 
 /** Drives one attempt. The owner calls `tick`; timeouts need no timer of their own. */
-export class Exchange implements ConnectionHandler {
+export class Exchange implements ConnectionHandler, UpstreamExchange {
   /** True once a byte of the request may have reached the target. */
   isSent = false;
   readonly #connection: UpstreamConnection;
@@ -223,15 +189,17 @@ export class Exchange implements ConnectionHandler {
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#finalHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
-    else this.#skipInterim(size, rest);
+    else this.#interim(head, size, rest);
   }
 
-  #skipInterim(size: number, rest: Buffer): void {
+  #interim(head: ResponseHead, size: number, rest: Buffer): void {
     this.#interimResponses++;
     this.#interimBytes += size;
     if (this.#interimResponses > MAX_INTERIM_RESPONSES || this.#interimBytes > MAX_INTERIM_BYTES)
       throw new ResponseSyntaxError("the target sent too many interim responses");
-    if (rest.length > 0) this.#headBytes(rest);
+    // 100 answers the gateway, which has sent the body anyway.
+    if (head.status !== 100) this.#owner.onInterim?.(head.status, [...head.headers]);
+    if (rest.length > 0 && !this.#isDone()) this.#headBytes(rest);
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
@@ -285,7 +253,10 @@ export class Exchange implements ConnectionHandler {
     const used = decoder.push(chunk, (piece) => this.#owner.onContent(piece));
     if (used < chunk.length)
       throw new ResponseSyntaxError("the target sent bytes after its response");
-    if (decoder.done) this.#finish();
+    if (!decoder.done || this.#isDone()) return;
+    const { trailers } = decoder;
+    if (trailers !== null) this.#owner.onTrailers?.(trailers);
+    this.#finish();
   }
 
   /** The response is complete: the connection returns to the pool when both sides allow it. */
@@ -356,6 +327,21 @@ export class Exchange implements ConnectionHandler {
     if (this.#phase === "done") return;
     this.#deadline = after(now, this.#timeouts.read);
     this.#connection.resume();
+  }
+}
+
+/** HTTP/1.1 on the connections of a target. */
+export class Http1Transport implements UpstreamTransport {
+  readonly #pool: ConnectionPool;
+  readonly #heads: HeadCache;
+
+  constructor(pool: ConnectionPool, heads: HeadCache) {
+    this.#pool = pool;
+    this.#heads = heads;
+  }
+
+  open(owner: ExchangeOwner, isFresh: boolean): UpstreamExchange {
+    return new Exchange(this.#pool.acquire(isFresh), this.#heads, owner);
   }
 }
 

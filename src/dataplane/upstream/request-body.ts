@@ -1,8 +1,16 @@
 // Forwards the request body to the target with back-pressure; knows no response.
 import type { BodySource, ClientBody } from "../client-body.ts";
-import { failures, type ProxyError } from "../error.ts";
+import { bodyFailure, failures, type ProxyError } from "../error.ts";
 import { bufferRelease } from "../buffer-release.ts";
-import type { UpstreamConnection } from "./connection.ts";
+
+/** Where the bytes of a body go: a connection, or a stream of one. */
+export interface BodySink {
+  /**
+   * False: wait for `drained` before the next bytes, and leave these unchanged until then. `isLast`: the body ends with
+   * them; sinks that frame the body end it with `done` otherwise.
+   */
+  write(bytes: Uint8Array, isLast: boolean): boolean;
+}
 
 /** Bodies up to this size are sent in one write with the head. */
 const JOIN_BYTES = 16_384;
@@ -15,6 +23,8 @@ export interface RequestBodyOptions {
   readonly bytes: Uint8Array | null;
   /** Declared length; -1: unknown, sent chunked. */
   readonly length: number;
+  /** Whether a short body of unknown length can be sent again: gRPC clients declare none. Default: false. */
+  readonly keepsShort?: boolean;
   /** Beyond it the gateway responds with 413; 0: no limit. */
   readonly maxBytes: number;
   /** The worker's milliseconds. */
@@ -45,20 +55,23 @@ export class RequestBody {
     this.bytes = this.#buffered?.byteLength ?? 0;
   }
 
-  /** Sends head and body; calls `done` with null when everything was written to the socket. */
-  sendTo(
-    head: string,
-    connection: UpstreamConnection,
-    done: (error: ProxyError | null) => void,
-  ): void {
-    this.#run(head, connection).then(done, (error: unknown) =>
-      done({ ...failures.clientGone, cause: error }),
-    );
+  /**
+   * Sends head and body; calls `done` with null when everything was written to the sink. A null head is sent already, and
+   * the sink frames the body.
+   */
+  sendTo(head: string | null, sink: BodySink, done: (error: ProxyError | null) => void): void {
+    this.#run(head, sink).then(done, (error: unknown) => done(bodyFailure(error)));
   }
 
-  async #run(head: string, connection: UpstreamConnection): Promise<ProxyError | null> {
+  async #run(head: string | null, sink: BodySink): Promise<ProxyError | null> {
     if (this.#buffered !== null) {
-      await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#buffered]));
+      await this.#write(
+        sink,
+        head === null
+          ? this.#buffered
+          : Buffer.concat([Buffer.from(head, "latin1"), this.#buffered]),
+        true,
+      );
       return null;
     }
     const { client, length, maxBytes, piped } = this.#options;
@@ -68,10 +81,12 @@ export class RequestBody {
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
+    const isKept = length < 0 && this.#options.keepsShort === true;
     // A long or open-ended body must not delay the head; a short one shares its system call.
-    let prefix = head;
-    if (length < 0 || length > JOIN_BYTES) {
-      await this.#write(connection, Buffer.from(head, "latin1"));
+    let prefix = head ?? "";
+    const isChunked = head !== null && length < 0;
+    if (head !== null && (length < 0 || length > JOIN_BYTES)) {
+      await this.#write(sink, Buffer.from(head, "latin1"));
       prefix = "";
     }
     for (;;) {
@@ -82,35 +97,29 @@ export class RequestBody {
       if (done) break;
       this.bytes += value.byteLength;
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
+      if (length >= 0 && this.bytes > length) return wrongLength;
       if (isShort) {
         pieces.push(value);
         // Before the write, so that a retry still has the body when the connection breaks.
         if (this.bytes === length) this.#buffered = Buffer.concat(pieces);
       }
-      await this.#write(connection, this.#frame(prefix, value));
+      const bytes = isChunked || prefix !== "" ? frame(prefix, value, isChunked) : value;
+      await this.#write(sink, bytes, this.bytes === length);
       prefix = "";
       if (this.#isCancelled) return null;
       if (piped !== null) bufferRelease.releaseLater(value);
       else if (!isShort) bufferRelease.releaseNow(value);
     }
-    if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
-    if (length < 0) await this.#write(connection, LAST_CHUNK);
+    if (isKept) this.#buffered = Buffer.concat(pieces);
+    if (prefix !== "") await this.#write(sink, Buffer.from(prefix, "latin1"));
+    if (isChunked) await this.#write(sink, LAST_CHUNK);
     // Bun checks this too; a truncated body must never look complete to the target.
-    else if (this.bytes !== length)
-      return failures.badRequest("the request body does not have the declared length");
+    else if (length >= 0 && this.bytes !== length) return wrongLength;
     return null;
   }
 
-  /** The chunk in its framing, after `prefix`. */
-  #frame(prefix: string, chunk: Uint8Array): Uint8Array {
-    const isChunked = this.#options.length < 0;
-    if (prefix === "" && !isChunked) return chunk;
-    const before = isChunked ? `${prefix}${chunk.byteLength.toString(16)}\r\n` : prefix;
-    return Buffer.concat([Buffer.from(before, "latin1"), chunk, isChunked ? CRLF : NOTHING]);
-  }
-
-  async #write(connection: UpstreamConnection, bytes: Uint8Array): Promise<void> {
-    if (connection.write(bytes) || this.#isCancelled) return;
+  async #write(sink: BodySink, bytes: Uint8Array, isLast = false): Promise<void> {
+    if (sink.write(bytes, isLast) || this.#isCancelled) return;
     this.#wait("target");
     await new Promise<void>((resolve) => {
       this.#wakeUp = resolve;
@@ -156,6 +165,13 @@ export class RequestBody {
   }
 }
 
+/** The chunk in its framing, after `prefix`. */
+function frame(prefix: string, chunk: Uint8Array, isChunked: boolean): Uint8Array {
+  const before = isChunked ? `${prefix}${chunk.byteLength.toString(16)}\r\n` : prefix;
+  return Buffer.concat([Buffer.from(before, "latin1"), chunk, isChunked ? CRLF : NOTHING]);
+}
+
+const wrongLength = failures.badRequest("the request body does not have the declared length");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 const CRLF = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);

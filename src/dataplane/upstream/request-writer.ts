@@ -1,4 +1,5 @@
 // Writes the head of every upstream request, the one place that drops and adds header fields; knows no socket.
+import { formatGrpcTimeout } from "../../http/grpc.ts";
 import { namesLoop } from "../../http/cdn-loop.ts";
 import { hyphenated } from "../../http/fields.ts";
 import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
@@ -45,7 +46,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 /** The handling of a client's header field, by its name. */
 interface FieldRule {
   /** `trusted`: only a trusted proxy may send it, including non-standard ones such as X-Forwarded-User. */
-  readonly action: "dropped" | "trusted" | "passed" | "id";
+  readonly action: "dropped" | "trusted" | "passed" | "id" | "deadline";
   /** Precedes the value: CRLF of the previous line, the name and a colon. */
   readonly prefix: string;
 }
@@ -68,6 +69,7 @@ function actionOf(name: string): FieldRule["action"] {
   const plain = hyphenated(name);
   if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
   if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
+  if (name === "grpc-timeout") return "deadline";
   return name === "x-request-id" ? "id" : "passed";
 }
 
@@ -92,6 +94,7 @@ export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
     bytes += name.length + value.length + 4;
     const { action, prefix } = ruleOf(name);
     if (action === "dropped" || (sendsId && action === "id")) continue;
+    if (action === "deadline" && request.callsGrpc) continue;
     if (action === "trusted" ? !isTrusted : named.length > 0 && named.includes(name)) continue;
     if (edits?.replaces(name) === true) continue;
     // Three parts: the engine concatenates them as one rope.
@@ -155,7 +158,7 @@ function frameBody(request: ClientRequest): ProxyError | null {
   const bodyLength = bodyLengthOf(request);
   const { method } = request;
   request.upstreamBodyLength = bodyLength;
-  if (bodyLength === null || request.stream.body !== null) return null;
+  if (bodyLength === null || request.stream.hasBody) return null;
   request.upstreamBodyLength = null;
   // Bun hides the body of these. Dropping it could change the meaning (a search in a GET).
   return method === "GET" || method === "HEAD"
@@ -172,11 +175,10 @@ function trustedFields(request: ClientRequest): string {
 
 /** RFC 9112 section 6: Transfer-Encoding or Content-Length announces a body; HTTP/2 needs neither. */
 function bodyLengthOf(request: ClientRequest): number | null {
-  const { transferEncoding, contentLength, method } = request;
+  const { transferEncoding, contentLength, stream } = request;
   if (transferEncoding !== null) return -1;
   if (contentLength !== null) return contentLength === "0" ? null : Number(contentLength);
-  if (method === "GET" || method === "HEAD" || request.stream.body === null) return null;
-  return -1;
+  return stream.hasBody ? -1 : null;
 }
 
 /** Request line, Host, header fields and framing. */
@@ -186,7 +188,15 @@ export function requestHead(
   connection: keyof typeof CONNECTION,
 ): string {
   const method = request.upstreamMethod;
-  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${framing(method, request.upstreamBodyLength)}${CONNECTION[connection]}\r\n`;
+  const grpc = request.callsGrpc ? deadlineField(request) : "";
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}${request.upstreamFields}${grpc}${framing(method, request.upstreamBodyLength)}${CONNECTION[connection]}\r\n`;
+}
+
+/** How much of the client's deadline is left for this attempt. */
+function deadlineField({ grpcDeadline, edits }: ClientRequest): string {
+  if (grpcDeadline === Number.POSITIVE_INFINITY || edits?.replaces("grpc-timeout") === true)
+    return "";
+  return `grpc-timeout: ${formatGrpcTimeout(grpcDeadline - performance.now())}\r\n`;
 }
 
 /** What follows the exchange; an upgrade is always to a WebSocket. */

@@ -187,7 +187,7 @@ export function parseResponseHead(
 }
 
 /** Without optional whitespace (RFC 9112 section 5). */
-function valueBetween(text: string, start: number, end: number): string {
+export function valueBetween(text: string, start: number, end: number): string {
   let from = start;
   let to = end;
   while (from < to && isBlank(text.charCodeAt(from))) from++;

@@ -1,5 +1,15 @@
-// Decodes the frames of a WebSocket server, strictly (RFC 6455 section 5); knows no socket.
-import { BINARY, CLOSE, closeCodes, FrameError, isCloseCode, PING, PONG, TEXT } from "./frame.ts";
+// Decodes the frames of a WebSocket peer, strictly (RFC 6455 section 5); knows no socket.
+import {
+  BINARY,
+  CLOSE,
+  closeCodes,
+  FrameError,
+  isCloseCode,
+  maskInto,
+  PING,
+  PONG,
+  TEXT,
+} from "./frame.ts";
 
 /** Receives whole messages, and control frames also between the fragments of a message. */
 export interface FrameSink {
@@ -23,6 +33,11 @@ const broken = (message: string) => new FrameError(closeCodes.protocolError, mes
 export class FrameDecoder {
   readonly #sink: FrameSink;
   readonly #maxBytes: number;
+  /** Whether the peer is a client, whose frames are masked. */
+  readonly #isMasked: boolean;
+  /** The masking key of the current frame, and how many bytes of its payload have been read. */
+  #key: Buffer = NOTHING;
+  #unmasked = 0;
   #isDone = false;
   /** An incomplete frame header. */
   #pending: Buffer = NOTHING;
@@ -40,9 +55,10 @@ export class FrameDecoder {
   /** For text messages in several pieces: carries a character that two pieces share. */
   #textPieces: TextDecoder | null = null;
 
-  constructor(sink: FrameSink, maxBytes: number) {
+  constructor(sink: FrameSink, maxBytes: number, isMasked = false) {
     this.#sink = sink;
     this.#maxBytes = maxBytes;
+    this.#isMasked = isMasked;
   }
 
   /** Decodes a chunk. Throws FrameError, after reporting everything before the error. */
@@ -69,13 +85,22 @@ export class FrameDecoder {
         at += size;
       }
       const take = Math.min(this.#remaining, bytes.length - at);
-      if (take > 0) this.#addPart(bytes.subarray(at, at + take));
+      if (take > 0) this.#addPart(this.#unmask(bytes.subarray(at, at + take)));
       at += take;
       this.#remaining -= take;
       if (this.#remaining > 0) return;
       this.#remaining = -1;
       this.#frameIsComplete();
     }
+  }
+
+  /** A copy, because the caller owns the chunk. */
+  #unmask(part: Buffer): Buffer {
+    if (!this.#isMasked) return part;
+    const plain = Buffer.allocUnsafeSlow(part.length);
+    maskInto(plain, part, { key: this.#key, offset: this.#unmasked });
+    this.#unmasked += part.length;
+    return plain;
   }
 
   #addPart(part: Buffer): void {
@@ -103,8 +128,11 @@ export class FrameDecoder {
     this.#opcode = first & 0x0f;
     this.#isFinal = (first & 0x80) !== 0;
     this.#checkFirstBytes(first, second);
-    const size = short < 126 ? 2 : short === 126 ? 4 : 10;
+    const lengthEnd = short < 126 ? 2 : short === 126 ? 4 : 10;
+    const size = this.#isMasked ? lengthEnd + 4 : lengthEnd;
     if (bytes.length - at < size) return 0;
+    if (this.#isMasked) this.#key = Buffer.from(bytes.subarray(at + lengthEnd, at + size));
+    this.#unmasked = 0;
     this.#remaining = short < 126 ? short : longLength(bytes, at, short);
     if (this.#opcode < CLOSE) this.#beginData();
     return size;
@@ -112,7 +140,10 @@ export class FrameDecoder {
 
   #checkFirstBytes(first: number, second: number): void {
     if ((first & 0x70) !== 0) throw broken("a reserved bit is set");
-    if ((second & 0x80) !== 0) throw broken("a frame from a server is masked");
+    if (((second & 0x80) !== 0) !== this.#isMasked)
+      throw broken(
+        `a frame ${this.#isMasked ? "from a client is not" : "from a server is"} masked`,
+      );
     const isMessage = this.#opcode === TEXT || this.#opcode === BINARY;
     const isControl = this.#opcode >= CLOSE && this.#opcode <= PONG;
     if (!isMessage && !isControl && this.#opcode !== CONTINUATION)

@@ -1,4 +1,4 @@
-// WebSocket frames as a client writes them (RFC 6455 section 5), and close codes; knows no socket.
+// WebSocket frames as clients and servers write them (RFC 6455 section 5), and close codes; knows no socket.
 
 export const TEXT = 1;
 export const BINARY = 2;
@@ -60,6 +60,7 @@ export class FrameEncoder {
       : Buffer.allocUnsafe(start + length);
     const frame = slack === 0 ? memory : memory.subarray(slack);
     writeHeader(frame, opcode, length);
+    frame[1] = (frame[1] ?? 0) | MASKED;
     if (isText) frame.write(payload, start, "utf8");
     else frame.set(payload, start);
     const key = this.#key();
@@ -71,12 +72,7 @@ export class FrameEncoder {
 
   /** A Close frame; without a payload for `closeCodes.none`. */
   encodeClose(code: number, reason: string): Buffer {
-    if (code === closeCodes.none) return this.encode(CLOSE, NO_BYTES);
-    const text = Buffer.from(reason);
-    const payload = Buffer.allocUnsafe(2 + text.length);
-    payload.writeUInt16BE(code);
-    payload.set(text, 2);
-    return this.encode(CLOSE, payload);
+    return this.encode(CLOSE, closePayload(code, reason));
   }
 
   #key(): Buffer {
@@ -91,15 +87,42 @@ export class FrameEncoder {
 
 const NO_BYTES = new Uint8Array(0);
 
+function closePayload(code: number, reason: string): Uint8Array {
+  if (code === closeCodes.none) return NO_BYTES;
+  const text = Buffer.from(reason);
+  const payload = Buffer.allocUnsafe(2 + text.length);
+  payload.writeUInt16BE(code);
+  payload.set(text, 2);
+  return payload;
+}
+
+/** A whole message as a server's frame, which is not masked. */
+export function serverFrame(opcode: number, payload: string | Uint8Array): Buffer {
+  const isText = typeof payload === "string";
+  const length = isText ? Buffer.byteLength(payload) : payload.byteLength;
+  const start = length < 126 ? 2 : length < 65_536 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(start + length);
+  writeHeader(frame, opcode, length);
+  if (isText) frame.write(payload, start, "utf8");
+  else frame.set(payload, start);
+  return frame;
+}
+
+/** A server's Close frame; without a payload for `closeCodes.none`. */
+export const serverClose = (code: number, reason: string): Buffer =>
+  serverFrame(CLOSE, closePayload(code, reason));
+
+const MASKED = 0x80;
+
 function writeHeader(frame: Buffer, opcode: number, length: number): void {
   frame[0] = 0x80 | opcode;
   if (length < 126) {
-    frame[1] = 0x80 | length;
+    frame[1] = length;
   } else if (length < 65_536) {
-    frame[1] = 0x80 | 126;
+    frame[1] = 126;
     frame.writeUInt16BE(length, 2);
   } else {
-    frame[1] = 0x80 | 127;
+    frame[1] = 127;
     frame.writeUInt32BE(0, 2);
     frame.writeUInt32BE(length, 6);
   }
@@ -117,4 +140,20 @@ function maskWords(frame: Buffer, start: number, key: Buffer): void {
   for (let at = 0; at < count; at++) words[at] = (words[at] ?? 0) ^ keyWord;
   for (let at = start + count * 4; at < frame.length; at++)
     frame[at] = (frame[at] ?? 0) ^ (key[(at - start) & 3] ?? 0);
+}
+
+/** Masks or unmasks the part of a payload that begins at `offset` (RFC 6455 section 5.3) into `to`, of the same length. */
+export function maskInto(
+  to: Buffer,
+  part: Buffer,
+  { key, offset }: { readonly key: Buffer; readonly offset: number },
+): void {
+  if (part.length < MASK_BY_WORDS_FROM) {
+    for (let at = 0; at < part.length; at++)
+      to[at] = (part[at] ?? 0) ^ (key[(offset + at) & 3] ?? 0);
+    return;
+  }
+  const turned = Buffer.from([0, 1, 2, 3].map((at) => key[(offset + at) & 3] ?? 0));
+  to.set(part);
+  maskWords(to, 0, turned);
 }

@@ -8,7 +8,8 @@ import { exchangeTimeouts, totalTimeout, upstreamHost } from "../request/upstrea
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
-import { Exchange, type ExchangeOwner, type ExchangeTimeouts } from "../upstream/exchange.ts";
+import { Exchange } from "../upstream/exchange.ts";
+import type { ExchangeOwner } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 import { handshakeProblem, upgradeFields } from "./handshake-fields.ts";
@@ -21,7 +22,6 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   previous: InFlightEntry | null = null;
   next: InFlightEntry | null = null;
   isListed = false;
-  readonly body = null;
   /** Null: plugins see a refusal once it is complete. */
   readonly draft = null;
   readonly #totalDeadline: number;
@@ -81,14 +81,10 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
 
   // Called by the exchange.
 
-  requestHead(): string {
+  override requestHead(): string {
     const { request, target } = this;
     const host = target === null ? "" : upstreamHost(this, target);
     return requestHead(request, host, "upgrade");
-  }
-
-  get timeouts(): ExchangeTimeouts {
-    return exchangeTimeouts(this.route, this.service);
   }
 
   // Events of the exchange.

@@ -112,16 +112,22 @@ function clientPart(redaction: Redaction): Part {
 /** Up to the first duration. */
 function sizesPart(): Part {
   let status: number | undefined = -1;
+  let grpcStatus: number | null = null;
   let bytesIn = 0;
   let bytesOut = 0;
   let bytes = Buffer.alloc(0);
   return ({ kind, result }) => {
     const code = kind === "http" ? result.status : undefined;
-    const isSame = code === status && result.bytesIn === bytesIn && result.bytesOut === bytesOut;
+    const isSame =
+      code === status &&
+      result.bytesIn === bytesIn &&
+      result.bytesOut === bytesOut &&
+      result.grpcStatus === grpcStatus;
     if (isSame) return bytes;
     status = code;
-    ({ bytesIn, bytesOut } = result);
-    const sizes = { status, bytes_in: bytesIn, bytes_out: bytesOut };
+    ({ bytesIn, bytesOut, grpcStatus } = result);
+    const grpc = grpcStatus === null ? {} : { grpc_status: grpcStatus };
+    const sizes = { status, ...grpc, bytes_in: bytesIn, bytes_out: bytesOut };
     bytes = Buffer.from(`",${members(sizes)},"duration_ms":`);
     return bytes;
   };

@@ -53,6 +53,7 @@ export function streamSubject(context: StreamContext, result: StreamResult): Sub
     result: {
       status: 0,
       upstreamStatus: null,
+      grpcStatus: null,
       bytesIn,
       bytesOut,
       durationMs,

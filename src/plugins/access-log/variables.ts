@@ -10,6 +10,7 @@ const plain: Readonly<Record<string, Read>> = {
   time: ({ context }) => new Date(context.startedAt).toISOString(),
   kind: ({ kind }) => kind,
   status: ({ result }) => (result.status === 0 ? null : result.status),
+  "grpc.status": ({ result }) => result.grpcStatus,
   bytes_in: ({ result }) => result.bytesIn,
   bytes_out: ({ result }) => result.bytesOut,
   duration_ms: ({ result }) => result.durationMs.toFixed(3),

@@ -88,11 +88,12 @@ function serverAttributes(context: RequestContext, result: RequestResult): strin
     text("server.address", host),
     text("client.address", context.clientAddress()),
     text("network.peer.address", context.peerAddress()),
-    integer("http.response.status_code", result.status),
+    integer("http.response.status_code", result.grpcStatus === null ? result.status : 200),
     integer("http.request.body.size", result.bytesIn),
     integer("http.response.body.size", result.bytesOut),
     text("sluice.request.id", context.id),
   ];
+  if (result.grpcStatus !== null) all.push(...grpcAttributes(context, result.grpcStatus));
   if (method === "_OTHER") all.push(text("http.request.method_original", context.method));
   const agent = context.header("user-agent");
   if (agent !== null) all.push(text("user_agent.original", agent));
@@ -102,6 +103,14 @@ function serverAttributes(context: RequestContext, result: RequestResult): strin
   if (consumer !== null) all.push(text("sluice.consumer", consumer.username));
   if (reasons.length > 0) all.push(text("sluice.reasons", reasons.join(" ")));
   return all.join(",");
+}
+
+/** Semantic conventions for gRPC; the path names service and method. */
+function grpcAttributes({ path }: RequestContext, status: number): string[] {
+  const [, service = "", method = ""] = /^\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
+  const all = [text("rpc.system", "grpc"), integer("rpc.grpc.status_code", status)];
+  if (service !== "") all.push(text("rpc.service", service), text("rpc.method", method));
+  return all;
 }
 
 function clientAttributes(context: RequestContext, result: RequestResult): string {
@@ -114,7 +123,8 @@ function clientAttributes(context: RequestContext, result: RequestResult): strin
   ];
   if (port !== "") all.push(integer("server.port", Number(port)));
   if (attempts > 1) all.push(integer("http.request.resend_count", attempts - 1));
-  if (upstreamStatus !== null) all.push(integer("http.response.status_code", upstreamStatus));
+  if (result.grpcStatus !== null) all.push(...grpcAttributes(context, result.grpcStatus));
+  else if (upstreamStatus !== null) all.push(integer("http.response.status_code", upstreamStatus));
   if (upstreamStatus === null || upstreamStatus >= 400)
     all.push(text("error.type", upstreamStatus === null ? "no_answer" : String(upstreamStatus)));
   return all.join(",");

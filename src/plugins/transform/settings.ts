@@ -2,6 +2,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { config, group, headerName, listOf, nullable, regex, template } from "../../pdk/fields.ts";
 import {
+  forbiddenInTrailers,
   GATEWAY_FIELDS,
   HOP_BY_HOP,
   isFieldValue,
@@ -36,19 +37,22 @@ const names = (what: string) =>
     description: "Names to remove",
   });
 
-const headers = (whose: string) =>
+const fields = (what: "Header" | "Trailer", description: string) =>
   group(
     {
-      set: values("Headers to set, replacing those of the same name"),
-      add: values("Headers to add to those of the same name"),
-      remove: listOf(headerName({ description: "Name of a header" }), {
+      set: values(`${what}s to set, replacing those of the same name`),
+      add: values(`${what}s to add to those of the same name`),
+      remove: listOf(headerName({ description: `Name of a ${what.toLowerCase()}` }), {
         maxItems: 100,
         description: "Names to remove",
       }),
       rename: renames("New names by old names"),
     },
-    `Headers of ${whose}; changes apply in the order remove, rename, set, add`,
+    description,
   );
+
+const headers = (whose: string) =>
+  fields("Header", `Headers of ${whose}; changes apply in the order remove, rename, set, add`);
 
 const jsonBody = (whose: string) =>
   group(
@@ -123,6 +127,10 @@ export const schema = config({
         },
       ),
       headers: headers("responses"),
+      trailers: fields(
+        "Trailer",
+        "Trailers of responses, such as `grpc-message`, in the same order; only for listeners with an engine for trailers",
+      ),
       body_json: jsonBody("responses"),
       body_replace: listOf(
         t.Object(
@@ -152,15 +160,16 @@ interface Problem {
 }
 
 /** Response headers of the connection and of body framing. */
-const RESPONSE_FIELDS: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length"]);
+const isOfResponse = (name: string) => HOP_BY_HOP.has(name) || name === "content-length";
 
 export const hasJsonChanges = ({ set, remove, rename }: JsonChanges): boolean =>
   Object.keys(set).length + remove.length + Object.keys(rename).length > 0;
 
 export function problemsOf({ request, response }: Config): Problem[] {
   const found = [
-    ...headerProblems("request.headers", request.headers, GATEWAY_FIELDS),
-    ...headerProblems("response.headers", response.headers, RESPONSE_FIELDS),
+    ...headerProblems("request.headers", request.headers, (name) => GATEWAY_FIELDS.has(name)),
+    ...headerProblems("response.headers", response.headers, isOfResponse),
+    ...headerProblems("response.trailers", response.trailers, forbiddenInTrailers),
     ...jsonProblems("request.body_json", request.body_json),
     ...jsonProblems("response.body_json", response.body_json),
   ];
@@ -186,13 +195,13 @@ const withoutVariables = (text: string) => text.replaceAll(/\$\{[^{}]*\}/g, "x")
 function headerProblems(
   path: string,
   { set, add, remove, rename }: HeaderChanges,
-  reserved: ReadonlySet<string>,
+  isReserved: (name: string) => boolean,
 ): Problem[] {
   const named = (kind: string, all: readonly string[]) =>
     all.flatMap((name): Problem[] => {
       const at = `${path}.${kind}.${name}`;
       if (!isToken(name)) return [{ path: at, message: "is not a valid header name" }];
-      return reserved.has(name.toLowerCase())
+      return isReserved(name.toLowerCase())
         ? [{ path: at, message: "is reserved for the gateway" }]
         : [];
     });

@@ -1787,11 +1787,11 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Protocol to the targets
+             * @description Protocol to the targets. h2 and grpcs: HTTP/2 over TLS; h2c and grpc: plain HTTP/2; grpc and grpcs need a listener with the full engine
              * @default http
              * @enum {string}
              */
-            protocol: "http" | "https" | "tcp" | "tls" | "udp";
+            protocol: "http" | "https" | "h2" | "h2c" | "grpc" | "grpcs" | "tcp" | "tls" | "udp";
             /**
              * @description Path prepended to the request's path; where nothing is left of that, it is sent as written
              * @default
@@ -1888,7 +1888,7 @@ export interface components {
                  */
                 count: number;
                 /**
-                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses; 503 is also UNAVAILABLE of gRPC
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -1947,7 +1947,7 @@ export interface components {
              */
             response_buffer_bytes: number;
             /**
-             * @description TLS to targets, for the protocols https and tls
+             * @description TLS to targets, for the protocols https, h2, grpcs and tls
              * @default {}
              */
             tls: {
@@ -2000,11 +2000,11 @@ export interface components {
                      */
                     enabled: boolean;
                     /**
-                     * @description Protocol of the check
+                     * @description Protocol of the check. grpc and grpcs: grpc.health.v1.Health/Check; http is HTTP/2 for services that speak only that
                      * @default http
                      * @enum {string}
                      */
-                    type: "http" | "https" | "tcp";
+                    type: "http" | "https" | "tcp" | "grpc" | "grpcs";
                     /**
                      * @description Path of the check
                      * @default /
@@ -2051,6 +2051,11 @@ export interface components {
                      */
                     expect_statuses: (number | string)[];
                     /**
+                     * @description Service name in gRPC checks; empty: the server as a whole
+                     * @default
+                     */
+                    grpc_service: string;
+                    /**
                      * @description Text that the body must contain
                      * @default null
                      */
@@ -2082,7 +2087,7 @@ export interface components {
                      */
                     consecutive_failures: number;
                     /**
-                     * @description Statuses that count as failures
+                     * @description Statuses that count as failures; 503 is also UNAVAILABLE of gRPC, 504 DEADLINE_EXCEEDED
                      * @default [
                      *       502,
                      *       503,
@@ -2144,11 +2149,11 @@ export interface components {
             /** @description Unique name */
             name: string;
             /**
-             * @description Protocol to the targets
+             * @description Protocol to the targets. h2 and grpcs: HTTP/2 over TLS; h2c and grpc: plain HTTP/2; grpc and grpcs need a listener with the full engine
              * @default http
              * @enum {string}
              */
-            protocol?: "http" | "https" | "tcp" | "tls" | "udp";
+            protocol?: "http" | "https" | "h2" | "h2c" | "grpc" | "grpcs" | "tcp" | "tls" | "udp";
             /**
              * @description Path prepended to the request's path; where nothing is left of that, it is sent as written
              * @default
@@ -2245,7 +2250,7 @@ export interface components {
                  */
                 count?: number;
                 /**
-                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses; 503 is also UNAVAILABLE of gRPC
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -2304,7 +2309,7 @@ export interface components {
              */
             response_buffer_bytes?: number;
             /**
-             * @description TLS to targets, for the protocols https and tls
+             * @description TLS to targets, for the protocols https, h2, grpcs and tls
              * @default {}
              */
             tls?: {
@@ -2357,11 +2362,11 @@ export interface components {
                      */
                     enabled?: boolean;
                     /**
-                     * @description Protocol of the check
+                     * @description Protocol of the check. grpc and grpcs: grpc.health.v1.Health/Check; http is HTTP/2 for services that speak only that
                      * @default http
                      * @enum {string}
                      */
-                    type?: "http" | "https" | "tcp";
+                    type?: "http" | "https" | "tcp" | "grpc" | "grpcs";
                     /**
                      * @description Path of the check
                      * @default /
@@ -2408,6 +2413,11 @@ export interface components {
                      */
                     expect_statuses?: (number | string)[];
                     /**
+                     * @description Service name in gRPC checks; empty: the server as a whole
+                     * @default
+                     */
+                    grpc_service?: string;
+                    /**
                      * @description Text that the body must contain
                      * @default null
                      */
@@ -2439,7 +2449,7 @@ export interface components {
                      */
                     consecutive_failures?: number;
                     /**
-                     * @description Statuses that count as failures
+                     * @description Statuses that count as failures; 503 is also UNAVAILABLE of gRPC, 504 DEADLINE_EXCEEDED
                      * @default [
                      *       502,
                      *       503,
@@ -2782,6 +2792,22 @@ export interface components {
                 value: string;
             } | string)[];
             /**
+             * @description gRPC services and methods, beside the paths; empty: any
+             * @default []
+             */
+            grpc_methods: {
+                /**
+                 * @description Full name of the service; empty: any
+                 * @default
+                 */
+                service: string;
+                /**
+                 * @description Method; empty: all
+                 * @default
+                 */
+                method: string;
+            }[];
+            /**
              * @description Methods; empty: any
              * @default []
              */
@@ -2943,7 +2969,7 @@ export interface components {
                  */
                 count: number;
                 /**
-                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses; 503 is also UNAVAILABLE of gRPC
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -2997,6 +3023,22 @@ export interface components {
                 bypass_cidrs: string[];
             } | null;
             /**
+             * @description on: listeners with shared_engines serve its hosts with the full engine, which keeps the Content-Length of streamed responses, trailers and 103
+             * @default off
+             * @enum {string}
+             */
+            exact_responses: "on" | "off";
+            /**
+             * @description Milliseconds without a byte in either direction after which the gateway ends a gRPC stream; 0: no limit
+             * @default 0
+             */
+            grpc_idle_timeout: number;
+            /**
+             * @description Largest gRPC message in bytes, in either direction; 0: no limit
+             * @default 0
+             */
+            grpc_max_message_bytes: number;
+            /**
              * @description Whether to proxy WebSocket handshakes
              * @default true
              */
@@ -3047,6 +3089,22 @@ export interface components {
                 /** @description Path or regular expression */
                 value: string;
             } | string)[];
+            /**
+             * @description gRPC services and methods, beside the paths; empty: any
+             * @default []
+             */
+            grpc_methods?: {
+                /**
+                 * @description Full name of the service; empty: any
+                 * @default
+                 */
+                service?: string;
+                /**
+                 * @description Method; empty: all
+                 * @default
+                 */
+                method?: string;
+            }[];
             /**
              * @description Methods; empty: any
              * @default []
@@ -3209,7 +3267,7 @@ export interface components {
                  */
                 count?: number;
                 /**
-                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses
+                 * @description Conditions for a retry: a failed connect, a reset, a timeout, or one of these statuses; 503 is also UNAVAILABLE of gRPC
                  * @default [
                  *       "connect",
                  *       "reset",
@@ -3262,6 +3320,22 @@ export interface components {
                  */
                 bypass_cidrs?: string[];
             } | null;
+            /**
+             * @description on: listeners with shared_engines serve its hosts with the full engine, which keeps the Content-Length of streamed responses, trailers and 103
+             * @default off
+             * @enum {string}
+             */
+            exact_responses?: "on" | "off";
+            /**
+             * @description Milliseconds without a byte in either direction after which the gateway ends a gRPC stream; 0: no limit
+             * @default 0
+             */
+            grpc_idle_timeout?: number;
+            /**
+             * @description Largest gRPC message in bytes, in either direction; 0: no limit
+             * @default 0
+             */
+            grpc_max_message_bytes?: number;
             /**
              * @description Whether to proxy WebSocket handshakes
              * @default true
@@ -3320,6 +3394,27 @@ export interface components {
              * @enum {string}
              */
             protocol: "http" | "https";
+            /**
+             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3
+             * @default standard
+             * @enum {string}
+             */
+            engine: "standard" | "full";
+            /**
+             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3
+             * @default false
+             */
+            shared_engines: boolean;
+            /**
+             * @description Concurrent HTTP/2 streams per connection of the full engine
+             * @default 100
+             */
+            max_concurrent_streams: number;
+            /**
+             * @description Seconds after which the full engine asks a client to open a new HTTP/2 connection; 0: no limit
+             * @default 0
+             */
+            max_connection_age: number;
             /**
              * @description Whether to offer HTTP/2
              * @default true
@@ -3440,6 +3535,27 @@ export interface components {
              * @enum {string}
              */
             protocol?: "http" | "https";
+            /**
+             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3
+             * @default standard
+             * @enum {string}
+             */
+            engine?: "standard" | "full";
+            /**
+             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3
+             * @default false
+             */
+            shared_engines?: boolean;
+            /**
+             * @description Concurrent HTTP/2 streams per connection of the full engine
+             * @default 100
+             */
+            max_concurrent_streams?: number;
+            /**
+             * @description Seconds after which the full engine asks a client to open a new HTTP/2 connection; 0: no limit
+             * @default 0
+             */
+            max_connection_age?: number;
             /**
              * @description Whether to offer HTTP/2
              * @default true
@@ -5969,6 +6085,13 @@ export interface components {
                 /** @description The same in sentences */
                 detail: string;
             } | null;
+            /** @description Status of a gRPC call, whose `status` is the HTTP status that stands for it; null: not gRPC */
+            grpc: {
+                /** @description grpc-status */
+                status: number;
+                /** @description Such as `UNAVAILABLE` */
+                name: string;
+            } | null;
             /** @description `TLSv1.3` or `TLSv1.2`, if known */
             tls_version: string | null;
             /** @description `2`, or `1` for 1.1 and 1.0, if known */
@@ -7331,6 +7454,20 @@ export interface components {
                 id: string;
                 /** @description Name, if it has one */
                 name: string | null;
+            } | null;
+            /** @description Engine that serves the host on this listener */
+            engine: {
+                /** @enum {string} */
+                name: "standard" | "full";
+                /** @description Why, as a sentence */
+                reason: string;
+            } | null;
+            /** @description The gRPC call; null: the request is none */
+            grpc: {
+                /** @description Full name of the gRPC service */
+                service: string;
+                /** @description Its method */
+                method: string;
             } | null;
             /**
              * @description What the gateway does with the request
@@ -14543,6 +14680,8 @@ export interface operations {
                 address?: string;
                 /** @description Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie` */
                 cache?: string;
+                /** @description Only gRPC calls with this status, such as `14` or `UNAVAILABLE`; `error`: every status but OK */
+                grpc?: string;
                 /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */
@@ -14591,6 +14730,8 @@ export interface operations {
                 address?: string;
                 /** @description Only requests with this outcome of response-cache, such as `hit` or `miss`, or this reason, such as `set_cookie` */
                 cache?: string;
+                /** @description Only gRPC calls with this status, such as `14` or `UNAVAILABLE`; `error`: every status but OK */
+                grpc?: string;
                 /** @description Only requests whose path, host, method, user agent or another text contains this */
                 q?: string;
                 /** @description Only `http` or only `stream` */

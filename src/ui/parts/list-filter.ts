@@ -17,7 +17,18 @@ export function haystackOf(value: unknown): string {
 
 const SEARCHED = [
   ...["id", "name", "label", "username", "custom_id", "email", "description", "tags"],
-  ...["host", "port", "hosts", "domains", "paths", "targets", "path", "upstream", "address"],
+  ...[
+    "host",
+    "port",
+    "hosts",
+    "domains",
+    "paths",
+    "grpc_methods",
+    "targets",
+    "path",
+    "upstream",
+    "address",
+  ],
   ...["listen_port", "type", "groups", "protocol"],
 ] as const;
 

@@ -1,5 +1,6 @@
 // ACME challenges served by a real worker pool: before routes, in every worker, also in a replaced one.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { connect, type IncomingHttpHeaders } from "node:http2";
 import { createSelfSigned } from "../../../src/crypto/x509.ts";
 import { createLog } from "../../../src/log.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
@@ -18,16 +19,24 @@ const nothing: Challenges = { http: [], tls: [] };
 let pool: WorkerPool;
 let httpPort: number;
 let httpsPort: number;
+/** Of a listener with the full engine. */
+let fullPort: number;
 const wanted: string[] = [];
 
 beforeEach(async () => {
-  [httpPort, httpsPort] = [freePort(), freePort()];
+  [httpPort, httpsPort, fullPort] = [freePort(), freePort(), freePort()];
   wanted.length = 0;
   const { snapshot } = compiled(
     configOf({
       listeners: [
         listener("http", { address: "127.0.0.1", port: httpPort }),
         listener("https", { address: "127.0.0.1", port: httpsPort, protocol: "https" }),
+        listener("full", {
+          address: "127.0.0.1",
+          port: fullPort,
+          protocol: "https",
+          engine: "full",
+        }),
       ],
       routes: [route("closed", { maintenance: { html: "closed" } })],
     }),
@@ -114,6 +123,37 @@ test("acme-tls/1 gets the challenge certificate, other protocols the usual one",
   await pool.showChallenges(nothing);
   const after = await ask(httpsPort, { servername: "proved.test" });
   expect(after).toMatchObject({ certificate: "default.test" });
+}, 30_000);
+
+test("on the full engine too, whose connections stay open meanwhile", async () => {
+  const pair = await createSelfSigned({
+    names: ["proved.test"],
+    addresses: [],
+    validDays: 1,
+    now: Date.now(),
+    proof: new Uint8Array(32),
+  });
+  const session = connect(`https://127.0.0.1:${fullPort}`, { rejectUnauthorized: false });
+  let goAways = 0;
+  session.on("goaway", () => goAways++);
+  await new Promise((resolve) => session.once("connect", resolve));
+  await pool.showChallenges({ http: [], tls: [{ name: "proved.test", ...pair }] });
+  const authority = { servername: "proved.test", ALPNProtocols: ["acme-tls/1"] };
+  for (let time = 0; time < 10; time++) {
+    const answer = await ask(fullPort, authority, "x");
+    expect(answer).toMatchObject({ certificate: "proved.test", protocol: "acme-tls/1", text: "" });
+    const client = await ask(fullPort, { servername: "proved.test", ALPNProtocols: ["h2"] }, "x");
+    expect(client).toMatchObject({ certificate: "default.test", protocol: "h2" });
+  }
+  await pool.showChallenges(nothing);
+  const stream = session.request({ ":path": "/" });
+  const headers = await new Promise<IncomingHttpHeaders>((resolve) => {
+    stream.on("response", resolve);
+  });
+  stream.resume();
+  expect(Number(headers[":status"])).toBe(503);
+  expect(goAways).toBe(0);
+  session.close();
 }, 30_000);
 
 test("in-flight requests complete when an acceptor is added and removed", async () => {

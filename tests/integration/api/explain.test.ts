@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
+import { quietPort } from "../../support/quiet-port.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 
 let gateway: Gateway;
@@ -21,8 +22,11 @@ afterAll(async () => {
   origin.stop();
 });
 
+const fullPort = quietPort();
+const sharedPort = quietPort();
+
 const explain = (request: object) => gateway.ok("POST", "/api/v1/routes/explain", request);
-const route = (fields: { name: string }) =>
+const route = (fields: { name: string; [field: string]: unknown }) =>
   gateway.ok("POST", "/api/v1/routes", { service_id: "app", ...fields });
 
 describe("an explanation", () => {
@@ -44,6 +48,22 @@ describe("an explanation", () => {
       { name: "nowhere", hosts: ["nowhere.test"], service_id: null },
     ])
       await route(fields);
+    const shared = { name: "shared", protocol: "https", shared_engines: true };
+    const local = { address: "127.0.0.1" };
+    await gateway.ok("POST", "/api/v1/listeners", {
+      ...local,
+      name: "full",
+      port: fullPort,
+      engine: "full",
+    });
+    await gateway.ok("POST", "/api/v1/listeners", { ...local, ...shared, port: sharedPort });
+    await gateway.ok("POST", "/api/v1/services", {
+      name: "calls",
+      protocol: "h2c",
+      targets: [{ host: "127.0.0.1", port: 9 }],
+    });
+    await route({ name: "calls", hosts: ["calls.test"], service_id: "calls" });
+    await route({ name: "exact", hosts: ["exact.test"], exact_responses: "on" });
   });
 
   test("names the route, its service and where the request would go", async () => {
@@ -117,6 +137,53 @@ describe("an explanation", () => {
     ["http://shop.test/%2e%2e%2fx", { outcome: "refused", status: 400, route: null }],
   ])("%s: %j", async (url, want) => {
     expect(await explain({ url })).toMatchObject(want);
+  });
+
+  test.each([
+    {
+      why: "a standard listener, which answers gRPC with 421",
+      url: "http://calls.test/a.B/C",
+      contentType: "application/grpc+proto",
+      view: {
+        outcome: "refused",
+        status: 421,
+        detail: expect.stringContaining('needs engine "full"'),
+        engine: { name: "standard", reason: "The listener has the standard engine only." },
+        grpc: { service: "a.B", method: "C" },
+        upstream: null,
+      },
+    },
+    {
+      why: "the full engine",
+      url: `http://calls.test:${fullPort}/a.B/C`,
+      contentType: "application/grpc",
+      view: {
+        outcome: "proxy",
+        status: null,
+        engine: { name: "full", reason: "The listener serves all hosts with the full engine." },
+        grpc: { service: "a.B", method: "C" },
+        upstream: { url: `h2c://127.0.0.1:9/a.B/C` },
+      },
+    },
+    {
+      why: "both engines, for a host without a route that needs the full one",
+      url: `https://plain.test:${sharedPort}/`,
+      view: { engine: { name: "standard", reason: expect.stringContaining("no route with") } },
+    },
+    {
+      why: "both engines, for a host with exact responses",
+      url: `https://exact.test:${sharedPort}/`,
+      view: {
+        engine: {
+          name: "full",
+          reason: 'Route "exact" has exact responses, and the listener has both engines.',
+        },
+        grpc: null,
+      },
+    },
+  ])("names the engine: $why", async ({ url, contentType = "text/plain", view }) => {
+    const headers = { "content-type": contentType };
+    expect(await explain({ method: "POST", url, headers })).toMatchObject(view);
   });
 
   test("changes nothing and sends nothing", async () => {

@@ -338,7 +338,7 @@ describe("TLS", () => {
 
 describe("ports", () => {
   test("of a range share a service and close with the route", async () => {
-    const first = quietPort();
+    const first = quietPort(3);
     const target = await serve((socket) => void socket.end("in"));
     const made = await route([target], { listen_port: null, port_range: `${first}-${first + 2}` });
     for (const port of [first, first + 1, first + 2]) expect(await until(port)).toBe("in");

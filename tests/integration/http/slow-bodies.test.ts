@@ -275,17 +275,6 @@ describe("no 408 for", () => {
     scene.origin.connections.at(-1)?.write("3\r\ntwo\r\n0\r\n\r\n");
     await client.until("two");
   });
-
-  test("a gRPC stream", async () => {
-    const scene = await start();
-    const client = await open(scene.port);
-    client.write(post("Content-Type: application/grpc+proto\r\nTransfer-Encoding: chunked"));
-    trickle(() => client.write(chunk(PIECE)));
-    await outlast(client);
-    expect(statusOf(client)).toBeNull();
-    client.write("0\r\n\r\n");
-    await client.until("\r\n\r\nok");
-  });
 });
 
 test("body_read_timeout applies to bodies that plugins read, and not while bandwidth-limit throttles", async () => {

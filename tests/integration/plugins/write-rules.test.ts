@@ -89,6 +89,15 @@ test.each([
   ["ip-restriction", { message: "a\nb" }, "config.message: "],
   ["error-pages", { pages: { "200": { html: "x" } } }, "config.pages[200]: is not a known field"],
   ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
+  ...["Content-Type", "set-cookie", "transfer-encoding"].map(
+    (field) =>
+      [
+        "transform",
+        { response: { trailers: { set: { [field]: "1" } } } },
+        `config.response.trailers.set.${field}: is reserved for the gateway`,
+      ] as const,
+  ),
+  ["transform", { response: { trailers: { remove: ["a b"] } } }, "config.response.trailers.remove"],
   ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
   ["script", { source: "throw 1; export function onLog() {}" }, "plugin script: it threw 1"],
   ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw a value"],

@@ -1,7 +1,7 @@
 // The requests of another parser's tests: what is malformed is refused and leaves nothing at the origin, what is valid passes, but for a list.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type LenientScene, startLenientScene } from "../../support/lenient-scene.ts";
-import { type CorpusRequest, corpusRequests } from "../../support/llhttp-corpus.ts";
+import { type CorpusRequest, corpusRequests, unfinished } from "../../support/llhttp-corpus.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 
@@ -10,18 +10,6 @@ beforeAll(async () => {
   scene = await startLenientScene();
 });
 afterAll(() => scene.stop());
-
-/** Blocks that stop in the middle: whether the beginning is valid or not, nothing may be carried out. */
-const unfinished = new Set([
-  "content-length-20",
-  "content-length-21",
-  "content-length-27",
-  "content-length-28",
-  "content-length-33",
-  "finish-37",
-  "finish-38",
-  "transfer-encoding-121",
-]);
 
 const PIPELINED = "a second request behind one that is not answered: Bun closes the connection";
 

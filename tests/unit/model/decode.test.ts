@@ -51,7 +51,8 @@ describe("an invalid document is rejected", () => {
       why: "a word is not one of the list",
       schema: serviceInput,
       value: { name: "a", protocol: "ftp" },
-      message: 'protocol: must be one of "http", "https", "tcp", "tls", "udp"',
+      message:
+        'protocol: must be one of "http", "https", "h2", "h2c", "grpc", "grpcs", "tcp", "tls", "udp"',
     },
     {
       why: "a number is out of range, inside a list",

@@ -45,16 +45,24 @@ function hostRank(route: Route, host: string): readonly number[] | null {
 }
 
 function pathRank(route: Route, path: string): readonly number[] | null {
-  if (route.paths.length === 0) return [3, 0];
-  return lowest(
-    route.paths.flatMap(({ type, value }) => {
+  if (route.paths.length + route.grpc_methods.length === 0) return [3, 0];
+  return lowest([
+    ...route.grpc_methods.flatMap(({ service, method }) => {
+      const [, calledService, calledMethod, ...rest] = path.split("/");
+      const isCall = calledService !== "" && calledMethod !== undefined && rest.length === 0;
+      if (service === "") return isCall && calledMethod === method ? [[2, 0]] : [];
+      if (calledService !== service) return [];
+      if (method === "") return [[1, -service.length - 1]];
+      return isCall && calledMethod === method ? [[0, 0]] : [];
+    }),
+    ...route.paths.flatMap(({ type, value }) => {
       if (type === "exact") return path === value ? [[0, 0]] : [];
       if (type === "regex") return new RegExp(value).test(path) ? [[2, 0]] : [];
       const bare = value.replace(/\/$/, "");
       if (bare === "") return [[3, 0]];
       return path === bare || path.startsWith(`${bare}/`) ? [[1, -bare.length]] : [];
     }),
-  );
+  ]);
 }
 
 function conditionsOf(route: Route, subject: RouteSubject): boolean[] {

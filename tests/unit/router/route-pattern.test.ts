@@ -23,6 +23,16 @@ test.each<{ why: string; fields: Partial<Route> }>([
       paths: [prefix("/"), prefix("/api/"), exact("/a%20b"), exact("/@me:x"), regex("^/v\\d+/")],
     },
   },
+  {
+    why: "gRPC services and methods",
+    fields: {
+      grpc_methods: [
+        { service: "helloworld.Greeter", method: "" },
+        { service: "helloworld.Greeter", method: "SayHello" },
+        { service: "", method: "Check" },
+      ],
+    },
+  },
   { why: "one path by two means", fields: { paths: [prefix("/a"), exact("/a")] } },
   {
     why: "conditions on one name",
@@ -51,6 +61,31 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
   },
   { fields: { hosts: ["a.test", "A.test."] }, path: "hosts[1]", says: "duplicates hosts[0]" },
   { fields: { paths: [prefix("api")] }, path: "paths[0].value", says: 'must start with "/"' },
+  {
+    fields: { grpc_methods: [{ service: "", method: "" }] },
+    path: "grpc_methods[0]",
+    says: "needs a service, a method or both",
+  },
+  ...[".a", "a..b", "a."].map((service) => ({
+    fields: { grpc_methods: [{ service, method: "" }] },
+    path: "grpc_methods[0]",
+    says: "must have a service name",
+  })),
+  {
+    fields: {
+      grpc_methods: [
+        { service: "a.B", method: "C" },
+        { service: "a.B", method: "C" },
+      ],
+    },
+    path: "grpc_methods[1]",
+    says: "duplicates grpc_methods[0]",
+  },
+  {
+    fields: { grpc_methods: [{ service: "a.B", method: "" }], prefix_rewrite: "/x" },
+    path: "prefix_rewrite",
+    says: "needs a path of the type prefix",
+  },
   { fields: { paths: [prefix("/a?b")] }, path: "paths[0].value", says: "must not have a query" },
   { fields: { paths: [prefix("/a#b")] }, path: "paths[0].value", says: "must not have a fragment" },
   {

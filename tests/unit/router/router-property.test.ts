@@ -62,6 +62,15 @@ function randomRoute(random: Random, id: string, samePriority: boolean): Route {
     id,
     hosts: random.some(PATTERNS, 2),
     paths,
+    grpc_methods: random.chance(20)
+      ? [
+          random.pick([
+            { service: random.pick(WORDS), method: "" },
+            { service: random.pick(WORDS), method: random.pick(WORDS) },
+            { service: "", method: random.pick(WORDS) },
+          ]),
+        ]
+      : [],
     methods: lists ? random.some(["GET", "POST", "PUT"], 2) : [],
     headers: random.chance(15) ? [valueMatchOf(random)] : [],
     query: random.chance(15) ? [valueMatchOf(random)] : [],

@@ -9,6 +9,7 @@ export function factsOf(worker: number, request: number): RequestRecord {
     status: 200 + worker,
     attempts: request,
     cache: request,
+    grpc: request % 18,
     started_at: request,
     queue: -1,
     plugins: -1,

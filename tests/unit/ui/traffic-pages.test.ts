@@ -24,14 +24,21 @@ test.each([
   expect(matchesPath(match, asked)).toBe(expected);
 });
 
+const call = (service: string, method: string) => ({ service, method });
+
 test.each([
   [{ hosts: [], paths: [] }, "any host"],
   [{ hosts: ["a.test"], paths: [path("prefix", "/")] }, "a.test"],
   [{ hosts: ["a.test"], paths: [path("prefix", "/api")] }, "a.test/api/*"],
   [{ hosts: ["a.test", "b.test"], paths: [path("exact", "/x")] }, "a.test +1 /x"],
   [{ hosts: ["a.test"], paths: [path("regex", "^/x")] }, "a.test ~ ^/x"],
+  [{ hosts: ["a.test"], paths: [], grpc_methods: [call("b.C", "D")] }, "a.test/b.C/D"],
+  [
+    { hosts: ["a.test"], paths: [], grpc_methods: [call("b.C", ""), call("", "D")] },
+    "a.test/b.C/* +1",
+  ],
 ])("%j is shown as %s", (given, expected) => {
-  expect(matchText(given)).toBe(expected);
+  expect(matchText({ grpc_methods: [], ...given })).toBe(expected);
 });
 
 describe("an unchanged form sends nothing", () => {

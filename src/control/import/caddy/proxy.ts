@@ -63,6 +63,7 @@ export function addProxy(
         ? { health: { passive: { enabled: false } } }
         : { health: healthOf(health) }),
       ...(transport === null || isFastCgi ? {} : transportOf(transport)),
+      ...(dials.some((dial) => dial.startsWith("unix+h2c/")) ? { protocol: "h2c" } : {}),
       ...(most === null ? {} : { max_connections_per_target: most }),
     },
   );
@@ -217,7 +218,9 @@ function transportOf(members: Members): Document {
   const idle = millisecondsOf(keepAlive?.raw("idle_timeout") ?? null);
   for (const name of ["probe_interval", "max_idle_conns", "max_idle_conns_per_host", "enabled"])
     keepAlive?.omit(name, "set size of the service's keepalive");
-  members.omit("versions", "requests to targets use HTTP/1.1", ["1.1", "2"]);
+  const protocol = protocolOf(members.texts("versions"), tls !== null);
+  if (protocol === "h2" || protocol === "h2c")
+    members.changed("versions", `became the protocol ${protocol}: ${FOR_GRPC}`);
   members.omit("compression", "Accept-Encoding of the client is forwarded");
   members.omit("proxy_protocol", "targets of HTTP services get X-Forwarded-For");
   for (const name of ["resolver", "network_proxy", "forward_proxy_url", "local_address"])
@@ -228,10 +231,21 @@ function transportOf(members: Members): Document {
     members.omit(name, "set the timeouts and limits of the service");
   const filled = Object.entries(times).filter(([, time]) => time !== null && time > 0);
   return {
-    ...(tls === null ? {} : { protocol: "https", tls: tlsOf(tls) }),
+    protocol,
+    ...(tls === null ? {} : { tls: tlsOf(tls) }),
     ...(Object.fromEntries(filled) as Document),
     ...(idle === null ? {} : { keepalive: { idle_timeout: idle } }),
   };
+}
+
+const FOR_GRPC =
+  'if the targets speak gRPC, set grpc or grpcs, and engine "full" or shared_engines of the listener';
+
+/** Caddy's default is HTTP/1.1, and HTTP/2 where a target with TLS offers it. */
+function protocolOf(versions: readonly string[], hasTls: boolean): "http" | "https" | "h2" | "h2c" {
+  const isHttp2 = versions.length > 0 && !versions.includes("1.1");
+  if (hasTls) return isHttp2 ? "h2" : "https";
+  return isHttp2 && versions.includes("h2c") ? "h2c" : "http";
 }
 
 function tlsOf(members: Members): Document {

@@ -153,10 +153,19 @@ const redirect: PluginConverter = (config) => {
   };
 };
 
+/** Messages are translated without their descriptions. */
+const grpcWeb: PluginConverter = (config) => {
+  config.omit("proto", "messages pass as they are, also as JSON");
+  config.omit("pass_stripped_path", "the path of a call is never stripped");
+  config.omit("allow_origin_header", "add the plugin cors for other origins", "*");
+  return { name: "grpc-web", config: {} };
+};
+
 export const traffic: Readonly<Record<string, PluginConverter>> = {
   "rate-limiting": rateLimiting,
   "request-size-limiting": sizeLimiting,
   "request-termination": termination,
   cors,
   redirect,
+  "grpc-web": grpcWeb,
 };

@@ -1,4 +1,5 @@
 // Converts routes of Kong with their conditions and order; knows no plugin.
+import { isGrpcProtocol, isHttpProtocol } from "../../../snapshot/upstream-protocol.ts";
 import { type Exposure, exposures } from "../exposure.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
@@ -104,6 +105,8 @@ interface Route {
   /** Whether it has a condition without an equivalent, so that the import may match more requests. */
   readonly isWider: boolean;
   readonly isDropped: boolean;
+  /** Imported, but disabled until a listener can serve it. */
+  readonly isDisabled: boolean;
 }
 
 function readRoute(source: Source, { context, protections }: Reading): Route | null {
@@ -128,6 +131,7 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
   const own = protections.of(members, owner);
   const lost = why ?? (hosts.isLost ? "none of its hosts could be imported" : null);
   const { client_cidrs, isWider } = sourcesOf(members);
+  const isDisabled = lost === null && needsEngine(source, context);
   const route: Route = {
     members,
     key,
@@ -152,11 +156,18 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
       client_cidrs,
       ...httpsOf(members),
       ...(members.flag("preserve_host") === true ? { preserve_host: true } : {}),
+      ...(isDisabled ? { enabled: false } : {}),
       ...commonOf(members),
     },
     isDropped: lost !== null,
+    isDisabled,
   };
   omitRest(members);
+  if (isDisabled)
+    members.changed(
+      "protocols",
+      'the route is disabled: give a listener for it engine "full", or shared_engines if it has TLS, then enable it',
+    );
   if (lost !== null) members.drop(lost);
   return route;
 }
@@ -170,11 +181,26 @@ function unfit(members: Members, service: KongService | null): string | null {
   if (members.text("expression") !== null)
     return "routes with expressions are not imported: write the conditions as fields";
   const protocols = members.texts("protocols");
-  const isForStreams = service !== null && !service.protocol.startsWith("http");
   if (isStreamRoute(members)) return null;
-  return protocols.some((protocol) => /^(grpc|ws)/.test(protocol)) || isForStreams
+  const isOfGrpc = service !== null && isGrpcProtocol(service.protocol);
+  const isForStreams = service !== null && !isHttpProtocol(service.protocol);
+  const isMixed = !isOfGrpc && protocols.some(isGrpcProtocol);
+  if (isMixed) return "its service does not speak gRPC";
+  return isForStreams || protocols.some((protocol) => protocol.startsWith("ws"))
     ? `the gateway has no routes with the protocols ${protocols.join(", ")}`
     : null;
+}
+
+/** A file of Kong has no listeners, and those of the gateway may have no engine for gRPC. */
+function needsEngine({ members, service, owner }: Source, { root, output }: KongContext): boolean {
+  if (service === null || !isGrpcProtocol(service.protocol)) return false;
+  const plugins = [members, owner, root].flatMap((each) => each?.objects("plugins") ?? []);
+  const isTranslated =
+    output.plugins.get("grpc-web") !== undefined &&
+    plugins.some(
+      (plugin) => plugin.text("name") === "grpc-web" && plugin.flag("enabled") !== false,
+    );
+  return !isTranslated;
 }
 
 function rulesOf(members: Members): OrderKey["rules"] {
@@ -219,11 +245,12 @@ function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
   const { format, output } = context;
   const parts = routes.flatMap((exposed): Part[] => {
     const { route, exposure, hosts } = exposed;
-    if (!route.isDropped) return partsOf(exposed, format);
     const { label } = route.members;
     const missingRoute = { hosts, priority: Number.POSITIVE_INFINITY };
-    if (exposure.mustNotNarrow) output.loseProtection({ scope: {}, what: label, missingRoute });
-    return [];
+    const isMissing = route.isDropped || route.isDisabled;
+    if (isMissing && exposure.mustNotNarrow)
+      output.loseProtection({ scope: {}, what: label, missingRoute });
+    return route.isDropped ? [] : partsOf(exposed, format);
   });
   const ranks = rankRoutes(
     parts.map(({ route, part, exposure }) => ({
@@ -332,12 +359,16 @@ function denyOthers(
 
 const REDIRECTS: Readonly<Record<number, number>> = { 301: 301, 302: 301, 307: 308, 308: 308 };
 
+const schemes: Readonly<Record<string, string>> = { grpc: "http", grpcs: "https" };
+
 /** A route for HTTPS also matches plain HTTP requests, and redirects them. */
 function httpsOf(members: Members): Record<string, unknown> {
-  const given = members.texts("protocols");
+  const given = members.texts("protocols").map((name) => schemes[name] ?? name);
   const protocols = given.length === 0 ? ["http", "https"] : [...new Set(given)];
   const status = members.number("https_redirect_status_code") ?? 426;
-  if (protocols.includes("http")) return { protocols };
+  // Clients of gRPC follow no redirect.
+  const isOfGrpc = members.texts("protocols").some(isGrpcProtocol);
+  if (protocols.includes("http") || isOfGrpc) return { protocols };
   const code = REDIRECTS[status] ?? 308;
   if (code !== status) members.changed("https_redirect_status_code", `${status} became ${code}`);
   return { protocols: ["http", "https"], https_redirect: code };

@@ -15,6 +15,8 @@ export interface KongService {
 const protocols: Readonly<Record<string, string>> = {
   http: "http",
   https: "https",
+  grpc: "grpc",
+  grpcs: "grpcs",
   tcp: "tcp",
   tls: "tls",
   tls_passthrough: "tcp",

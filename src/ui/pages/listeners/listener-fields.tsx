@@ -5,6 +5,70 @@ import { FoldedSection } from "../../parts/folded-section.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import type { ListenerFieldsProps } from "./listener-form.tsx";
+import { usesOnlyStandard } from "./listener-values.ts";
+
+interface EngineFieldsProps extends ListenerFieldsProps {
+  readonly isNew: boolean;
+}
+
+export function EngineFields({ form, isNew }: EngineFieldsProps) {
+  const { engine, protocol } = form.values;
+  const isStandard = engine === "standard";
+  const isChanged = !isNew && (form.isDirty("engine") || form.isDirty("shared_engines"));
+  return (
+    <Section
+      title="HTTP engine"
+      text="Only the full engine can serve gRPC, trailers, WebSockets over HTTP/2 and downloads whose Content-Length must not get lost."
+    >
+      <Stack>
+        <Select
+          label="Engine"
+          description="The full engine needs about 5 times the processor time for a small HTTP/2 request, and has no HTTP/3"
+          data={[
+            { value: "standard", label: "Standard: the fastest" },
+            { value: "full", label: "Full: also gRPC, for all host names" },
+          ]}
+          allowDeselect={false}
+          {...form.getInputProps("engine")}
+        />
+        {isStandard && protocol === "https" && (
+          <Switch
+            label="Both engines"
+            description="Host names of gRPC services and of routes with exact responses use the full engine, all others the standard one. The name in the TLS handshake decides. Costs a hop inside the gateway for all names, and HTTP/3"
+            {...form.getInputProps("shared_engines", { type: "checkbox" })}
+          />
+        )}
+        {!usesOnlyStandard(form.values) && <StreamFields form={form} />}
+        {isChanged && (
+          <Alert color="yellow" title="The listener is opened again">
+            Saving closes the idle connections of this listener; requests in progress end normally.
+          </Alert>
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+function StreamFields({ form }: ListenerFieldsProps) {
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }}>
+      <NumberField
+        label="Concurrent streams per connection"
+        description="HTTP/2 requests that a client may have open on one connection"
+        min={1}
+        max={1000}
+        empty={100}
+        {...form.getInputProps("max_concurrent_streams")}
+      />
+      <DurationField
+        label="Maximum connection age"
+        description="Then clients are asked to connect again, so that they spread over gateways. 0: no limit"
+        unit="s"
+        {...form.getInputProps("max_connection_age")}
+      />
+    </SimpleGrid>
+  );
+}
 
 export function TlsFields({ form }: ListenerFieldsProps) {
   return (
@@ -25,11 +89,13 @@ export function TlsFields({ form }: ListenerFieldsProps) {
           description="Closes TLS connections whose server name has no certificate"
           {...form.getInputProps("strict_sni", { type: "checkbox" })}
         />
-        <Switch
-          label="HTTP/3"
-          description="Over UDP on the same port, which the firewall must allow. A certificate change may close its connections"
-          {...form.getInputProps("http3", { type: "checkbox" })}
-        />
+        {usesOnlyStandard(form.values) && (
+          <Switch
+            label="HTTP/3"
+            description="Over UDP on the same port, which the firewall must allow. A certificate change may close its connections"
+            {...form.getInputProps("http3", { type: "checkbox" })}
+          />
+        )}
       </Stack>
     </Section>
   );
@@ -40,7 +106,7 @@ const mono = {
 };
 
 export function ClientCertificateFields({ form }: ListenerFieldsProps) {
-  const { client_auth: auth, http2 } = form.values;
+  const { client_auth: auth, http2, engine } = form.values;
   return (
     <FoldedSection
       title="Client certificates"
@@ -62,10 +128,10 @@ export function ClientCertificateFields({ form }: ListenerFieldsProps) {
       />
       {auth !== "none" && (
         <>
-          {http2 && (
+          {http2 && engine === "standard" && (
             <Alert color="yellow" title="HTTP/2 must be off">
-              A listener that requests client certificates supports HTTP/1.1 only: turn HTTP/2 off
-              above.
+              With client certificates, the standard engine supports HTTP/1.1 only: turn HTTP/2 off
+              above, or use the full engine.
             </Alert>
           )}
           <Textarea

@@ -22,6 +22,7 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import {
   ClientCertificateFields,
+  EngineFields,
   LimitFields,
   ProxyFields,
   TlsFields,
@@ -88,6 +89,7 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
     >
       {listener !== null && <DisconnectWarning form={form} listener={listener} />}
       <BasicFields form={form} />
+      <EngineFields form={form} isNew={listener === null} />
       {isTls && <TlsFields form={form} />}
       {isTls && <ClientCertificateFields form={form} />}
       <ProxyFields form={form} />

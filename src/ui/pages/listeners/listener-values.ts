@@ -22,6 +22,10 @@ const defaults: ListenerValues = {
   port: null,
   hosts: [],
   protocol: "http",
+  engine: "standard",
+  shared_engines: false,
+  max_concurrent_streams: 100,
+  max_connection_age: 0,
   http2: true,
   http3: false,
   tls_min_version: "1.2",
@@ -61,13 +65,22 @@ export function toBody({
     ...values,
     port: port ?? 0,
     // Hidden fields must not fail validation.
-    http3: isTls && values.http3,
+    http3: isTls && values.http3 && usesOnlyStandard(values),
+    shared_engines: isTls && values.engine === "standard" && values.shared_engines,
     strict_sni: isTls && values.strict_sni,
     client_auth: isTls ? values.client_auth : "none",
     client_ca: requestsCertificates && client_ca !== "" ? client_ca : null,
     client_crl: requestsCertificates && client_crl !== "" ? client_crl : null,
   };
 }
+
+/** Without the full engine, so that HTTP/3 is possible. */
+export const usesOnlyStandard = ({
+  engine,
+  shared_engines: isShared,
+  protocol,
+}: Pick<Listener, "engine" | "shared_engines" | "protocol">): boolean =>
+  engine === "standard" && !(isShared && protocol === "https");
 
 /** The gateway's error names the address in use, not the field. */
 export function fieldErrorOf(error: ApiError): { field: string; text: string } | null {
@@ -81,6 +94,8 @@ const ENDPOINT_FIELDS = [
   "address",
   "port",
   "protocol",
+  "engine",
+  "shared_engines",
   "enabled",
   "client_auth",
   "proxy_protocol",

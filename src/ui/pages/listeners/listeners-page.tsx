@@ -50,7 +50,7 @@ function ListenerList() {
 }
 
 function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
-  const { protocol, http2, http3, client_auth, proxy_protocol } = listener;
+  const { protocol, http2, http3, client_auth, proxy_protocol, engine, shared_engines } = listener;
   const versions = ["HTTP/1.1", http2 ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
   return (
     <Group gap={6}>
@@ -58,6 +58,11 @@ function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
         {protocol === "https" ? "TLS, " : "plain, "}
         {versions.filter((version) => version !== "").join(", ")}
       </Text>
+      {(engine === "full" || shared_engines) && (
+        <Badge size="xs" variant="light" color="gray" tt="none">
+          {engine === "full" ? "full engine" : "both engines"}
+        </Badge>
+      )}
       {client_auth !== "none" && (
         <Badge size="xs" variant="light" color="gray" tt="none">
           client certificates

@@ -82,6 +82,11 @@ function Details({ request }: { readonly request: RequestRow }) {
           <CacheOutcome cache={request.cache} />
         </Section>
       )}
+      {(request.grpc ?? null) !== null && (
+        <Section title="gRPC">
+          <GrpcStatus grpc={request.grpc} />
+        </Section>
+      )}
       <Section title="Timing">
         <PhaseBar request={request} />
       </Section>
@@ -165,6 +170,17 @@ function CacheOutcome({ cache }: Pick<RequestRow, "cache">) {
         </Group>
       ))}
     </Stack>
+  );
+}
+
+function GrpcStatus({ grpc }: Pick<RequestRow, "grpc">) {
+  if (grpc === null) return null;
+  return (
+    <Group gap={6}>
+      <Code>{grpc.name}</Code>
+      <Text size="sm">status {grpc.status}</Text>
+      <FilterLink name="grpc" value={grpc.name} />
+    </Group>
   );
 }
 

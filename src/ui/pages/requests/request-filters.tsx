@@ -10,7 +10,7 @@ import { nameOf } from "../../api/resources.ts";
 import { useShortcut } from "../../parts/shortcut.ts";
 import type { RequestFilters } from "./use-tail.ts";
 
-const names = ["q", "status", "host", "route", "address", "cache", "kind"] as const;
+const names = ["q", "status", "host", "route", "address", "cache", "grpc", "kind"] as const;
 type FilterName = (typeof names)[number];
 
 /** The filters in the page URL, with their setters. */
@@ -116,18 +116,17 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
         onChange={(value) => set("cache", value)}
         error={errorOf("cache")}
       />
-      <Select
-        aria-label="Kind"
-        placeholder="Kind"
-        data={[
-          { value: "http", label: "HTTP" },
-          { value: "stream", label: "Streams" },
-        ]}
-        value={filters["kind"] ?? null}
-        onChange={(value) => set("kind", value ?? "")}
-        clearable
-        style={{ flex: "1 1 6rem" }}
-      />
+      <TypedField {...field("grpc")}>
+        {(props) => (
+          <TextInput
+            {...props}
+            aria-label="gRPC status"
+            placeholder="gRPC, UNAVAILABLE"
+            style={{ flex: "1 1 8rem" }}
+          />
+        )}
+      </TypedField>
+      <KindChoice value={filters["kind"] ?? null} onChange={(value) => set("kind", value ?? "")} />
       {Object.keys(filters).length > 0 && (
         <Button variant="subtle" color="gray" onClick={clear}>
           Clear
@@ -136,6 +135,26 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
     </Group>
   );
 }
+
+interface KindProps {
+  readonly value: string | null;
+  readonly onChange: (value: string | null) => void;
+}
+
+const KindChoice = ({ value, onChange }: KindProps) => (
+  <Select
+    aria-label="Kind"
+    placeholder="Kind"
+    data={[
+      { value: "http", label: "HTTP" },
+      { value: "stream", label: "Streams" },
+    ]}
+    value={value}
+    onChange={onChange}
+    clearable
+    style={{ flex: "1 1 6rem" }}
+  />
+);
 
 interface TypedProps {
   readonly value: string;

@@ -69,13 +69,25 @@ export function ExplanationView({ explanation }: Props) {
 }
 
 function RequestPath({ explanation }: Props) {
-  const { listener, route, service, upstream, status } = explanation;
+  const { listener, route, service, upstream, status, engine, grpc } = explanation;
   return (
     <Section title="Path through the gateway">
       <Stack gap={6}>
         <Fact label="Listener">
           {listener === null ? "none" : <ObjectLink page="listeners" {...listener} />}
         </Fact>
+        {engine !== null && (
+          <Fact label="Engine">
+            {engine.name}: {engine.reason}
+          </Fact>
+        )}
+        {grpc !== null && (
+          <Fact label="gRPC method">
+            <Code>
+              {grpc.service}/{grpc.method}
+            </Code>
+          </Fact>
+        )}
         <Fact label="Route">
           {route === null ? "none" : <ObjectLink page="routes" {...route} />}
         </Fact>

@@ -83,6 +83,14 @@ export function ForwardFields({ form }: RouteFieldsProps) {
           description="Allows upgrades to WebSocket, as chats and dashboards use"
           {...form.getInputProps("websocket", { type: "checkbox" })}
         />
+        <Switch
+          label="Exact responses"
+          description="Downloads keep their Content-Length, so that clients show progress and can resume, and trailers and 103 arrive. On listeners with both engines, all requests for these host names then use the full engine, at about 5 times the processor time for a small HTTP/2 request. No effect on other listeners"
+          checked={form.values.exact_responses === "on"}
+          onChange={(event) =>
+            form.setFieldValue("exact_responses", event.currentTarget.checked ? "on" : "off")
+          }
+        />
       </Stack>
     </Section>
   );

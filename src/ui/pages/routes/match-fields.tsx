@@ -6,11 +6,12 @@ import { SubHead } from "../../parts/folded-section.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import type { RouteFieldsProps } from "./route-form.tsx";
 import { type PathMatch, matchesPath } from "./route-text.ts";
-import { newPath } from "./route-values.ts";
+import { newPath, type RouteValues } from "./route-values.ts";
 
 export function MatchFields({ form }: RouteFieldsProps) {
-  const { hosts, paths } = form.values;
-  const isEverything = hosts.length === 0 && paths.every(({ value }) => value === "");
+  const { hosts, paths, grpc_methods: methods } = form.values;
+  const isEverything =
+    hosts.length + methods.length === 0 && paths.every(({ value }) => value === "");
   return (
     <Section
       title="Match"
@@ -71,10 +72,7 @@ function PathFields({ form }: RouteFieldsProps) {
   const { paths } = form.values;
   return (
     <Stack gap="xs" role="group" aria-label="Paths">
-      <SubHead
-        title="Paths"
-        text={paths.length === 0 ? "Empty: every path of these hosts." : "One of them must match."}
-      />
+      <SubHead title="Paths" text={emptyText(form.values)} />
       {paths.map((path, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other key, and their inputs are controlled
         <PathRow key={index} form={form} path={path} index={index} />
@@ -83,6 +81,13 @@ function PathFields({ form }: RouteFieldsProps) {
       {paths.some(({ value }) => value !== "") && <PathTrial paths={paths} />}
     </Stack>
   );
+}
+
+function emptyText({ paths, grpc_methods: methods }: RouteValues): string {
+  if (paths.length > 0) return "One of them must match.";
+  return methods.length > 0
+    ? "Empty: the gRPC methods below only."
+    : "Empty: every path of these hosts.";
 }
 
 interface RowProps extends RouteFieldsProps {

@@ -24,8 +24,10 @@ import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
+import { isHttp } from "../services/service-values.ts";
 import { ConditionFields } from "./condition-fields.tsx";
 import { ForwardFields, LimitFields, MaintenanceFields } from "./forward-fields.tsx";
+import { GrpcFields } from "./grpc-fields.tsx";
 import { MatchFields } from "./match-fields.tsx";
 import { RouteCache } from "./route-cache.tsx";
 import { RoutePlugins } from "./route-plugins.tsx";
@@ -83,6 +85,7 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
       <BasicFields form={form} />
       <MatchFields form={form} />
       <ConditionFields form={form} />
+      <GrpcFields form={form} />
       <ForwardFields form={form} />
       <LimitFields form={form} />
       <MaintenanceFields form={form} />
@@ -132,9 +135,7 @@ function Actions({ route, onDelete }: ActionsProps) {
 function BasicFields({ form }: RouteFieldsProps) {
   const services = useResourceList("services");
   const chosen = form.values.service_id;
-  const web = (services.data ?? []).filter(
-    ({ protocol }) => protocol === "http" || protocol === "https",
-  );
+  const web = (services.data ?? []).filter(({ protocol }) => isHttp(protocol));
   const data = web.map(({ id, name }) => ({ value: id, label: name }));
   // Services may not have been read yet.
   const isKnown = chosen === null || data.some(({ value }) => value === chosen);

@@ -25,10 +25,18 @@ const some = (all: readonly string[], none: string): string => {
   return all.length === 1 ? first : `${first} +${all.length - 1}`;
 };
 
+/** `helloworld.Greeter/SayHello`, with `*` for any. */
+const callText = ({ service, method }: Route["grpc_methods"][number]): string =>
+  `/${service === "" ? "*" : service}/${method === "" ? "*" : method}`;
+
 /** `shop.example.com/api/*`. */
-export function matchText({ hosts, paths }: Pick<Route, "hosts" | "paths">): string {
+export function matchText({
+  hosts,
+  paths,
+  grpc_methods: methods,
+}: Pick<Route, "hosts" | "paths" | "grpc_methods">): string {
   const path = some(
-    paths.map((item) => pathText(pathMatchOf(item))),
+    [...paths.map((item) => pathText(pathMatchOf(item))), ...methods.map(callText)],
     "",
   );
   const host = some(hosts, "any host");
@@ -64,8 +72,10 @@ export function matchesPath({ type, value }: PathMatch, path: string): boolean |
 }
 
 /** A URL that the route probably matches, as the initial value of a test. */
-export function exampleUrl({ hosts, paths, protocols }: Route): string {
+export function exampleUrl({ hosts, paths, protocols, grpc_methods: methods }: Route): string {
   const host = hosts[0]?.replace("*", "www") ?? location.hostname;
   const first = paths.map(pathMatchOf).find(({ type }) => type !== "regex");
-  return `${protocols[0] ?? "http"}://${host}${first?.value ?? "/"}`;
+  const [call] = methods;
+  const path = call === undefined ? "/" : callText(call).replaceAll("*", "x");
+  return `${protocols[0] ?? "http"}://${host}${first?.value ?? path}`;
 }

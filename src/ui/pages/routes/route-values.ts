@@ -15,6 +15,10 @@ export interface RouteValues extends Pick<
   Route,
   | "service_id"
   | "hosts"
+  | "grpc_methods"
+  | "exact_responses"
+  | "grpc_idle_timeout"
+  | "grpc_max_message_bytes"
   | "methods"
   | "headers"
   | "query"
@@ -41,6 +45,7 @@ export interface RouteValues extends Pick<
   readonly paths: readonly PathMatch[];
 }
 
+export const newMethod: RouteValues["grpc_methods"][number] = { service: "", method: "" };
 export const newPath: PathMatch = { type: "prefix", value: "" };
 export const newCondition: ValueMatch = { name: "", op: "equals", value: "" };
 
@@ -50,6 +55,10 @@ const defaults: RouteValues = {
   service_id: null,
   hosts: [],
   paths: [],
+  grpc_methods: [],
+  exact_responses: "off",
+  grpc_idle_timeout: 0,
+  grpc_max_message_bytes: 0,
   methods: [],
   headers: [],
   query: [],
@@ -92,6 +101,9 @@ export function toBody({ name, paths, ...values }: RouteValues): Write<"routes">
     name: name.trim() === "" ? null : name,
     prefix_rewrite: values.prefix_rewrite?.trim() ? values.prefix_rewrite.trim() : null,
     paths: paths.filter(({ value }) => value !== "").map((path) => ({ ...path })),
+    grpc_methods: values.grpc_methods.filter(
+      ({ service, method }) => `${service}${method}`.trim() !== "",
+    ),
     headers: conditionsOf(values.headers),
     query: conditionsOf(values.query),
     cookies: conditionsOf(values.cookies),
@@ -153,6 +165,11 @@ export const rules = {
       const row = values.paths[Number(path.split(".")[1])];
       return row === undefined ? null : pathProblem(row);
     },
+  },
+  grpc_methods: {
+    service: (value: string) =>
+      /^[\w.]*$/.test(value) ? null : "A full name such as helloworld.Greeter",
+    method: (value: string) => (/^\w*$/.test(value) ? null : "A name such as SayHello"),
   },
   headers: { value: conditionProblem },
   query: { value: conditionProblem },

@@ -4,7 +4,7 @@ import { DurationField, KeyValueField, ListField } from "../../parts/fields.tsx"
 import { FoldedSection, SubHead } from "../../parts/folded-section.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import type { ServiceFieldsProps } from "./service-form.tsx";
-import type { ServiceValues } from "./service-values.ts";
+import { isGrpc, isHttp2, type ServiceValues } from "./service-values.ts";
 
 export function HealthFields({ form }: ServiceFieldsProps) {
   return (
@@ -89,6 +89,7 @@ function PassiveFields({ form }: ServiceFieldsProps) {
 
 function ActiveFields({ form }: ServiceFieldsProps) {
   const { enabled, type } = form.values.health.active;
+  const hasGrpc = isHttp2(form.values.protocol) || isGrpc(type);
   return (
     <Stack gap="sm">
       <Switch
@@ -105,6 +106,7 @@ function ActiveFields({ form }: ServiceFieldsProps) {
                 { value: "http", label: "HTTP request" },
                 { value: "https", label: "HTTPS request" },
                 { value: "tcp", label: "TCP connection" },
+                ...(hasGrpc ? GRPC_CHECKS : []),
               ]}
               allowDeselect={false}
               {...form.getInputProps("health.active.type")}
@@ -148,12 +150,26 @@ function ActiveFields({ form }: ServiceFieldsProps) {
               {...form.getInputProps("health.active.healthy_threshold")}
             />
           </SimpleGrid>
-          {type !== "tcp" && <CheckRequestFields form={form} />}
+          {isGrpc(type) ? (
+            <TextInput
+              label="gRPC service to check"
+              description="The name that the target registered with grpc.health.v1.Health. Empty: the server as a whole"
+              placeholder="helloworld.Greeter"
+              {...form.getInputProps("health.active.grpc_service")}
+            />
+          ) : (
+            type !== "tcp" && <CheckRequestFields form={form} />
+          )}
         </>
       )}
     </Stack>
   );
 }
+
+const GRPC_CHECKS = [
+  { value: "grpc", label: "gRPC health check" },
+  { value: "grpcs", label: "gRPC health check over TLS" },
+];
 
 function CheckRequestFields({ form }: ServiceFieldsProps) {
   return (

@@ -8,12 +8,20 @@ import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
-import { Can, Section } from "../../parts/page-layout.tsx";
+import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { HealthFields } from "./health-fields.tsx";
 import { LiveTargets } from "./live-targets.tsx";
 import { UpstreamFields } from "./upstream-fields.tsx";
-import { hasTls, isHttp, rules, type ServiceValues, toBody, toValues } from "./service-values.ts";
+import {
+  hasTls,
+  isGrpc,
+  isHttp,
+  rules,
+  type ServiceValues,
+  toBody,
+  toValues,
+} from "./service-values.ts";
 import { TargetFields } from "./target-fields.tsx";
 import { TlsFields } from "./tls-fields.tsx";
 import {
@@ -110,6 +118,10 @@ function BasicFields({ form }: ServiceFieldsProps) {
           data={[
             { value: "http", label: "HTTP: a web application" },
             { value: "https", label: "HTTPS: a web application with its own certificate" },
+            { value: "h2c", label: "HTTP/2 without TLS (h2c)" },
+            { value: "h2", label: "HTTP/2 over TLS" },
+            { value: "grpc", label: "gRPC without TLS" },
+            { value: "grpcs", label: "gRPC over TLS" },
             { value: "tcp", label: "TCP: databases, mail, SSH, for stream routes" },
             { value: "tls", label: "TCP with TLS, for stream routes" },
             { value: "udp", label: "UDP: DNS, games, for stream routes" },
@@ -117,6 +129,12 @@ function BasicFields({ form }: ServiceFieldsProps) {
           allowDeselect={false}
           {...form.getInputProps("protocol")}
         />
+        {isGrpc(form.values.protocol) && (
+          <HelpText>
+            Routes to this service need a listener with the full engine or with both engines, or the
+            plugin grpc-web for browsers.
+          </HelpText>
+        )}
         <TagsField
           label="Tags"
           description="Labels for search and filters"

@@ -109,6 +109,7 @@ const defaults: Omit<Service, "id" | "created_at" | "updated_at" | "targets"> = 
       unhealthy_interval: 5,
       timeout: 2,
       expect_statuses: ["200-399"],
+      grpc_service: "",
       expect_body: null,
       healthy_threshold: 2,
       unhealthy_threshold: 3,
@@ -168,10 +169,16 @@ export function toBody({ targets, health, ...values }: ServiceValues): Write<"se
 
 /** Whether the service speaks HTTP rather than raw bytes. */
 export const isHttp = (protocol: Service["protocol"]): boolean =>
-  protocol === "http" || protocol === "https";
+  !["tcp", "tls", "udp"].includes(protocol);
+
+/** Whether it speaks HTTP/2 only. */
+export const isHttp2 = (protocol: Service["protocol"]): boolean =>
+  ["h2", "h2c", "grpc", "grpcs"].includes(protocol);
+
+export const isGrpc = (protocol: string): boolean => protocol === "grpc" || protocol === "grpcs";
 
 export const hasTls = (protocol: Service["protocol"]): boolean =>
-  protocol === "https" || protocol === "tls";
+  ["https", "h2", "grpcs", "tls"].includes(protocol);
 
 /** What is wrong with the host of a target; null: nothing. */
 export const hostProblem = (value: string): string | null =>

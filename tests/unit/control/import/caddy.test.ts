@@ -43,6 +43,30 @@ async function made(routes: readonly object[], server: object = {}): Promise<Mad
 
 const isClosed = (route: Anything) => route.maintenance !== undefined;
 
+describe("the protocol of a reverse proxy", () => {
+  const tls = {};
+  test.each([
+    { transport: { protocol: "http" }, protocol: "http" },
+    { transport: { protocol: "http", versions: ["h2c", "2"] }, protocol: "h2c" },
+    { transport: { protocol: "http", versions: ["1.1", "2"] }, protocol: "http" },
+    { transport: { protocol: "http", versions: ["1.1", "h2c"] }, protocol: "http" },
+    { transport: { protocol: "http", versions: ["2"], tls }, protocol: "h2" },
+    { transport: { protocol: "http", versions: ["1.1", "2"], tls }, protocol: "https" },
+    { transport: { protocol: "http", tls }, protocol: "https" },
+  ])("$transport is $protocol", async ({ transport, protocol }) => {
+    const { document, report } = await made([{ handle: [{ ...proxy(), transport }] }]);
+    expect(document.services[0].protocol ?? "http").toBe(protocol);
+    const notes = report.filter(({ why }) => why.includes("if the targets speak gRPC"));
+    expect(notes.length).toBe(protocol.startsWith("h2") ? 1 : 0);
+  });
+
+  test("a socket for HTTP/2 is h2c", async () => {
+    const upstreams = [{ dial: "unix+h2c//run/app.sock" }];
+    const { document } = await made([{ handle: [{ ...proxy(), upstreams }] }]);
+    expect(document.services[0].protocol).toBe("h2c");
+  });
+});
+
 describe("where it listens", () => {
   test("a specific address stays one, and its routes are for that listener alone", async () => {
     const { routes, document } = await made([{ handle: [proxy()] }], { listen: ["127.0.0.1:80"] });

@@ -22,6 +22,56 @@ const service = (rest: object) => ({ services: [{ name: "s", host: "s.test", ...
 const withPlugin = (plugin: object, rest: object = {}) =>
   made({ ...service({ routes: [{ name: "r", paths: ["/"], plugins: [plugin] }] }), ...rest });
 
+describe("gRPC", () => {
+  const grpc = { name: "g", host: "g.test", port: 50051 };
+  const call = { name: "call", paths: ["/a.B/C"], strip_path: false };
+
+  test.each([
+    { protocol: "grpc", scheme: "http" },
+    { protocol: "grpcs", scheme: "https" },
+  ])("$protocol: the route waits for a listener, which the file cannot name", async (row) => {
+    const { protocol, scheme } = row;
+    const routes = [{ ...call, protocols: [protocol] }];
+    const { document, route, report } = await made({ services: [{ ...grpc, protocol, routes }] });
+    expect(document.services[0]).toMatchObject({ name: "g", protocol, tls: { verify: false } });
+    expect(route("call")).toMatchObject({
+      enabled: false,
+      protocols: [scheme],
+      paths: [{ type: "prefix", value: "/a.B/C" }],
+    });
+    expect(route("call").https_redirect ?? false).toBe(false);
+    expect(report).toContainEqual({
+      level: "changed",
+      what: expect.stringContaining('route "call"'),
+      why: expect.stringContaining('give a listener for it engine "full"'),
+    });
+  });
+
+  test("the protocol may be that of a URL", async () => {
+    const { document } = await made({ services: [{ name: "g", url: "grpcs://g.test:443" }] });
+    expect(document.services[0]).toMatchObject({ protocol: "grpcs" });
+  });
+
+  test("a route for it needs a service that speaks it", async () => {
+    const { routes, report } = await made(service({ routes: [{ ...call, protocols: ["grpc"] }] }));
+    expect(routes).toEqual([]);
+    expect(report).toContainEqual(
+      expect.objectContaining({ level: "omitted", why: "its service does not speak gRPC" }),
+    );
+  });
+
+  test("routes that a disabled one protected are closed, and not the disabled one", async () => {
+    const routes = [{ ...call, protocols: ["grpc"], hosts: ["a.test"], plugins: [keyAuth] }];
+    const { closed } = await made({
+      services: [
+        { ...grpc, protocol: "grpc", routes },
+        { name: "web", host: "web.test", routes: [{ name: "all", hosts: ["a.test"] }] },
+      ],
+    });
+    expect(closed).toEqual(["all"]);
+  });
+});
+
 describe("a route that is not imported", () => {
   const open = { name: "open", hosts: ["a.test"], paths: ["/"] };
   const other = { name: "other", hosts: ["b.test"], paths: ["/"] };
@@ -46,7 +96,7 @@ describe("a route that is not imported", () => {
     const { closed } = await made({
       services: [
         { name: "s", host: "s.test", routes: [open, other] },
-        { name: "g", host: "g.test", protocol: "grpc", plugins: [keyAuth], routes: [other] },
+        { name: "g", host: "g.test", protocol: "wss", plugins: [keyAuth], routes: [other] },
         { name: "h", host: "h.test", protocol: "ws" },
       ],
       routes: [{ ...guarded, service: "h" }],

@@ -36,6 +36,7 @@ const view: RequestView = {
     reason: "set_cookie",
     detail: "The response sets a cookie.",
   },
+  grpc: { status: 14, name: "UNAVAILABLE" },
   tls_version: null,
   http_version: null,
   user_agent: "Mozilla",

@@ -1,0 +1,103 @@
+// The HTTP/2 sessions of one target; knows no request.
+import type { Endpoint } from "./endpoint.ts";
+import { type SessionOwner, type SessionUser, UpstreamSession } from "./http2-session.ts";
+import type { PoolOptions } from "./pool.ts";
+
+/** A session this old may have been closed by the target without the gateway's knowledge. */
+const FRESH_MS = 1000;
+
+/** Belongs to a target's address and TLS settings, not to a version of the configuration. */
+export class SessionPool implements SessionOwner {
+  readonly endpoint: Endpoint;
+  readonly now: () => number;
+  #options: PoolOptions;
+  /** Sessions that accept streams. */
+  readonly #sessions: UpstreamSession[] = [];
+  /** Sessions whose last streams go on. */
+  readonly #retired = new Set<UpstreamSession>();
+  #isClosed = false;
+  /** `addresses.version` when sessions were last checked against it. */
+  #version = 0;
+
+  constructor(endpoint: Endpoint, options: PoolOptions, now: () => number) {
+    this.endpoint = endpoint;
+    this.#options = options;
+    this.now = now;
+  }
+
+  configure(options: PoolOptions): void {
+    this.#options = options;
+  }
+
+  /** Joins the least busy session with room for a stream, or a new one. One session for each address of the target is opened first. */
+  acquire(user: SessionUser, isFresh: boolean): UpstreamSession {
+    const session = this.#pick(isFresh);
+    session.join(user);
+    if (this.#isWorn(session)) session.retire();
+    return session;
+  }
+
+  #pick(isFresh: boolean): UpstreamSession {
+    const { addresses } = this.endpoint;
+    if (addresses.version !== this.#version) this.#retireGone();
+    let best: UpstreamSession | null = null;
+    const oldest = this.now() - FRESH_MS;
+    for (const session of this.#sessions) {
+      if (!session.hasCapacity || (isFresh && !session.isConnecting && session.openedAt < oldest))
+        continue;
+      if (best === null || session.streams < best.streams) best = session;
+    }
+    const isAlone = best === null || (best.streams > 0 && this.#sessions.length < addresses.size);
+    if (best !== null && !isAlone) return best;
+    const made = new UpstreamSession(this.endpoint, this);
+    this.#sessions.push(made);
+    return made;
+  }
+
+  sessionRetired(session: UpstreamSession): void {
+    const at = this.#sessions.indexOf(session);
+    if (at >= 0) this.#sessions.splice(at, 1);
+    if (session.isClosed) this.#retired.delete(session);
+    else this.#retired.add(session);
+  }
+
+  sessionIdle(session: UpstreamSession): void {
+    const { size } = this.#options;
+    if (this.#isClosed || size === 0) session.retire();
+  }
+
+  #isWorn({ requests }: UpstreamSession): boolean {
+    const { maxRequests } = this.#options;
+    return maxRequests > 0 && requests >= maxRequests;
+  }
+
+  /** Retires sessions to addresses that the name no longer has. */
+  #retireGone(): void {
+    const { addresses } = this.endpoint;
+    this.#version = addresses.version;
+    if (addresses.isFixed) return;
+    for (const session of this.#sessions.slice()) {
+      const { address } = session;
+      if (address !== null && !addresses.has(address)) session.retire();
+    }
+  }
+
+  /** Closes idle sessions; call about once a second. `now` in the worker's milliseconds. */
+  sweep(now: number): void {
+    const { addresses } = this.endpoint;
+    addresses.sweep(now);
+    if (addresses.version !== this.#version) this.#retireGone();
+    for (const session of [...this.#sessions, ...this.#retired]) {
+      const isIdle = session.isReady && session.streams === 0;
+      if (isIdle && now - session.idleSince >= this.#options.idleTimeout) session.retire();
+      else session.tick(now);
+    }
+  }
+
+  /** Closes idle sessions now and busy ones when their streams end. */
+  close(): void {
+    this.#isClosed = true;
+    this.endpoint.addresses.close();
+    for (const session of this.#sessions.slice()) session.retire();
+  }
+}

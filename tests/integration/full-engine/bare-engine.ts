@@ -1,0 +1,80 @@
+// The full engine alone behind an acceptor, with a handler of the test instead of the request path.
+import { Acceptor } from "../../../src/dataplane/listener/acceptor.ts";
+import { connectionInfo } from "../../../src/dataplane/listener/connection-info.ts";
+import type { StreamHandler } from "../../../src/dataplane/server/bun-stream.ts";
+import type { ConnectionBounds } from "../../../src/dataplane/server/full-connection.ts";
+import { FullEngine } from "../../../src/dataplane/server/full-engine.ts";
+import type { OutgoingHead } from "../../../src/dataplane/server/client-stream.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+
+export interface BareEngine {
+  readonly port: number;
+  readonly engine: FullEngine;
+  /** Reasons of refused connections. */
+  readonly refusals: string[];
+  stop(): Promise<void>;
+}
+
+export const BOUNDS: ConnectionBounds = {
+  offersHttp2: true,
+  maxStreams: 100,
+  handshakeTimeout: 5000,
+  headTimeout: 30_000,
+  idleTimeout: 60_000,
+  writeTimeout: 60_000,
+  maxAge: 0,
+};
+
+export function startEngine(
+  serve: StreamHandler,
+  bounds: Partial<ConnectionBounds> = {},
+): BareEngine {
+  const refusals: string[] = [];
+  const refused = (reason: string) => void refusals.push(reason);
+  const engine = new FullEngine({
+    serve,
+    websocket: { message() {} },
+    refused,
+    onHandshake() {},
+    bounds: () => ({ ...BOUNDS, ...bounds }),
+  });
+  const port = quietPort();
+  const acceptor = new Acceptor({
+    address: "127.0.0.1",
+    port,
+    trusts: null,
+    readsHello: false,
+    prereadTimeout: () => 5000,
+    admit: () => ({ claim: () => null, release() {} }),
+    refused,
+    decide: (preread) => ({
+      owner: engine.accept({
+        socket: preread.socket,
+        buffered: preread.buffered,
+        info: connectionInfo(preread),
+        tls: null,
+        ended: () => preread.slot.release(),
+      }),
+      ownsSlot: true,
+    }),
+  });
+  return {
+    port,
+    engine,
+    refusals,
+    async stop() {
+      await acceptor.close();
+      await engine.close();
+    },
+  };
+}
+
+export const head = (status: number, fields: Record<string, string> = {}): OutgoingHead => {
+  const headers = new Headers(fields);
+  return {
+    status,
+    headers,
+    hasContentType: headers.has("content-type"),
+    hasLength: headers.has("content-length"),
+  };
+};
