@@ -13,6 +13,7 @@ import type { PluginCatalogue } from "./plugin-config.ts";
 import { consumerSource } from "./consumer-plans.ts";
 import { planPlugins } from "./plugin-plans.ts";
 import { pairOf, planCertificates } from "./certificate-plans.ts";
+import { engineRouteSteps } from "./engine-choice.ts";
 import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./snapshot.ts";
 
 export interface CompileContext {
@@ -57,11 +58,13 @@ export function* compileSteps(
   const candidate = { config, previous: previous?.config ?? null, difference };
   const issues = yield* checkSteps(candidate, context);
   if (issues.length > 0) return { issues };
+  const engineRoutes = yield* engineRouteSteps(candidate, previous?.snapshot.engineRoutes ?? null);
   const snapshot: Snapshot = {
     revision: context.revision,
     services: planServices({ config, difference }, previous, context),
     routes: config.routes,
     listeners: planListeners(config, previous, context),
+    engineRoutes,
     streamRoutes: planStreamRoutes(config, previous, context),
     certificates: planCertificates(config, previous, context),
     plugins: planPlugins({ config, difference }, previous, context),

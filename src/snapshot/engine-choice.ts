@@ -1,8 +1,11 @@
 // Which engine of a listener serves a host name, and why; knows no engine and no request.
+import type { Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import { normalHost, patternsFor } from "./covering.ts";
+import type { Candidate } from "./cross-rules.ts";
+import type { EngineRoutePlan } from "./snapshot.ts";
 import { isGrpcProtocol } from "./upstream-protocol.ts";
 
 /** Whether gRPC clients can use the listener: they need HTTP/2 and trailers. */
@@ -61,4 +64,56 @@ function needOf(route: Route, { services }: Pick<GatewayConfig, "services">): st
   if (service !== undefined && isGrpcProtocol(service.protocol))
     return `Service "${service.name}" of route ${label} speaks gRPC`;
   return route.exact_responses === "on" ? `Route ${label} has exact responses` : null;
+}
+
+type EngineRoutes = ReadonlyMap<string, EngineRoutePlan>;
+
+const NONE: EngineRoutes = new Map();
+
+/**
+ * The routes that need the full engine; none while no enabled listener has both engines. Where neither a listener nor a
+ * service has changed in this, only changed routes are read.
+ */
+export function* engineRouteSteps(
+  { config, previous, difference }: Candidate,
+  before: EngineRoutes | null,
+): Steps<EngineRoutes> {
+  if (!hasBothEngines(config)) return before?.size === 0 ? before : NONE;
+  const { upserts, removals } = difference.routes;
+  const isWhole =
+    before === null ||
+    previous === null ||
+    !hasBothEngines(previous) ||
+    difference.services.upserts.some(
+      ({ id, protocol }) =>
+        isGrpcProtocol(protocol) !== isGrpcProtocol(previous.services.get(id)?.protocol ?? ""),
+    );
+  const plans = new Map<string, EngineRoutePlan>(before);
+  let changes = 0;
+  const set = (id: string, plan: EngineRoutePlan | null) => {
+    if (Bun.deepEquals(plans.get(id) ?? null, plan)) return;
+    changes++;
+    if (plan === null) plans.delete(id);
+    else plans.set(id, plan);
+  };
+  for (const id of removals) set(id, null);
+  for (const route of isWhole ? config.routes.values() : upserts) {
+    set(route.id, engineRoutePlan(route, config));
+    yield;
+  }
+  return changes === 0 && before !== null ? before : plans;
+}
+
+const hasBothEngines = ({ listeners }: Pick<GatewayConfig, "listeners">): boolean =>
+  [...listeners.values()].some((listener) => listener.enabled && listener.shared_engines);
+
+/** Null: the route does not need the full engine. */
+export function engineRoutePlan(
+  route: Route,
+  config: Pick<GatewayConfig, "services">,
+): EngineRoutePlan | null {
+  const { id, hosts, listener_ids: listenerIds, protocols, enabled } = route;
+  // Only listeners with TLS have both engines.
+  if (!enabled || !protocols.includes("https") || needOf(route, config) === null) return null;
+  return { id, hosts: hosts.map(normalHost), listenerIds };
 }

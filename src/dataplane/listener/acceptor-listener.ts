@@ -1,23 +1,23 @@
-// A listener with an acceptor in front of its Bun.serve, which listens on 127.0.0.1; knows no route and no upstream.
-import type { Server } from "bun";
+// A listener with an acceptor, which routes each connection to a stream route or a server of this worker; knows no request.
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { HttpListener, ListenerContext } from "../server/bun-server.ts";
 import { ACME_PROTOCOL, type OpenChallenges } from "../challenges.ts";
-import type { Preread, ConnectionSlot, AcceptDecision } from "./pending-connection.ts";
-import type { SocketOwner } from "./loopback-tunnel.ts";
-import { CertificateIndex } from "./certificate-index.ts";
-import { clientAuthOf } from "./client-auth.ts";
-import { type ConnectionInfo, connectionInfo, KnownConnections } from "./connection-info.ts";
 import { Acceptor } from "./acceptor.ts";
-import { type HttpListener, type ListenerContext, startHttpServer } from "../server/bun-server.ts";
-import { fetchHandler } from "../server/bun-stream.ts";
-import { HeadWatch } from "./head-watch.ts";
+import type { CertificateIndex } from "./certificate-index.ts";
+import { connectionInfo } from "./connection-info.ts";
+import { openFullServer } from "./full-server.ts";
+import type { SocketOwner } from "./loopback-tunnel.ts";
+import type { AcceptDecision, ConnectionSlot, Preread } from "./pending-connection.ts";
+import { openStandardServer } from "./standard-server.ts";
 import { TlsTerminators } from "./tls-terminators.ts";
 
 /** Whether the listener needs what Bun.serve cannot do. `isShared`: stream routes match TLS names at its port. */
 export const needsAcceptor = (listener: Listener, isShared: boolean): boolean =>
   isShared ||
+  listener.engine === "full" ||
+  listener.shared_engines ||
   listener.client_auth !== "none" ||
   listener.strict_sni ||
   listener.proxy_protocol ||
@@ -25,6 +25,11 @@ export const needsAcceptor = (listener: Listener, isShared: boolean): boolean =>
   listener.max_connections_per_address > 0;
 
 export interface AcceptorContext extends ListenerContext {
+  /** The live version's: a new limit applies to the next connection. */
+  livePlan(): ListenerPlan;
+  liveCertificates(): CertificateIndex;
+  /** Whether the full engine serves the name, where the listener has both engines. */
+  needsFullEngine(serverName: string | null): boolean;
   /** Counts a connection; the reason when there are too many. */
   admit(): ConnectionSlot | string;
   /** Milliseconds in which a client must send its PROXY header and ClientHello. */
@@ -34,9 +39,25 @@ export interface AcceptorContext extends ListenerContext {
   refused(reason: string, address: string): void;
   /** Milliseconds for the head of a request; 0: Bun's own timeout. */
   headTimeoutMs(): number;
+  /** Milliseconds in which a client must read some of a response; 0: no limit. */
+  responseWriteTimeout(): number;
   readonly challenges: OpenChallenges;
   /** A TLS handshake succeeded or failed, where the acceptor terminates TLS. */
   onHandshake(isDone: boolean): void;
+}
+
+/** Serves the connections that the acceptor routes to it. */
+export interface ConnectionServer {
+  /** `certificate`: the one that matches the server name; null: none. */
+  serve(preread: Preread, certificate: CertificatePlan | null): AcceptDecision;
+  /** Connections close after their current requests. */
+  goAway(): void;
+  /** Requests and WebSockets in progress. */
+  readonly pending: number;
+  /** After the acceptor's: resolves when the last request has ended. */
+  stop(): Promise<void>;
+  /** Closes everything at once. */
+  close(): Promise<void>;
 }
 
 /** RFC 8446 section 6: an alert record, fatal, unrecognized_name. */
@@ -44,149 +65,92 @@ const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
 /** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
 export function openAcceptorListener(plan: ListenerPlan, context: AcceptorContext): HttpListener {
-  const known = new KnownConnections();
-  const server = serveBehind(plan, context, known);
+  const { engine, shared_engines: hasBoth } = plan.listener;
+  const full = engine === "full" || hasBoth ? openFullServer(plan, context) : null;
+  const standard = engine === "full" ? null : openStandardServer(plan, context, () => acceptor);
+  const servers = [standard, full].filter((server) => server !== null);
+  const serverOf = (name: string | null): ConnectionServer | null =>
+    standard === null || (hasBoth && context.needsFullEngine(name)) ? full : standard;
+  const challengeTerminators = challengeTerminatorsOf(context.refused);
+  const acceptor: Acceptor = openAcceptor(plan, context, {
+    serverOf,
+    challengeTerminators,
+    servers,
+  });
+  return {
+    plan,
+    hasAcceptor: true,
+    async stop() {
+      const stopped = acceptor.stop();
+      // Bun.serve's connections end with their clients' requests or idle timeout.
+      full?.goAway();
+      await stopped;
+      challengeTerminators.stop();
+      await Promise.all(servers.map((server) => server.stop()));
+    },
+    goAway() {
+      for (const server of servers) server.goAway();
+    },
+    get pending() {
+      return servers.reduce((pending, server) => pending + server.pending, 0);
+    },
+    async close() {
+      standard?.goAway();
+      await acceptor.close();
+      challengeTerminators.close();
+      await Promise.all(servers.map((server) => server.close()));
+    },
+  };
+}
+
+interface Routing {
+  readonly serverOf: (serverName: string | null) => ConnectionServer | null;
+  readonly challengeTerminators: TlsTerminators;
+  readonly servers: readonly ConnectionServer[];
+}
+
+function openAcceptor(
+  { listener, tls }: ListenerPlan,
+  context: AcceptorContext,
+  { serverOf, challengeTerminators, servers }: Routing,
+): Acceptor {
+  const { admit, prereadTimeout, refused, challenges } = context;
+  const decide = (preread: Preread, acceptor: Acceptor): AcceptDecision => {
+    const { serverName = null, protocols = [] } = preread.hello ?? {};
+    const challenge = challenges.certificateFor(serverName, protocols);
+    if (challenge !== null) {
+      challengeTerminators.closeUnused((one) => challenges.isOpen(one));
+      const destination = challengeTerminators.find(challenge);
+      return acceptor.tunnel(preread, destination, connectionInfo(preread));
+    }
+    const owner = context.adopt(preread);
+    if (owner !== null) return { owner, ownsSlot: false };
+    const certificate = context.liveCertificates().find(serverName);
+    if (certificate === null) challenges.missing(serverName);
+    const server = serverOf(serverName);
+    if (server === null || (listener.strict_sni && certificate === null))
+      return { refusal: "no certificate matches the TLS server name", alert: UNRECOGNIZED_NAME };
+    return server.serve(preread, certificate);
+  };
   try {
-    const { acceptor, terminators, challengeTerminators } = openAcceptor(plan, context, {
-      port: server.port ?? 0,
-      known,
+    return new Acceptor({
+      address: listener.address,
+      port: listener.port,
+      trusts: listener.proxy_protocol ? compileCidrs(listener.trusted_proxies) : null,
+      readsHello: tls !== null,
+      admit,
+      prereadTimeout,
+      decide,
+      refused,
     });
-    return {
-      plan,
-      hasAcceptor: true,
-      async stop() {
-        await acceptor.stop();
-        terminators?.stop();
-        challengeTerminators.stop();
-        await server.stop(false);
-      },
-      goAway: () => void server.stop(false),
-      get pending() {
-        return server.pendingRequests + server.pendingWebSockets;
-      },
-      async close() {
-        void server.stop(false);
-        await acceptor.close();
-        terminators?.close();
-        challengeTerminators.close();
-        await server.stop(true);
-      },
-    };
   } catch (error) {
-    void server.stop(true);
+    for (const server of servers) void server.close();
     throw error;
   }
 }
 
-/** Without reusePort, so that no other program can share the port and receive our clients' bytes. */
-function serveBehind(
-  plan: ListenerPlan,
-  context: AcceptorContext,
-  known: KnownConnections,
-): Server<unknown> {
-  const terminatesTls = plan.listener.client_auth === "none";
-  return startHttpServer({ ...plan, tls: terminatesTls ? plan.tls : null }, context, {
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: fetchHandler(context.serve, (request, server) => {
-      const info = known.find(server.requestIP(request));
-      info?.heads?.began();
-      return info;
-    }),
-  });
-}
-
-function openAcceptor(
-  plan: ListenerPlan,
-  context: AcceptorContext,
-  behind: { readonly port: number; readonly known: KnownConnections },
-): {
-  readonly acceptor: Acceptor;
-  readonly terminators: TlsTerminators | null;
-  readonly challengeTerminators: TlsTerminators;
-} {
-  const { listener, tls } = plan;
-  const index = new CertificateIndex(context.certificates);
-  const clientAuth = clientAuthOf(listener);
-  const { admit, prereadTimeout, refused, onHandshake } = context;
-  const challengeTerminators = challengeTerminatorsOf(refused);
-  const terminators =
-    clientAuth === null
-      ? null
-      : new TlsTerminators({
-          minVersion: listener.tls_min_version,
-          protocols: ["http/1.1"],
-          clientAuth,
-          accepted: (socket, info) =>
-            acceptor.tunnelSocket(socket, {
-              destination: behind,
-              info: withHeadWatch(info, context.headTimeoutMs()),
-              buffered: Buffer.alloc(0),
-              ended() {},
-            }),
-          refused,
-          onHandshake,
-        });
-  // Fails here, so that a bad certificate rejects the change and not every client.
-  if (terminators !== null && tls !== null) terminators.find(tls);
-  const decide = (preread: Preread): AcceptDecision => {
-    const certificate = index.find(preread.hello?.serverName ?? null);
-    const entry = { listener, context, acceptor, challengeTerminators, certificate };
-    const decision = decideBefore(preread, entry);
-    if (decision !== null) return decision;
-    const info = connectionInfo(preread);
-    if (tls === null)
-      return acceptor.tunnel(preread, behind, withHeadWatch(info, context.headTimeoutMs()));
-    if (terminators === null) return acceptor.tunnel(preread, behind, info);
-    return acceptor.tunnel(preread, terminators.find(certificate ?? tls), info);
-  };
-  const acceptor: Acceptor = new Acceptor({
-    address: listener.address,
-    port: listener.port,
-    trusts: listener.proxy_protocol ? compileCidrs(listener.trusted_proxies) : null,
-    readsHello: tls !== null,
-    admit,
-    prereadTimeout,
-    decide,
-    refused,
-  });
-  return { acceptor, terminators, challengeTerminators };
-}
-
-/** What decides on a connection before the listener's server gets it. */
-interface EntryChecks {
-  readonly listener: Listener;
-  readonly context: AcceptorContext;
-  readonly acceptor: Acceptor;
-  readonly challengeTerminators: TlsTerminators;
-  /** The one that matches the server name; null: none. */
-  readonly certificate: CertificatePlan | null;
-}
-
-/** Routes CA validations and streams at the same port, and refuses unknown names; null: the listener's server serves it. */
-export function decideBefore(preread: Preread, checks: EntryChecks): AcceptDecision | null {
-  const { listener, context, acceptor, challengeTerminators, certificate } = checks;
-  const { serverName = null, protocols = [] } = preread.hello ?? {};
-  const challenge = context.challenges.certificateFor(serverName, protocols);
-  if (challenge !== null) {
-    challengeTerminators.closeUnused((one) => context.challenges.isOpen(one));
-    const destination = challengeTerminators.find(challenge);
-    return acceptor.tunnel(preread, destination, connectionInfo(preread));
-  }
-  const owner = context.adopt(preread);
-  if (owner !== null) return { owner, ownsSlot: false };
-  if (certificate === null) context.challenges.missing(serverName);
-  if (listener.strict_sni && certificate === null)
-    return { refusal: "no certificate matches the TLS server name", alert: UNRECOGNIZED_NAME };
-  return null;
-}
-
-/** For connections whose bytes the acceptor can read. `timeoutMs` 0: only Bun's own timeouts apply. */
-const withHeadWatch = (info: ConnectionInfo, timeoutMs: number): ConnectionInfo =>
-  timeoutMs === 0 ? info : { ...info, heads: new HeadWatch(performance.now(), timeoutMs) };
-
 /** Present tls-alpn-01 challenge certificates to CAs and close after the handshake (RFC 8737 section 3). */
-export const challengeTerminatorsOf = (refused: AcceptorContext["refused"]): TlsTerminators =>
+const challengeTerminatorsOf = (refused: AcceptorContext["refused"]): TlsTerminators =>
   new TlsTerminators({
     minVersion: "1.2",
     protocols: [ACME_PROTOCOL],

@@ -9,9 +9,10 @@ import type { OpenChallenges } from "../challenges.ts";
 import type { CertificateIndex } from "./certificate-index.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsAcceptor, openAcceptorListener } from "./acceptor-listener.ts";
-import { openFullListener } from "./full-listener.ts";
 import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
+import type { EngineHosts } from "./engine-hosts.ts";
+import type { ListenerRuntime } from "./listener-runtime.ts";
 import { listenersByPort, portKey } from "./shared-port.ts";
 
 /** The part of a configuration version that listeners need. */
@@ -19,6 +20,9 @@ export interface ListenerVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly certificateIndex: CertificateIndex;
+  readonly engineHosts: EngineHosts;
+  /** By `portKey`: the listener of a connection until its host selects one of those at the port. */
+  readonly entries: ReadonlyMap<string, ListenerRuntime>;
   /** Ports, as `portKey`, at which stream routes match TLS names. */
   readonly passthroughPorts: ReadonlySet<string>;
   readonly settings: Settings;
@@ -182,22 +186,19 @@ export class Listeners {
     const key = portKey(listener.address, listener.port);
     const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
     if (!this.#hasAcceptor(plan, version)) return openHttpListener(plan, context);
-    const live = () => this.#live?.listeners.get(id) ?? plan;
-    const acceptorContext = {
+    const livePlan = () => this.#live?.listeners.get(id) ?? plan;
+    return openAcceptorListener(plan, {
       ...context,
       challenges,
       // The live version's, because a change of limits rebinds nothing.
-      admit: () => limits.admit(live().listener),
+      admit: () => limits.admit(livePlan().listener),
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
       prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
-      adopt: (preread: Preread) => adopt(key, preread),
-      refused: (reason: string, address: string) => refused(listener.name, reason, address),
-      onHandshake: (isDone: boolean) => onHandshake(id, isDone),
-    };
-    if (listener.engine === "standard") return openAcceptorListener(plan, acceptorContext);
-    return openFullListener(plan, {
-      ...acceptorContext,
-      livePlan: live,
+      adopt: (preread) => adopt(key, preread),
+      refused: (reason, address) => refused(listener.name, reason, address),
+      onHandshake: (isDone) => onHandshake(id, isDone),
+      livePlan,
+      needsFullEngine: (name) => needsFullEngine(this.#live ?? version, key, name),
       responseWriteTimeout: () => (this.#live ?? version).settings.limits.response_write_timeout,
       liveCertificates: () => (this.#live ?? version).certificateIndex,
     });
@@ -205,7 +206,6 @@ export class Listeners {
 
   #hasAcceptor(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
     const { listener } = plan;
-    if (listener.engine === "full") return true;
     const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
     return (
       (plan.tls !== null && this.#options.challenges.hasNames) || needsAcceptor(listener, isShared)
@@ -234,12 +234,23 @@ async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> 
   await Promise.all([...listeners].map((listener) => listener.close()));
 }
 
+function needsFullEngine(
+  { engineHosts, entries }: ListenerVersion,
+  key: string,
+  name: string | null,
+): boolean {
+  const entry = entries.get(key);
+  const listener = entry?.choice?.find(name ?? "") ?? entry;
+  return listener !== undefined && engineHosts.has(name, listener.id);
+}
+
 /** The options of a socket or of the server behind it. */
 function bindKey({ listener, tls }: ListenerPlan) {
   const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
-  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol, engine } = listener;
+  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;
+  const { engine, shared_engines: hasBothEngines } = listener;
   return [
-    [address, port, protocol, engine, tls_min_version],
+    [address, port, protocol, engine, hasBothEngines, tls_min_version],
     // The full engine reads these at each connection.
     engine === "full" ? tls !== null : [http2, http3, idle_timeout, tls],
     client_auth === "none" ? null : [client_auth, client_ca, client_crl],

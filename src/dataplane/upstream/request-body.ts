@@ -81,7 +81,7 @@ export class RequestBody {
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
-    const isKept = length < 0 && this.#options.keepsShort === true;
+    let isKept = isShort || (length < 0 && this.#options.keepsShort === true);
     // A long or open-ended body must not delay the head; a short one shares its system call.
     let prefix = head ?? "";
     const isChunked = head !== null && length < 0;
@@ -98,7 +98,11 @@ export class RequestBody {
       this.bytes += value.byteLength;
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
       if (length >= 0 && this.bytes > length) return wrongLength;
-      if (isShort) {
+      if (isKept && this.bytes > JOIN_BYTES) {
+        isKept = false;
+        pieces.length = 0;
+      }
+      if (isKept) {
         pieces.push(value);
         // Before the write, so that a retry still has the body when the connection breaks.
         if (this.bytes === length) this.#buffered = Buffer.concat(pieces);
@@ -108,9 +112,9 @@ export class RequestBody {
       prefix = "";
       if (this.#isCancelled) return null;
       if (piped !== null) bufferRelease.releaseLater(value);
-      else if (!isShort) bufferRelease.releaseNow(value);
+      else if (!isKept) bufferRelease.releaseNow(value);
     }
-    if (isKept) this.#buffered = Buffer.concat(pieces);
+    if (isKept && length < 0) this.#buffered = Buffer.concat(pieces);
     if (prefix !== "") await this.#write(sink, Buffer.from(prefix, "latin1"));
     if (isChunked) await this.#write(sink, LAST_CHUNK);
     // Bun checks this too; a truncated body must never look complete to the target.

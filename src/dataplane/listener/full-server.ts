@@ -1,19 +1,14 @@
-// A listener whose acceptor hands its connections to the full engine; knows no route and no upstream.
+// The full engine behind an acceptor, which hands it the sockets themselves; knows no route and no upstream.
 import { constants } from "node:crypto";
 import type { SecureContext, TLSSocket } from "node:tls";
 import type { Listener } from "../../model/listener.ts";
-import { compileCidrs } from "../../net/cidr.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
-import type { HttpListener } from "../server/bun-server.ts";
 import type { ConnectionBounds } from "../server/full-connection.ts";
 import { FullEngine } from "../server/full-engine.ts";
-import { Acceptor } from "./acceptor.ts";
-import { type AcceptorContext, challengeTerminatorsOf, decideBefore } from "./acceptor-listener.ts";
-import type { CertificateIndex } from "./certificate-index.ts";
+import type { AcceptorContext, ConnectionServer } from "./acceptor-listener.ts";
 import { clientAuthOf } from "./client-auth.ts";
 import { connectionInfo } from "./connection-info.ts";
 import { idleTimeoutOf } from "./listener-runtime.ts";
-import type { AcceptDecision, Preread } from "./pending-connection.ts";
 import {
   type ClientAuth,
   type TerminatorCertificate,
@@ -21,17 +16,12 @@ import {
   verifyHandshake,
 } from "./tls-terminators.ts";
 
-export interface FullListenerContext extends AcceptorContext {
-  /** The live version's: a new certificate or limit holds for the next connection. */
-  livePlan(): ListenerPlan;
-  liveCertificates(): CertificateIndex;
-  /** Milliseconds; 0: no limit. */
-  responseWriteTimeout(): number;
-}
-
-/** Binds with SO_REUSEPORT beside the other workers. Throws the system's error. */
-export function openFullListener(plan: ListenerPlan, context: FullListenerContext): HttpListener {
+/** Throws where TLS does not accept the default certificate. */
+export function openFullServer(plan: ListenerPlan, context: AcceptorContext): ConnectionServer {
   const { refused, onHandshake, serve, websocket } = context;
+  const contexts = new TlsContexts(plan.listener);
+  // Fails here, so that a bad certificate rejects the change and not every client.
+  if (plan.tls !== null) contexts.find(plan.tls);
   const engine = new FullEngine({
     serve,
     websocket,
@@ -39,76 +29,30 @@ export function openFullListener(plan: ListenerPlan, context: FullListenerContex
     onHandshake,
     bounds: () => boundsOf(context.livePlan().listener, context),
   });
-  const challengeTerminators = challengeTerminatorsOf(refused);
-  const acceptor = openAcceptor(plan, context, { engine, challengeTerminators });
   return {
-    plan,
-    hasAcceptor: true,
-    async stop() {
-      const stopped = acceptor.stop();
-      engine.goAway();
-      await stopped;
-      challengeTerminators.stop();
-      await engine.ended();
+    serve(preread, certificate) {
+      const { socket, buffered, slot } = preread;
+      const tls = certificate ?? context.livePlan().tls ?? plan.tls;
+      const owner = engine.accept({
+        socket,
+        buffered,
+        info: connectionInfo(preread),
+        tls: plan.tls === null || tls === null ? null : contexts.find(tls),
+        ended: () => slot.release(),
+      });
+      return { owner, ownsSlot: true };
     },
     goAway: () => engine.goAway(),
     get pending() {
       return engine.pending;
     },
-    async close() {
-      await acceptor.close();
-      challengeTerminators.close();
-      await engine.close();
-    },
+    stop: () => engine.ended(),
+    close: () => engine.close(),
   };
-}
-
-function openAcceptor(
-  plan: ListenerPlan,
-  context: FullListenerContext,
-  {
-    engine,
-    challengeTerminators,
-  }: {
-    readonly engine: FullEngine;
-    readonly challengeTerminators: ReturnType<typeof challengeTerminatorsOf>;
-  },
-): Acceptor {
-  const { listener, tls } = plan;
-  const contexts = new TlsContexts(listener);
-  // Fails here, so that a bad certificate rejects the change and not every client.
-  if (tls !== null) contexts.find(tls);
-  const decide = (preread: Preread): AcceptDecision => {
-    const certificate = context.liveCertificates().find(preread.hello?.serverName ?? null);
-    const checks = { listener, context, acceptor, challengeTerminators, certificate };
-    const decision = decideBefore(preread, checks);
-    if (decision !== null) return decision;
-    const { socket, buffered, slot } = preread;
-    const fallback = context.livePlan().tls ?? tls;
-    const owner = engine.accept({
-      socket,
-      buffered,
-      info: connectionInfo(preread),
-      tls: fallback === null ? null : contexts.find(certificate ?? fallback),
-      ended: () => slot.release(),
-    });
-    return { owner, ownsSlot: true };
-  };
-  const acceptor: Acceptor = new Acceptor({
-    address: listener.address,
-    port: listener.port,
-    trusts: listener.proxy_protocol ? compileCidrs(listener.trusted_proxies) : null,
-    readsHello: tls !== null,
-    admit: context.admit,
-    prereadTimeout: context.prereadTimeout,
-    decide,
-    refused: context.refused,
-  });
-  return acceptor;
 }
 
 /** 0 for `headTimeout` as in the settings: no limit of the gateway's. */
-function boundsOf(listener: Listener, context: FullListenerContext): ConnectionBounds {
+function boundsOf(listener: Listener, context: AcceptorContext): ConnectionBounds {
   return {
     offersHttp2: listener.http2,
     maxStreams: listener.max_concurrent_streams,
