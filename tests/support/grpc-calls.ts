@@ -76,10 +76,14 @@ export class Call {
 
 export class GrpcClient {
   readonly #session: http2.ClientHttp2Session;
+  isClosed = false;
 
   private constructor(session: http2.ClientHttp2Session) {
     this.#session = session;
     session.on("error", () => {});
+    session.on("close", () => {
+      this.isClosed = true;
+    });
   }
 
   /** Over TLS, without checking the certificate; `authority`: also the server name. */

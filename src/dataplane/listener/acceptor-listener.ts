@@ -1,15 +1,14 @@
 // A listener with an acceptor, which routes each connection to a stream route or a server of this worker; knows no request.
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
-import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
-import type { HttpListener, ListenerContext } from "../server/bun-server.ts";
-import { ACME_PROTOCOL, type OpenChallenges } from "../challenges.ts";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { HttpListener } from "../server/bun-server.ts";
+import { ACME_PROTOCOL } from "../challenges.ts";
 import { Acceptor } from "./acceptor.ts";
-import type { CertificateIndex } from "./certificate-index.ts";
 import { connectionInfo } from "./connection-info.ts";
+import type { AcceptorContext, ConnectionServer } from "./connection-server.ts";
 import { openFullServer } from "./full-server.ts";
-import type { SocketOwner } from "./loopback-tunnel.ts";
-import type { AcceptDecision, ConnectionSlot, Preread } from "./pending-connection.ts";
+import type { AcceptDecision, Preread } from "./pending-connection.ts";
 import { openStandardServer } from "./standard-server.ts";
 import { TlsTerminators } from "./tls-terminators.ts";
 
@@ -23,42 +22,6 @@ export const needsAcceptor = (listener: Listener, isShared: boolean): boolean =>
   listener.proxy_protocol ||
   listener.max_connections > 0 ||
   listener.max_connections_per_address > 0;
-
-export interface AcceptorContext extends ListenerContext {
-  /** The live version's: a new limit applies to the next connection. */
-  livePlan(): ListenerPlan;
-  liveCertificates(): CertificateIndex;
-  /** Whether the full engine serves the name, where the listener has both engines. */
-  needsFullEngine(serverName: string | null): boolean;
-  /** Counts a connection; the reason when there are too many. */
-  admit(): ConnectionSlot | string;
-  /** Milliseconds in which a client must send its PROXY header and ClientHello. */
-  prereadTimeout(): number;
-  /** Hands the socket to the stream route at the port that matches the name; null when none does. */
-  adopt(preread: Preread): SocketOwner | null;
-  refused(reason: string, address: string): void;
-  /** Milliseconds for the head of a request; 0: Bun's own timeout. */
-  headTimeoutMs(): number;
-  /** Milliseconds in which a client must read some of a response; 0: no limit. */
-  responseWriteTimeout(): number;
-  readonly challenges: OpenChallenges;
-  /** A TLS handshake succeeded or failed, where the acceptor terminates TLS. */
-  onHandshake(isDone: boolean): void;
-}
-
-/** Serves the connections that the acceptor routes to it. */
-export interface ConnectionServer {
-  /** `certificate`: the one that matches the server name; null: none. */
-  serve(preread: Preread, certificate: CertificatePlan | null): AcceptDecision;
-  /** Connections close after their current requests. */
-  goAway(): void;
-  /** Requests and WebSockets in progress. */
-  readonly pending: number;
-  /** After the acceptor's: resolves when the last request has ended. */
-  stop(): Promise<void>;
-  /** Closes everything at once. */
-  close(): Promise<void>;
-}
 
 /** RFC 8446 section 6: an alert record, fatal, unrecognized_name. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);

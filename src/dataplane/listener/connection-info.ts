@@ -25,6 +25,8 @@ export interface ConnectionInfo {
   readonly clientAuthKey: string | null;
   /** Times the request heads; null where TLS ends behind the acceptor, which then sees no heads. */
   readonly heads: HeadWatch | null;
+  /** The client must open another connection, because the other engine now serves the name: the acceptor closes this one. */
+  isOutdated?: boolean;
 }
 
 /** The only address that the acceptor connects from. */

@@ -5,7 +5,7 @@ import type { Listener } from "../../model/listener.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ConnectionBounds } from "../server/full-connection.ts";
 import { FullEngine } from "../server/full-engine.ts";
-import type { AcceptorContext, ConnectionServer } from "./acceptor-listener.ts";
+import type { AcceptorContext, ConnectionServer } from "./connection-server.ts";
 import { clientAuthOf } from "./client-auth.ts";
 import { connectionInfo } from "./connection-info.ts";
 import { idleTimeoutOf } from "./listener-runtime.ts";

@@ -28,6 +28,9 @@ export interface Destination {
 const MAX_BUFFERED_BYTES = 65_536;
 /** Time for the client to close after the gateway has sent everything. */
 const LINGER_MS = 5000;
+/** Silence after which an outdated connection is closed, and the longest time that it stays open. */
+const OUTDATED_IDLE_MS = 500;
+const OUTDATED_MS = 10_000;
 
 export interface LoopbackTunnelOptions {
   readonly destination: Destination;
@@ -53,6 +56,8 @@ export class LoopbackTunnel implements SocketOwner {
   #isClosed = false;
   /** When to close a silent client. */
   #deadline = Number.POSITIVE_INFINITY;
+  /** When the connection must be closed because it is outdated. */
+  #outdatedUntil = Number.POSITIVE_INFINITY;
 
   /** Connects at once, or after the head of the first request. */
   constructor(client: ClientSocket, buffered: Buffer, options: LoopbackTunnelOptions) {
@@ -170,8 +175,15 @@ export class LoopbackTunnel implements SocketOwner {
     const overdue = this.#isRefused ? null : this.#options.info.heads?.overdue(now);
     if (overdue === "silent") return this.close();
     if (overdue === "partial") return this.#refuse(now);
+    if (this.#options.info.isOutdated === true && this.#isReplaceable(now)) return this.close();
     // A client that still reads gets more time.
     if (this.#deadline <= now && (this.#pipe?.idleFor(now) ?? LINGER_MS) >= LINGER_MS) this.close();
+  }
+
+  /** Whether an outdated connection can be closed: other requests on it go on for a while. */
+  #isReplaceable(now: number): boolean {
+    if (this.#outdatedUntil === Number.POSITIVE_INFINITY) this.#outdatedUntil = now + OUTDATED_MS;
+    return now >= this.#outdatedUntil || (this.#pipe?.idleFor(now) ?? 0) >= OUTDATED_IDLE_MS;
   }
 
   get #isHolding(): boolean {

@@ -4,7 +4,7 @@ import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import { startHttpServer } from "../server/bun-server.ts";
 import { fetchHandler } from "../server/bun-stream.ts";
 import type { Acceptor } from "./acceptor.ts";
-import type { AcceptorContext, ConnectionServer } from "./acceptor-listener.ts";
+import type { AcceptorContext, ConnectionServer } from "./connection-server.ts";
 import { clientAuthOf } from "./client-auth.ts";
 import { type ConnectionInfo, connectionInfo, KnownConnections } from "./connection-info.ts";
 import { HeadWatch } from "./head-watch.ts";

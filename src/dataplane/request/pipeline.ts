@@ -1,7 +1,7 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { readGrpcTimeout } from "../../http/grpc.ts";
 import { connectionOptions } from "../../http/hop-by-hop.ts";
-import { failures } from "../error.ts";
+import { failures, type ProxyError } from "../error.ts";
 import type { ListenerRuntime } from "../listener/listener-runtime.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
@@ -67,12 +67,19 @@ function isRefused(request: ClientRequest, entry: ListenerRuntime): boolean {
       : isMisdirected(request, entry)
         ? failures.misdirected
         : request.isGrpc && !request.stream.features.hasTrailers
-          ? failures.grpcEngine
+          ? refuseGrpc(request)
           : worker.aborted.isWatching
             ? worker.aborted.refusal(request)
             : null;
   if (error !== null) respondError(request, error);
   return error !== null;
+}
+
+/** A client that connected before its host name needed the full engine must connect again. */
+function refuseGrpc({ stream: { connection }, generation, listener }: ClientRequest): ProxyError {
+  if (connection !== null && generation.engineHosts.has(connection.serverName, listener.id))
+    connection.isOutdated = true;
+  return failures.grpcEngine;
 }
 
 /** Sends the route's own response; false: it has none. */
