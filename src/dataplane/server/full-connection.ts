@@ -320,8 +320,9 @@ export class FullConnection implements StreamConnection {
   }
 
   close(): void {
-    this.#session?.destroy();
+    // First, because the session would reset open streams without an error code: their clients would take them as complete.
     this.#stream.destroy();
+    this.#session?.destroy();
     this.#end();
   }
 
