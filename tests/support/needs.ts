@@ -10,6 +10,7 @@ const PACKAGES = {
   chromium: "chromium",
   curl: "curl",
   faketime: "faketime",
+  go: "golang-go",
   gtlsclient: "ngtcp2-client",
   named: "bind9",
   nginx: "nginx",
@@ -70,6 +71,8 @@ const conditions = {
       : "the right to make network namespaces and bridges",
   "another address": () =>
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
+  "grpc-go": () =>
+    existsSync("/usr/share/gocode/src/google.golang.org/grpc") ? null : "golang-google-grpc-dev",
   ipv6: () => (listensOn("::1") ? null : "IPv6 on the loopback interface"),
 } as const satisfies Record<string, () => string | null>;
 
