@@ -21,11 +21,11 @@ export const listenerInput = t.Object(
     engine: oneOf(["standard", "full"], {
       default: "standard",
       description:
-        "HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3",
+        "HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3. A change binds the listener again",
     }),
     shared_engines: flag(
       false,
-      "Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3",
+      "Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3. Costs a hop inside the gateway for all names; a change binds the listener again",
     ),
     max_concurrent_streams: integer(100, {
       minimum: 1,
@@ -44,7 +44,7 @@ export const listenerInput = t.Object(
     client_auth: oneOf(["none", "request", "require"], {
       default: "none",
       description:
-        "Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only",
+        "Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS only; with the standard engine http2 must be false",
     }),
     client_ca: nullable(
       t.String({ maxLength: 262_144 }),

@@ -3395,13 +3395,13 @@ export interface components {
              */
             protocol: "http" | "https";
             /**
-             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3
+             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3. A change binds the listener again
              * @default standard
              * @enum {string}
              */
             engine: "standard" | "full";
             /**
-             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3
+             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3. Costs a hop inside the gateway for all names; a change binds the listener again
              * @default false
              */
             shared_engines: boolean;
@@ -3432,7 +3432,7 @@ export interface components {
              */
             tls_min_version: "1.2" | "1.3";
             /**
-             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only
+             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS only; with the standard engine http2 must be false
              * @default none
              * @enum {string}
              */
@@ -3536,13 +3536,13 @@ export interface components {
              */
             protocol?: "http" | "https";
             /**
-             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3
+             * @description HTTP engine. standard: the fastest; full: also gRPC, trailers, WebSockets over HTTP/2 and exact Content-Length, at several times the processor time per request and without HTTP/3. A change binds the listener again
              * @default standard
              * @enum {string}
              */
             engine?: "standard" | "full";
             /**
-             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3
+             * @description Serve host names of gRPC services and of routes with exact_responses with the full engine, and all others with the standard one; TLS only, without HTTP/3. Costs a hop inside the gateway for all names; a change binds the listener again
              * @default false
              */
             shared_engines?: boolean;
@@ -3573,7 +3573,7 @@ export interface components {
              */
             tls_min_version?: "1.2" | "1.3";
             /**
-             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS listeners with http2 false only
+             * @description Client certificates. none: not requested; request: optional, but must be valid; require: mandatory. TLS only; with the standard engine http2 must be false
              * @default none
              * @enum {string}
              */
