@@ -64,6 +64,9 @@ export interface RoutedConnection {
  * twice this for each of its streams.
  */
 const STREAM_WINDOW_BYTES = 65_535;
+/** Of all streams of a connection. More streams have smaller windows, down to the smallest that carries a whole frame. */
+const CONNECTION_WINDOW_BYTES = 16_777_216;
+const LEAST_WINDOW_BYTES = 16_384;
 /** Bytes of a header list as HPACK counts them. The listener's own limit is lower and is answered with 431. */
 const MAX_HEADER_LIST_BYTES = 65_536;
 /** Fields of a header list; `max_header_fields` is lower and is answered with 431. */
@@ -83,6 +86,13 @@ const LAST_STREAM_ID = 2 ** 31 - 1;
 
 /** ±10 %, so that connections that began together do not end together. */
 const spread = (ms: number): number => ms * (0.9 + 0.2 * Math.random());
+
+/** The window of each of so many streams, in bytes. */
+const windowOf = (streams: number): number =>
+  Math.min(
+    STREAM_WINDOW_BYTES,
+    Math.max(LEAST_WINDOW_BYTES, Math.floor(CONNECTION_WINDOW_BYTES / streams)),
+  );
 
 interface ConnectionOptions extends FullEngineOptions {
   http1(): Http1Parser;
@@ -220,7 +230,7 @@ export class FullConnection implements StreamConnection {
         enablePush: false,
         // RFC 8441.
         enableConnectProtocol: true,
-        initialWindowSize: STREAM_WINDOW_BYTES,
+        initialWindowSize: windowOf(this.#bounds.maxStreams),
         maxConcurrentStreams: this.#bounds.maxStreams,
         maxHeaderListSize: MAX_HEADER_LIST_BYTES,
       },

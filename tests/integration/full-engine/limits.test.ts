@@ -213,6 +213,26 @@ describe("max_concurrent_streams", () => {
 });
 
 describe("the window of a stream", () => {
+  test.each([
+    [1, 65_535],
+    [256, 65_535],
+    [257, 65_280],
+    [1000, 16_777],
+  ])(
+    "of %d at once is %d bytes, so that all of a connection have at most 16 MiB",
+    async (maxStreams, bytes) => {
+      const { port } = start({ maxStreams }, respond);
+      const client = await H2Client.connect({ port });
+      await client.result(client.headers(GET));
+      const settings = client.frames.find(({ type, flags }) => type === SETTINGS && flags === 0);
+      const entries = settings?.payload.toString("hex").match(/.{12}/g) ?? [];
+      const window = entries.find((entry) => entry.startsWith("0004"));
+      // A setting that has its initial value need not be sent (RFC 9113 section 6.5.2).
+      expect(window === undefined ? 65_535 : Number.parseInt(window.slice(4), 16)).toBe(bytes);
+      client.close();
+    },
+  );
+
   test("lets a client send 128 KB of a body that nobody reads, and no more", async () => {
     const { port } = start({}, () => {});
     const client = await RawClient.connect(port);
