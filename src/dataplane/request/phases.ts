@@ -42,7 +42,7 @@ export const phases: readonly Phase[] = [
   }),
   step("shed", "request/pipeline.ts", {
     runs: "the gateway checks memory, file descriptors, the TLS server name and the client's aborted requests",
-    ends: "503 under memory or descriptor pressure, 421 for a host of another certificate, 429 for a client that aborts too many requests",
+    ends: "503 under memory or descriptor pressure, 421 for a host of another certificate and for gRPC on an engine without trailers, 429 for a client that aborts too many requests",
     changes: "nothing",
   }),
   step("route", "request/pipeline.ts", {
