@@ -8,6 +8,7 @@ import { target as cookies } from "./targets/cookies.ts";
 import { target as der } from "./targets/der.ts";
 import { target as dnsMessage } from "./targets/dns-message.ts";
 import { target as headWatch } from "./targets/head-watch.ts";
+import { target as http1Requests } from "./targets/http1-requests.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
 import { target as requestPath } from "./targets/request-path.ts";
@@ -16,5 +17,5 @@ import { target as router } from "./targets/router.ts";
 
 export const targets: readonly FuzzTarget[] = [
   ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl, cacheFields],
-  ...[requestPath, router, importDocument, dnsMessage, der, headWatch],
+  ...[requestPath, router, importDocument, dnsMessage, der, headWatch, http1Requests],
 ];

@@ -31,20 +31,19 @@ export class SocketStream extends Duplex implements SocketOwner {
     if (!this.#isClosed && !this.push(chunk)) this.#socket.pause();
   }
 
-  /** Reads the first bytes until `decide` returns true, and puts them back before that call. */
-  peek(decide: (start: Buffer) => boolean): void {
+  /** Reads the first bytes until `judge` is no longer null, and puts them back before `decided`. */
+  peek(judge: (start: Buffer) => boolean | null, decided: (verdict: boolean) => void): void {
     let start: Buffer = Buffer.alloc(0);
     const ended = () => this.destroy();
     const read = () => {
       for (let chunk = this.read(); chunk !== null; chunk = this.read())
         start = Buffer.concat([start, chunk]);
-      if (start.length === 0) return;
+      const verdict = judge(start);
+      if (verdict === null) return;
       this.removeListener("readable", read);
       this.removeListener("end", ended);
       this.unshift(start);
-      if (decide(start)) return;
-      this.on("readable", read);
-      this.on("end", ended);
+      decided(verdict);
     };
     this.on("readable", read);
     this.on("end", ended);
@@ -113,7 +112,8 @@ export class SocketStream extends Duplex implements SocketOwner {
   }
 
   override _final(done: Done): void {
-    if (!this.#isClosed) this.#socket.end();
+    // Reads on: a socket that is closed while the client still sends is reset, and the response with it.
+    if (!this.#isClosed) this.#socket.shutdown();
     done();
   }
 

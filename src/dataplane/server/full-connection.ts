@@ -157,16 +157,12 @@ export class FullConnection implements StreamConnection {
   begin(buffered: Buffer): void {
     if (buffered.length > 0) this.#stream.clientSent(buffered);
     if (this.#tls !== null) this.#shakeHands(this.#tls);
-    else if (this.#bounds.offersHttp2) this.#stream.peek((start) => this.#sniff(start));
+    else if (this.#bounds.offersHttp2)
+      // RFC 9113 section 3.3: a client with prior knowledge begins with the preface.
+      this.#stream.peek(beginsWithPreface, (isPreface) =>
+        isPreface ? this.#serve(this.#stream) : this.#serveHttp1(this.#stream),
+      );
     else this.#serveHttp1(this.#stream);
-  }
-
-  /** RFC 9113 section 3.3: a client with prior knowledge begins with the preface. */
-  #sniff(start: Buffer): boolean {
-    const isPreface = beginsWithPreface(start);
-    if (isPreface === true) this.#serve(this.#stream);
-    else if (isPreface === false) this.#serveHttp1(this.#stream);
-    return isPreface !== null;
   }
 
   #serveHttp1(socket: Duplex): void {

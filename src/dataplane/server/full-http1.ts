@@ -5,18 +5,19 @@ import type { WebSocketHandler } from "bun";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
 import { headTimeout } from "../listener/head-watch.ts";
 import type { StreamHandler } from "./bun-stream.ts";
+import { MAX_HEAD_BYTES, RequestGate } from "./http1-gate.ts";
 import { Http1Stream } from "./http1-stream.ts";
 
-/** Largest request head, as with Bun.serve; the listener's own limit is lower and is answered with an error page. */
-const MAX_HEAD_BYTES = 16_384;
 /** Fields of a head; `max_header_fields` is lower. */
 const MAX_FIELDS = 1000;
-/** Request body bytes that Node may hold before the gateway stops reading from the client. */
+/** Request bytes that wait, in Node's body or for the request before them, before the gateway stops reading from the client. */
 const MAX_UNREAD_BYTES = 65_536;
 /** Bytes of a body that are read and dropped after the response, so that the connection can be used again. */
 const MAX_DROPPED_BYTES = 65_536;
 /** Time for the client to close after the gateway has sent everything. */
 const LINGER_MS = 2000;
+/** The same for a client that goes on sending. */
+const MAX_LINGER_MS = 30_000;
 
 /** What a connection needs of its engine. Times in milliseconds. */
 export interface Http1Owner {
@@ -43,20 +44,17 @@ export class Http1Parser {
       insecureHTTPParser: false,
       maxHeaderSize: MAX_HEAD_BYTES,
       // Decides before the body is parsed, so that every other Upgrade is ignored (RFC 9110 section 7.8).
-      shouldUpgradeCallback: (request: IncomingMessage) =>
-        find(request.socket)?.mayUpgrade(request) === true,
+      shouldUpgradeCallback: mayUpgrade,
     } as object);
     this.#server.maxHeadersCount = MAX_FIELDS;
     const begin = (request: IncomingMessage, response: ServerResponse) => {
       // Node's responses have no trailers here, and wait for one another: the gateway writes its own.
       response.detachSocket(request.socket);
-      find(request.socket)?.received(request, null);
+      find(request.socket)?.parsed(request, false);
     };
     for (const event of ["request", "checkContinue", "checkExpectation"])
       this.#server.on(event, begin);
-    this.#server.on("upgrade", (request, socket, rest: Buffer) =>
-      find(socket)?.received(request, rest),
-    );
+    this.#server.on("upgrade", (request, socket) => find(socket)?.parsed(request, true));
     this.#server.on("connect", (_request, socket) => find(socket)?.refuse("400 Bad Request"));
     this.#server.on("clientError", (error: Error & { code?: string }, socket) =>
       find(socket)?.refuse(
@@ -69,25 +67,53 @@ export class Http1Parser {
 
   /** Serves the requests of a connection. */
   open(socket: Duplex, owner: Http1Owner): Http1Connection {
-    const connection = new Http1Connection(socket, owner);
-    this.#connections.set(socket, connection);
-    const before = new Set(socket.listeners("end"));
+    const [data, end] = [socket.listeners("data"), socket.listeners("end")];
     this.#server.emit("connection", socket);
-    // Node would end the connection of a client that has sent FIN behind its request.
-    for (const listener of socket.listeners("end"))
-      if (!before.has(listener)) socket.removeListener("end", listener as () => void);
+    // The gateway gives the parser its bytes. At a FIN, Node would end the connection.
+    const parsers = takeListeners(socket, "data", data);
+    takeListeners(socket, "end", end);
     socket.allowHalfOpen = true;
+    const connection = new Http1Connection(socket, owner, (bytes) => {
+      for (const parse of parsers) parse.call(socket, bytes);
+    });
+    this.#connections.set(socket, connection);
     connection.begin();
     return connection;
   }
+}
+
+type Listener = (...values: unknown[]) => void;
+
+/** Removes the listeners that were not there before, and returns them. */
+function takeListeners(socket: Duplex, event: string, before: readonly unknown[]): Listener[] {
+  const added = (socket.listeners(event) as Listener[]).filter((one) => !before.includes(one));
+  for (const listener of added) socket.removeListener(event, listener);
+  return added;
+}
+
+/** Whether the bytes behind a request's head are a WebSocket's, if it is accepted. */
+function mayUpgrade({ method, httpVersion, headers }: IncomingMessage): boolean {
+  return (
+    method === "GET" &&
+    httpVersion === "1.1" &&
+    headers.upgrade?.toLowerCase() === "websocket" &&
+    headers["transfer-encoding"] === undefined &&
+    (headers["content-length"] ?? "0") === "0"
+  );
 }
 
 /** One request at a time: what a client pipelines waits, and the gateway reads no more of it. */
 export class Http1Connection {
   readonly #socket: Duplex;
   readonly #owner: Http1Owner;
-  readonly #waiting: IncomingMessage[] = [];
+  readonly #parse: (bytes: Buffer) => void;
+  readonly #gate: RequestGate;
   #current: Http1Stream | null = null;
+  /** The request whose head the parser has just completed, and whether its client may upgrade. */
+  #begun: IncomingMessage | null = null;
+  #mayUpgrade = false;
+  /** What a client sends behind an upgrade, before the target decides; null: there is no upgrade. */
+  #early: Buffer | null = null;
   #isGoingAway = false;
   /** Nothing more is read as a request: refused, upgraded or ended by the gateway. */
   #isOver = false;
@@ -95,18 +121,18 @@ export class Http1Connection {
   /** Since when a head is incomplete; 0: none is. */
   #headSince = performance.now();
   #hasRequests = false;
-  /** The chunk that is being parsed has completed a head. */
-  #hasHead = false;
   #idleSince = performance.now();
   #unsent = 0;
   #dropped = 0;
-  #takeHeld: () => Buffer = () => Buffer.alloc(0);
-  #lingerUntil = Number.POSITIVE_INFINITY;
-  readonly #onData = (chunk: Buffer): void => this.#passed(chunk);
+  #lingerSince = Number.POSITIVE_INFINITY;
+  readonly #onData = (chunk: Buffer): void => this.#received(chunk);
 
-  constructor(socket: Duplex, owner: Http1Owner) {
+  /** `parse` gives Node's parser bytes. */
+  constructor(socket: Duplex, owner: Http1Owner, parse: (bytes: Buffer) => void) {
     this.#socket = socket;
     this.#owner = owner;
+    this.#parse = parse;
+    this.#gate = new RequestGate(this);
   }
 
   get info(): ConnectionInfo {
@@ -117,16 +143,16 @@ export class Http1Connection {
     return this.#owner.websocket;
   }
 
-  /** Behind the parser's own listeners. */
   begin(): void {
     const socket = this.#socket;
     socket.on("data", this.#onData);
     socket.on("error", () => {});
-    socket.on("drain", () => this.#current?.drained());
+    socket.on("drain", () => this.#drained());
     socket.on("end", () => this.#ended());
     socket.on("close", () => {
       if (this.#isUpgraded) this.#owner.counted(-1);
       this.#isOver = true;
+      this.#gate.close();
       this.#current?.connectionClosed();
     });
   }
@@ -140,89 +166,108 @@ export class Http1Connection {
     else this.#socket.destroy();
   }
 
-  /** Whether the bytes behind a request's head are a WebSocket's, if it is accepted. */
-  mayUpgrade(request: IncomingMessage): boolean {
-    const { headers } = request;
-    return (
-      this.#current === null &&
-      this.#waiting.length === 0 &&
-      request.method === "GET" &&
-      request.httpVersion === "1.1" &&
-      headers.upgrade?.toLowerCase() === "websocket" &&
-      headers["transfer-encoding"] === undefined &&
-      (headers["content-length"] ?? "0") === "0"
-    );
+  #drained(): void {
+    if (this.#current === null) this.#advance();
+    else this.#current.drained();
   }
 
-  /** The head of a request is complete. `rest`: what follows an upgrade. */
-  received(request: IncomingMessage, rest: Buffer | null): void {
-    this.#hasRequests = true;
-    this.#hasHead = true;
-    this.#headSince = 0;
-    if (this.#isOver) return;
-    request.on("error", () => {});
-    if (rest !== null) {
-      this.#socket.removeListener("data", this.#onData);
-      this.#hold(rest);
-      this.#serve(request, true);
-    } else if (this.#current === null) this.#serve(request, false);
-    else {
-      this.#waiting.push(request);
-      this.#socket.pause();
+  #received(chunk: Buffer): void {
+    this.#idleSince = performance.now();
+    if (this.#early !== null) this.#early = Buffer.concat([this.#early, chunk]);
+    else if (!this.#isOver) this.#gate.push(chunk);
+    this.#readOn();
+  }
+
+  /** Lets the next request begin. */
+  #advance(): void {
+    this.#gate.advance();
+    if (!this.#isUpgraded) this.#readOn();
+  }
+
+  /** Stops or goes on reading, and watches over an incomplete head. */
+  #readOn(): void {
+    const { isWithinHead, heldBytes } = this.#gate;
+    if (!this.isReady) this.#headSince = 0;
+    else if (!isWithinHead && this.#hasRequests) this.#headSince = 0;
+    else if (this.#headSince === 0) this.#headSince = this.#idleSince;
+    const unread = this.#current?.isResponded === false ? this.#current.request.readableLength : 0;
+    const waiting = Math.max(heldBytes, unread, this.#early?.length ?? 0);
+    if (waiting >= MAX_UNREAD_BYTES) this.#socket.pause();
+    else if (this.#current === null || this.#current.isResponded) this.#socket.resume();
+  }
+
+  // Called by the gate and the parser.
+
+  /** A client that does not read its responses gets no others. */
+  get isReady(): boolean {
+    return this.#current === null && !this.#isOver && !this.#socket.writableNeedDrain;
+  }
+
+  parse(bytes: Buffer): IncomingMessage | null {
+    this.#begun = null;
+    const current = this.#current;
+    try {
+      this.#parse(bytes);
+    } catch {
+      // A bug of the parser must not end the worker.
+      this.refuse("400 Bad Request");
     }
+    if (current?.isResponded === true) this.#drop(current, bytes.length);
+    return this.#begun;
   }
 
-  /** Reads on while the target decides on an upgrade, to notice a client that leaves. */
-  #hold(rest: Buffer): void {
-    let held = rest;
-    const hold = (chunk: Buffer) => {
-      held = Buffer.concat([held, chunk]);
-      if (held.length >= MAX_UNREAD_BYTES) this.#socket.pause();
-    };
-    this.#socket.on("data", hold);
-    this.#socket.resume();
-    this.#takeHeld = () => {
-      this.#socket.removeListener("data", hold);
-      return held;
-    };
+  /** The head of a request is complete. */
+  parsed(request: IncomingMessage, isUpgrade: boolean): void {
+    request.on("error", () => {});
+    this.#begun = request;
+    this.#mayUpgrade = isUpgrade;
   }
 
-  #serve(request: IncomingMessage, mayUpgrade: boolean): void {
-    const { httpVersionMajor: major, httpVersion, headers } = request;
-    if (major !== 1) return this.refuse("505 HTTP Version Not Supported");
-    // RFC 9112 section 6.1: its framing is faulty.
-    if (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
-      return this.refuse("400 Bad Request");
+  serve(request: IncomingMessage): void {
+    const isUpgrade = this.#mayUpgrade;
+    this.#hasRequests = true;
+    this.#headSince = 0;
     this.#owner.counted(1);
     const stream = new Http1Stream(request, this.#socket, {
       connection: this,
-      mayUpgrade,
-      keepsConnection: !mayUpgrade && !this.#isGoingAway && isKeptAlive(request),
+      mayUpgrade: isUpgrade,
+      keepsConnection: !isUpgrade && !this.#isGoingAway && isKeptAlive(request),
       isTls: this.info.tlsVersion !== null,
     });
     this.#current = stream;
-    this.#owner.serve(stream);
+    if (isUpgrade) {
+      // Reads on while the target decides, to notice a client that leaves.
+      this.#early = this.#gate.close();
+      this.#socket.resume();
+    }
+    try {
+      this.#owner.serve(stream);
+    } catch {
+      // Thrown by an event of the socket, it would end the worker.
+      stream.abort();
+    }
   }
 
-  /** The parser has read a chunk. */
-  #passed(chunk: Buffer): void {
+  /** Responds to bytes that are no request, and closes the connection. */
+  refuse(status: string): void {
+    if (this.#isOver) return;
     const current = this.#current;
-    const hadHead = this.#hasHead;
-    this.#hasHead = false;
-    this.#idleSince = performance.now();
-    if (current === null) {
-      if (!this.#isOver && !hadHead && this.#headSince === 0) this.#headSince = this.#idleSince;
-    } else if (current.isResponded) this.#drop(current, chunk.length);
-    else if (current.request.readableLength >= MAX_UNREAD_BYTES) this.#socket.pause();
+    const response = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
+    if (current === null) this.#socket.write(response);
+    else if (!current.isResponded) return current.refuse(response);
+    this.#end();
   }
 
   /** The rest of a body after the response. */
   #drop(current: Http1Stream, bytes: number): void {
+    if (this.#isOver) return;
     this.#dropped += bytes;
     discard(current.request);
     if (current.request.complete) this.#next();
     else if (this.#dropped > MAX_DROPPED_BYTES) this.#end();
   }
+
+  // Called by the stream.
 
   /** The response of the current request was handed over; `keepsConnection` as it said. */
   responded(keepsConnection: boolean): void {
@@ -239,10 +284,8 @@ export class Http1Connection {
 
   #next(): void {
     this.#current = null;
-    if (this.#isGoingAway && this.#waiting.length === 0) return this.#end();
-    const request = this.#waiting.shift();
-    if (this.#waiting.length === 0) this.#socket.resume();
-    if (request !== undefined) this.#serve(request, false);
+    if (this.#isGoingAway) return this.#end();
+    this.#advance();
   }
 
   /** The socket belongs to a WebSocket now; returns what the client has sent of it. */
@@ -250,30 +293,22 @@ export class Http1Connection {
     this.#isOver = true;
     this.#isUpgraded = true;
     this.#headSince = 0;
-    return this.#takeHeld();
-  }
-
-  /** Responds to bytes that are no request, and closes the connection. */
-  refuse(status: string): void {
-    if (this.#isOver) return;
-    const current = this.#current;
-    const response = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
-    if (current === null) this.#socket.write(response);
-    // Before the response to an earlier request it would be taken for that response.
-    else if (current.request.complete) return current.closeAfterResponse();
-    else if (!current.isResponded) return current.refuse(response);
-    this.#end();
+    this.#socket.removeListener("data", this.#onData);
+    const early = this.#early ?? Buffer.alloc(0);
+    this.#early = null;
+    return early;
   }
 
   /** Sends what is left and reads on for a while, so that a reset does not destroy the response on its way. */
   #end(): void {
     this.#isOver = true;
+    this.#gate.close();
+    this.#early = null;
     this.#headSince = 0;
     this.#current = null;
-    this.#waiting.length = 0;
     this.#socket.end();
     this.#socket.resume();
-    this.#lingerUntil = performance.now() + LINGER_MS;
+    this.#lingerSince = performance.now();
   }
 
   /** The connection ends with the current request. */
@@ -290,9 +325,16 @@ export class Http1Connection {
     // A client that reads slowly is not idle.
     if (socket.writableLength !== this.#unsent) this.#idleSince = now;
     this.#unsent = socket.writableLength;
-    if (now >= this.#lingerUntil && now - this.#idleSince >= LINGER_MS) socket.destroy();
+    if (this.#hasLingered(now)) socket.destroy();
     else if (this.#headSince > 0 && this.#isLate(now)) this.#refuseHead();
     else if (now - this.#idleSince >= this.#owner.idleTimeout) socket.destroy();
+  }
+
+  #hasLingered(now: number): boolean {
+    const ms = now - this.#lingerSince;
+    if (ms < LINGER_MS) return false;
+    const isSent = this.#socket.writableLength === 0;
+    return now - this.#idleSince >= LINGER_MS || (isSent && ms >= MAX_LINGER_MS);
   }
 
   #isLate(now: number): boolean {
@@ -319,8 +361,6 @@ function isKeptAlive({ httpVersion, headers }: IncomingMessage): boolean {
     .split(",")
     .map((name) => name.trim());
   if (options.includes("close")) return false;
-  // The end of a request with another coding is unknown (RFC 9112 section 6.3).
-  if ((headers["transfer-encoding"] ?? "chunked") !== "chunked") return false;
   return httpVersion === "1.1" || options.includes("keep-alive");
 }
 

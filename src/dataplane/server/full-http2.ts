@@ -332,6 +332,7 @@ export class PulledBody implements BodySource {
   readonly #stream: BodyStream;
   #waiting: Waiting | null = null;
   #isEnded = false;
+  #isBroken = false;
 
   constructor(stream: BodyStream) {
     this.#stream = stream;
@@ -352,11 +353,18 @@ export class PulledBody implements BodySource {
     });
   }
 
+  /** The rest will not come. */
+  fail(): void {
+    this.#isBroken = true;
+    this.#offer();
+  }
+
   #offer(): void {
     const waiting = this.#waiting;
     if (waiting === null) return;
-    const piece = this.#isEnded ? null : (this.#stream.read() as Buffer | null);
-    if (piece === null && !this.#isEnded && !this.#stream.destroyed) return;
+    const isOver = this.#isEnded || this.#isBroken;
+    const piece = isOver ? null : (this.#stream.read() as Buffer | null);
+    if (piece === null && !isOver && !this.#stream.destroyed) return;
     this.#waiting = null;
     if (piece !== null) waiting.resolve({ done: false, value: piece });
     else if (this.#isEnded) waiting.resolve({ done: true });

@@ -6,6 +6,7 @@ import type { WebSocketHandler } from "bun";
 import { bufferRelease } from "../buffer-release.ts";
 import type { BodySource } from "../client-body.ts";
 import type { ConnectionInfo } from "../listener/connection-info.ts";
+import { forbiddenInTrailers } from "../../http/trailer-fields.ts";
 import { ServerSocket } from "../websocket/server-socket.ts";
 import type {
   BodyReader,
@@ -45,10 +46,9 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** RFC 9110 section 6.5.1: fields that must not be trailers. */
-const NEVER_TRAILERS =
-  /^(?:connection|content-.*|host|keep-alive|te|trailer|transfer-encoding|upgrade|set-cookie|cache-control|expect|max-forwards|pragma|range|authorization|www-authenticate|proxy-.*)$/i;
-const NOT_A_FIELD = /[\0\r\n]/;
+/** RFC 9110 section 5. Written as latin1, a character over 255 would become another one, a line break for instance. */
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const NOT_A_VALUE = /[^\t -~\x80-\xff]/;
 
 /** Lives as long as the request. */
 export class Http1Stream implements ClientStream {
@@ -69,6 +69,7 @@ export class Http1Stream implements ClientStream {
   #awaitsContinue: boolean;
   #abort: AbortController | null = null;
   #isGone = false;
+  #body: PulledBody | null = null;
   #writer: Http1Writer | null = null;
   #trailers: FieldPairs = [];
 
@@ -102,7 +103,9 @@ export class Http1Stream implements ClientStream {
     if (this.#awaitsContinue && !this.#hasBegun)
       this.#socket.write("HTTP/1.1 100 Continue\r\n\r\n");
     this.#awaitsContinue = false;
-    return new PulledBody(this.request);
+    this.#body = new PulledBody(this.request);
+    if (this.#isGone) this.#body.fail();
+    return this.#body;
   }
 
   get signal(): AbortSignal {
@@ -141,7 +144,7 @@ export class Http1Stream implements ClientStream {
   }
 
   respond(head: OutgoingHead, pieces: readonly Uint8Array[], isShared: boolean): void {
-    if (!this.#begin()) return;
+    if (!this.#begin(head)) return;
     const isEmpty = this.method === "HEAD" || isBodiless(head.status);
     let size = 0;
     for (const piece of pieces) size += piece.byteLength;
@@ -156,8 +159,8 @@ export class Http1Stream implements ClientStream {
   }
 
   start(head: OutgoingHead, reader: BodyReader): BodyWriter {
-    const begins = this.#begin();
-    const isEmpty = this.method === "HEAD" || isBodiless(head.status);
+    const begins = this.#begin(head);
+    const isEmpty = !begins || this.method === "HEAD" || isBodiless(head.status);
     const isChunked = !isEmpty && !head.hasLength && this.httpVersion === "1.1";
     // RFC 9112 section 6.3: without a length and without chunks, the end of the connection ends the body.
     if (!isEmpty && !head.hasLength && !isChunked) this.#keepsConnection = false;
@@ -178,11 +181,13 @@ export class Http1Stream implements ClientStream {
   }
 
   /** False: the response has begun. */
-  #begin(): boolean {
+  #begin({ headers }: OutgoingHead): boolean {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
     // The client may send the body or not: the next byte is either's.
     if (this.#awaitsContinue || this.#mayUpgrade) this.#keepsConnection = false;
+    // Of a request that the gateway rejects.
+    if (headers.get("connection") === "close") this.#keepsConnection = false;
     return true;
   }
 
@@ -204,9 +209,10 @@ export class Http1Stream implements ClientStream {
 
   /** The body of a streamed response is complete. */
   #ended(isChunked: boolean, done: () => void): void {
+    if (this.isResponded) return done();
     const socket = this.#socket;
     const trailers = this.features.hasTrailers
-      ? this.#trailers.filter(([name]) => !NEVER_TRAILERS.test(name))
+      ? this.#trailers.filter(([name]) => !forbiddenInTrailers(name.toLowerCase()))
       : [];
     if (isChunked) socket.write(`0\r\n${linesOf(trailers)}\r\n`, "latin1", () => done());
     else if (socket.writableLength === 0) done();
@@ -262,7 +268,8 @@ export class Http1Stream implements ClientStream {
     if (this.isResponded) return;
     this.isResponded = true;
     this.#isGone = true;
-    this.request.destroy();
+    // `request.destroy` would destroy the socket, with a response that is on its way.
+    this.#body?.fail();
     this.#connection.responded(false);
     this.#abort?.abort();
     this.#writer?.closed();
@@ -278,7 +285,7 @@ const isEndToEnd = (name: string): boolean =>
 function linesOf(fields: FieldPairs): string {
   let lines = "";
   for (const [name, value] of fields)
-    if (!NOT_A_FIELD.test(name) && !NOT_A_FIELD.test(value)) lines += `${name}: ${value}\r\n`;
+    if (FIELD_NAME.test(name) && !NOT_A_VALUE.test(value)) lines += `${name}: ${value}\r\n`;
   return lines;
 }
 
@@ -300,8 +307,9 @@ function joinedFields(raw: readonly string[]): Record<string, string> {
 function urlOf(target: string, host: string, isTls: boolean): string {
   const origin = `${isTls ? "https" : "http"}://${host.replaceAll("/", "")}`;
   const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
-  const path = absolute === null ? target : absolute[1] || "/";
-  return `${origin}${normalTarget(path)}`;
+  const path = absolute?.[1] ?? target;
+  const isRoot = absolute !== null && !path.startsWith("/");
+  return `${origin}${normalTarget(isRoot ? `/${path}` : path)}`;
 }
 
 interface WriterOptions {

@@ -44,16 +44,6 @@ describe("a request is served", () => {
     expect(answers.map(({ body }) => body)).toEqual(["/1", "/2"]);
   });
 
-  test("of a client that half-closes after it", async () => {
-    scene.origin.answer = OK;
-    const client = await connectRaw({ port: scene.port });
-    client.write(get());
-    client.end();
-    await client.until((received) => read(received, false).answers.length === 1);
-    client.close();
-    expect(client.received).toStartWith("HTTP/1.1 200");
-  });
-
   test("with a 100 for Expect in any case", async () => {
     scene.origin.answer = OK;
     const client = await connectRaw({ port: scene.port });
@@ -93,6 +83,56 @@ test("a body without the empty line after its last chunk does not reach the targ
   await client.untilClosed();
   expect(read(client.received, true).answers).toEqual([]);
   expect(scene.origin.requests.length).toBe(before);
+});
+
+test.each([1, 2, 3])(
+  "a request may begin with a packet of %d bytes that the HTTP/2 preface has too",
+  async (bytes) => {
+    scene.origin.answer = OK;
+    const request = post("Content-Length: 2\r\n", "hi").replace(
+      "POST",
+      `${"PRI".slice(0, bytes)}X`,
+    );
+    const known = post("Content-Length: 2\r\n", "hi");
+    for (const [text, status] of [
+      [known, 200],
+      [request, 400],
+    ] as const) {
+      const client = await connectRaw({ port: scene.port });
+      // Each packet is read by itself.
+      for (const part of [text.slice(0, bytes), text.slice(bytes, 4), text.slice(4)]) {
+        client.write(part);
+        await Bun.sleep(5);
+      }
+      await client.until((received) => read(received, false).answers.length === 1);
+      client.close();
+      expect(read(client.received, false).answers.map((answer) => answer.status)).toEqual([status]);
+    }
+  },
+);
+
+test("an early response arrives although the client goes on sending", async () => {
+  const target = `/${"x".repeat(9000)}`;
+  const client = await connectRaw({ port: scene.port });
+  client.write(`POST ${target} HTTP/1.1\r\nHost: h\r\nContent-Length: 50000000\r\n\r\n`);
+  const body = Buffer.alloc(1_000_000, 97);
+  for (let sent = 0; sent < 20 && !client.isClosed; sent++) {
+    client.write(body);
+    await Bun.sleep(1);
+  }
+  await client.until((received) => received.includes("\r\n\r\n"));
+  expect(client.received).toStartWith("HTTP/1.1 414");
+  client.close();
+});
+
+test("a client that half-closes after its request has gone, as on the standard engine", async () => {
+  const before = scene.origin.requests.length;
+  scene.origin.answer = null;
+  const client = await connectRaw({ port: scene.port });
+  client.write(get());
+  await scene.origin.untilRequests(before + 1);
+  client.end();
+  expect(await client.untilClosed()).toBe("");
 });
 
 describe("a response", () => {

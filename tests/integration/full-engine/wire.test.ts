@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
+import { RawClient } from "./raw-client.ts";
 import { type BareEngine, head, startEngine } from "./bare-engine.ts";
 
 const NAMES = ["DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH", "PING", "GOAWAY"];
@@ -121,6 +122,18 @@ describe("a response", () => {
     expect(await framesOf("/broken-field")).toContain("RST_STREAM(2)");
     expect(await framesOf("/whole")).toBe("HEADERS DATA+END");
   });
+});
+
+test.each([1, 2, 3, 10])("the preface may begin with a packet of %d bytes", async (bytes) => {
+  const client = await RawClient.connect(engine.port);
+  const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  for (const part of [preface.slice(0, bytes), preface.slice(bytes)]) {
+    client.write(Buffer.from(part));
+    await Bun.sleep(5);
+  }
+  client.frame(4, 0, 0, Buffer.alloc(0));
+  await eventually(() => client.frames.some(({ type, flags }) => type === 4 && flags === 1));
+  client.close();
 });
 
 describe("a request is a stream error (RFC 9113 section 8.1.1) with", () => {

@@ -1,0 +1,4 @@
+// The server engines that tests of HTTP/1.1 run on; knows no listener.
+
+/** For `describe.each`: what differs between them is in docs/limits-of-bun.md, and explicit in the tests. */
+export const engines = ["standard", "full"] as const;
