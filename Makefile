@@ -59,7 +59,7 @@ check-api-types: setup
 	$(BUN) scripts/api-types.ts --check
 
 check-unit: setup
-	$(BUN) test $(ARGS) ./tests/architecture.test.ts ./tests/unit
+	$(BUN) test --parallel=$(PROCESSES) $(ARGS) ./tests/architecture.test.ts ./tests/unit
 
 #? fmt: Rewrite what `make check` would call badly formatted
 .PHONY: fmt

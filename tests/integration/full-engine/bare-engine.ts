@@ -15,7 +15,7 @@ export interface BareEngine {
   stop(): Promise<void>;
 }
 
-export const BOUNDS: ConnectionBounds = {
+const BOUNDS: ConnectionBounds = {
   offersHttp2: true,
   maxStreams: 100,
   handshakeTimeout: 5000,
