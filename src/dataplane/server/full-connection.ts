@@ -87,6 +87,19 @@ const LAST_STREAM_ID = 2 ** 31 - 1;
 /** ±10 %, so that connections that began together do not end together. */
 const spread = (ms: number): number => ms * (0.9 + 0.2 * Math.random());
 
+/** With the handle of a TLS socket, Bun's HTTP/2 reads the bytes below the stream, where no frame can be watched. */
+function withoutHandle<T>(socket: Duplex, use: () => T): T {
+  const holder = socket as unknown as { _handle: unknown };
+  const handle = holder._handle;
+  if (handle === undefined) return use();
+  holder._handle = null;
+  try {
+    return use();
+  } finally {
+    holder._handle = handle;
+  }
+}
+
 /** The window of each of so many streams, in bytes. */
 const windowOf = (streams: number): number =>
   Math.min(
@@ -221,7 +234,7 @@ export class FullConnection implements StreamConnection {
       const problem = frames.pass(chunk, performance.now());
       if (problem !== null) this.#refuse(problem);
     });
-    const session = performServerHandshake(socket, {
+    const options = {
       settings: {
         enablePush: false,
         // RFC 8441.
@@ -236,7 +249,8 @@ export class FullConnection implements StreamConnection {
       // A field with white space around it makes a request malformed; Node would drop the field.
       strictFieldWhitespaceValidation: false,
       strictSingleValueFields: false,
-    } as object);
+    };
+    const session = withoutHandle(socket, () => performServerHandshake(socket, options as object));
     this.#session = session;
     if (this.#isGoingAway) this.#announce(session);
     session.on("error", () => {});
@@ -327,7 +341,8 @@ export class FullConnection implements StreamConnection {
 
   close(): void {
     // First, because the session would reset open streams without an error code: their clients would take them as complete.
-    this.#stream.destroy();
+    // For the same reason with a reset: gRPC clients then report UNAVAILABLE.
+    this.#stream.destroy(this.openStreams > 0 ? new Error("the connection was closed") : undefined);
     this.#session?.destroy();
     this.#end();
   }

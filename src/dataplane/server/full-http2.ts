@@ -51,6 +51,7 @@ export class FullStream implements ClientStream {
   #body: PulledBody | null = null;
   #abort: AbortController | null = null;
   #trailers: FieldPairs | null = null;
+  #waitsForTrailers = false;
   #isEnded = false;
   /** The client, or the connection, has gone before the response was sent. */
   #isGone = false;
@@ -174,13 +175,16 @@ export class FullStream implements ClientStream {
     options: { readonly endStream?: boolean; readonly waitForTrailers?: boolean },
   ): void {
     const stream = this.#stream;
-    if (options.waitForTrailers === true) stream.on("wantTrailers", () => this.#sendTrailers());
+    this.#waitsForTrailers = options.waitForTrailers === true;
+    if (this.#waitsForTrailers) stream.on("wantTrailers", () => this.#sendTrailers());
     this.#guard(() => stream.respond(headers, options));
   }
 
   #sendTrailers(): void {
     const trailers = this.#trailers === null ? {} : fieldsOf(this.#trailers);
     this.#guard(() => this.#stream.sendTrailers(trailers));
+    // Not before: the reset would precede the trailers, and the response would look incomplete.
+    setImmediate(() => this.#stopRequest());
   }
 
   /** Node throws for fields that it does not send; called by an event, that would end the worker. */
@@ -198,13 +202,16 @@ export class FullStream implements ClientStream {
     this.#finishRequest();
   }
 
-  /** RFC 9113 section 8.1: after a complete response the rest of the request is not needed. */
+  /** Ends the request too, once the response is complete. */
   #finishRequest(): void {
-    if ((!this.hasBody && !this.#isWebSocket) || this.#stream.readableEnded) return;
+    if (!this.#waitsForTrailers) this.#stream.once("finish", () => this.#stopRequest());
+  }
+
+  /** RFC 9113 section 8.1: after a complete response the rest of the request is not needed. */
+  #stopRequest(): void {
     const stream = this.#stream;
-    stream.once("finish", () => {
-      if (!stream.readableEnded && !stream.closed) stream.close(NO_ERROR);
-    });
+    const mayGoOn = (this.hasBody || this.#isWebSocket) && !stream.readableEnded;
+    if (mayGoOn && !stream.closed && !stream.destroyed) stream.close(NO_ERROR);
   }
 
   upgrade(fields: readonly (readonly [string, string])[], session: object): boolean {

@@ -1,4 +1,6 @@
 // The full engine alone behind an acceptor, with a handler of the test instead of the request path.
+import { createSecureContext } from "node:tls";
+import type { TlsTermination } from "../../../src/dataplane/listener/tls-terminators.ts";
 import { Acceptor } from "../../../src/dataplane/listener/acceptor.ts";
 import { connectionInfo } from "../../../src/dataplane/listener/connection-info.ts";
 import type { StreamHandler } from "../../../src/dataplane/server/bun-stream.ts";
@@ -25,10 +27,25 @@ const BOUNDS: ConnectionBounds = {
   maxAge: 0,
 };
 
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
 export function startEngine(
   serve: StreamHandler,
   bounds: Partial<ConnectionBounds> = {},
+  certificate: Certificate | null = null,
 ): BareEngine {
+  const tls: TlsTermination | null =
+    certificate === null
+      ? null
+      : {
+          context: createSecureContext({ ...certificate }),
+          requestsCertificate: false,
+          requiresCertificate: false,
+          verify: (socket, info) => ({ ...info, tlsVersion: socket.getProtocol() }),
+        };
   const refusals: string[] = [];
   const refused = (reason: string) => void refusals.push(reason);
   const engine = new FullEngine({
@@ -43,7 +60,7 @@ export function startEngine(
     address: "127.0.0.1",
     port,
     trusts: null,
-    readsHello: false,
+    readsHello: tls !== null,
     prereadTimeout: () => 5000,
     admit: () => ({ claim: () => null, release() {} }),
     refused,
@@ -52,7 +69,7 @@ export function startEngine(
         socket: preread.socket,
         buffered: preread.buffered,
         info: connectionInfo(preread),
-        tls: null,
+        tls,
         ended: () => preread.slot.release(),
       }),
       ownsSlot: true,

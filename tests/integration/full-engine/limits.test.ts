@@ -6,7 +6,7 @@ import { selfSigned } from "../../support/certificate.ts";
 import { startDataPlane } from "../../support/data-plane.ts";
 import { type Field, H2Client } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
-import { type BareEngine, head, startEngine } from "./bare-engine.ts";
+import { type BareEngine, type Certificate, head, startEngine } from "./bare-engine.ts";
 import { RawClient } from "./raw-client.ts";
 
 const GET: readonly Field[] = [
@@ -24,6 +24,7 @@ const ENHANCE_YOUR_CALM = 11;
 /** `:method: GET`, `:path: /`, `:scheme: http`, `:authority: a.test` (RFC 7541 appendix A). */
 const BLOCK = Buffer.concat([Buffer.from([0x82, 0x84, 0x86, 0x01, 6]), Buffer.from("a.test")]);
 
+const certificate: Certificate = await selfSigned();
 let engine: BareEngine | null = null;
 afterEach(async () => {
   await engine?.stop();
@@ -35,150 +36,171 @@ const respond = (stream: ClientStream) => stream.respond(head(200), [Buffer.from
 function start(
   bounds: Partial<ConnectionBounds> = {},
   serve: (stream: ClientStream) => void = respond,
+  tls: Certificate | null = null,
 ): BareEngine {
-  engine = startEngine(serve, bounds);
+  engine = startEngine(serve, bounds, tls);
   return engine;
 }
 
-describe("a client is disconnected that", () => {
-  test.each<[why: string, send: (client: RawClient) => void, reason: string]>([
-    ["sends nothing", () => {}, "no complete handshake arrived in time"],
-    [
-      "sends half a preface",
-      (client) => client.write(Buffer.from("PRI * HTTP/2.0\r\n")),
-      "no complete HTTP/2 preface arrived in time",
-    ],
-    [
-      "sends no SETTINGS after the preface",
-      (client) => client.preface({ hasSettings: false }),
-      "no complete HTTP/2 preface arrived in time",
-    ],
-  ])("%s until the preread timeout", async (_why, send, reason) => {
-    const { port, refusals } = start({ handshakeTimeout: 300 });
-    const client = await RawClient.connect(port);
-    send(client);
-    await client.untilClosed();
-    expect(refusals).toEqual([reason]);
-  });
+const PREFACE = "no complete HTTP/2 preface arrived in time";
 
-  test.each<[why: string, send: (client: RawClient) => void]>([
-    ["half a frame head", (client) => client.write(Buffer.from([0, 0, 5, 1]))],
-    ["half a HEADERS frame", (client) => client.part(HEADERS, 4, 1, BLOCK, 12)],
-    ["HEADERS without END_HEADERS", (client) => client.frame(HEADERS, 1, 1, BLOCK)],
-    [
-      "CONTINUATION without END_HEADERS",
-      (client) => {
-        client.frame(HEADERS, 1, 1, BLOCK);
-        client.frame(CONTINUATION, 0, 1, Buffer.from([0x82]));
-      },
-    ],
-    ["half a SETTINGS frame", (client) => client.part(SETTINGS, 0, 0, Buffer.alloc(6), 12)],
-  ])("leaves %s open until the head timeout", async (_why, send) => {
-    const { port, refusals } = start({ headTimeout: 300 });
-    const client = await RawClient.connect(port);
-    client.preface();
-    send(client);
-    await client.untilClosed();
-    expect(refusals).toEqual(["the head of a request did not arrive in time"]);
-    expect(client.goAway).toBe(ENHANCE_YOUR_CALM);
-  });
+describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over }) => {
+  const isTls = over === "TLS";
+  const startOver: typeof start = (bounds, serve) =>
+    start(bounds, serve, isTls ? certificate : null);
 
-  test("opens no stream until the idle timeout, after a GOAWAY without error", async () => {
-    const { port, refusals } = start({ idleTimeout: 300 });
-    const client = await RawClient.connect(port);
-    client.preface();
-    await client.untilClosed();
-    expect(client.goAway).toBe(0);
-    expect(refusals).toEqual([]);
-  });
-
-  const opened = (client: RawClient) => client.frame(HEADERS, 4, 1, BLOCK);
-  const inBlock = (client: RawClient) => client.frame(HEADERS, 0, 1, BLOCK);
-  test.each<
-    [
-      why: string,
-      type: number,
-      stream: number,
-      payload: Buffer,
-      before: (client: RawClient) => void,
-    ]
-  >([
-    ["PING", PING, 0, Buffer.alloc(8), () => {}],
-    ["SETTINGS", SETTINGS, 0, NOTHING, () => {}],
-    ["empty DATA", DATA, 1, NOTHING, opened],
-    ["empty CONTINUATION", CONTINUATION, 1, NOTHING, inBlock],
-    ["CONTINUATION", CONTINUATION, 1, Buffer.from([0x82]), inBlock],
-    ["PRIORITY", PRIORITY, 3, Buffer.alloc(5), () => {}],
-    ["unknown", 77, 0, NOTHING, () => {}],
-  ])("sends a flood of %s frames", async (_why, type, stream, payload, before) => {
-    const { port } = start({}, () => {});
-    const client = await RawClient.connect(port);
-    client.preface();
-    before(client);
-    await client.flood(type, stream, payload, 200_000);
-    expect(client.isClosed).toBe(true);
-  });
-
-  test("resets more than a thousand streams (CVE-2023-44487)", async () => {
-    const { port } = start({}, () => {});
-    const client = await RawClient.connect(port);
-    client.preface();
-    for (let stream = 1; stream < 6000 && !client.isClosed; stream += 2) {
-      client.frame(HEADERS, 5, stream, BLOCK);
-      client.frame(RST_STREAM, 0, stream, Buffer.from([0, 0, 0, 8]));
-      if (stream % 100 === 1) await client.breathe();
-    }
-    await client.untilClosed();
-  });
-});
-
-describe("a client is served that", () => {
-  test("resets some hundred streams", async () => {
-    const { port } = start({}, (stream) => queueMicrotask(() => respond(stream)));
-    const client = await H2Client.connect({ port });
-    for (let count = 0; count < 500; count++) client.resetStream(client.headers(GET));
-    expect((await client.result(client.headers(GET))).body).toBe("hello");
-    client.close();
-  });
-
-  test("has a stream open for longer than the idle timeout", async () => {
-    const { port } = start({ idleTimeout: 200 }, (stream) => {
-      setTimeout(() => respond(stream), 1500);
+  describe("a client is disconnected that", () => {
+    test.each<[why: string, send: (client: RawClient) => void, reason: string]>([
+      ["sends nothing", () => {}, isTls ? PREFACE : "no complete handshake arrived in time"],
+      [
+        "sends half a preface",
+        (client) => client.write(Buffer.from("PRI * HTTP/2.0\r\n")),
+        PREFACE,
+      ],
+      [
+        "sends no SETTINGS after the preface",
+        (client) => client.preface({ hasSettings: false }),
+        PREFACE,
+      ],
+    ])("%s until the preread timeout", async (_why, send, reason) => {
+      const { port, refusals } = startOver({ handshakeTimeout: 300 });
+      const client = await RawClient.connect(port, isTls);
+      send(client);
+      await client.untilClosed();
+      expect(refusals).toEqual([reason]);
     });
-    const client = await H2Client.connect({ port });
-    expect((await client.result(client.headers(GET))).body).toBe("hello");
-    client.close();
-  });
 
-  test("sends a body slower than the head timeout", async () => {
-    let body = "";
-    const { port } = start({ headTimeout: 200 }, async (stream) => {
-      const source = stream.openBody();
-      for (;;) {
-        const { done, value } = await source.read();
-        if (done) break;
-        body += Buffer.from(value).toString();
+    test.each<[why: string, send: (client: RawClient) => void]>([
+      ["half a frame head", (client) => client.write(Buffer.from([0, 0, 5, 1]))],
+      ["half a HEADERS frame", (client) => client.part(HEADERS, 4, 1, BLOCK, 12)],
+      ["HEADERS without END_HEADERS", (client) => client.frame(HEADERS, 1, 1, BLOCK)],
+      [
+        "CONTINUATION without END_HEADERS",
+        (client) => {
+          client.frame(HEADERS, 1, 1, BLOCK);
+          client.frame(CONTINUATION, 0, 1, Buffer.from([0x82]));
+        },
+      ],
+      ["half a SETTINGS frame", (client) => client.part(SETTINGS, 0, 0, Buffer.alloc(6), 12)],
+    ])("leaves %s open until the head timeout", async (_why, send) => {
+      const { port, refusals } = startOver({ headTimeout: 300 });
+      const client = await RawClient.connect(port, isTls);
+      client.preface();
+      send(client);
+      await client.untilClosed();
+      expect(refusals).toEqual(["the head of a request did not arrive in time"]);
+      expect(client.goAway).toBe(ENHANCE_YOUR_CALM);
+    });
+
+    test("opens no stream until the idle timeout, after a GOAWAY without error", async () => {
+      const { port, refusals } = startOver({ idleTimeout: 300 });
+      const client = await RawClient.connect(port, isTls);
+      client.preface();
+      await client.untilClosed();
+      expect(client.goAway).toBe(0);
+      expect(refusals).toEqual([]);
+    });
+
+    const opened = (client: RawClient) => client.frame(HEADERS, 4, 1, BLOCK);
+    const inBlock = (client: RawClient) => client.frame(HEADERS, 0, 1, BLOCK);
+    test.each<
+      [
+        why: string,
+        type: number,
+        stream: number,
+        payload: Buffer,
+        before: (client: RawClient) => void,
+      ]
+    >([
+      ["PING", PING, 0, Buffer.alloc(8), () => {}],
+      ["SETTINGS", SETTINGS, 0, NOTHING, () => {}],
+      ["empty DATA", DATA, 1, NOTHING, opened],
+      ["empty CONTINUATION", CONTINUATION, 1, NOTHING, inBlock],
+      ["CONTINUATION", CONTINUATION, 1, Buffer.from([0x82]), inBlock],
+      ["PRIORITY", PRIORITY, 3, Buffer.alloc(5), () => {}],
+      ["unknown", 77, 0, NOTHING, () => {}],
+    ])("sends a flood of %s frames", async (_why, type, stream, payload, before) => {
+      const { port } = startOver({}, () => {});
+      const client = await RawClient.connect(port, isTls);
+      client.preface();
+      before(client);
+      await client.flood(type, stream, payload, 200_000);
+      expect(client.isClosed).toBe(true);
+    });
+
+    test("resets more than a thousand streams (CVE-2023-44487)", async () => {
+      const { port } = startOver({}, () => {});
+      const client = await RawClient.connect(port, isTls);
+      client.preface();
+      for (let stream = 1; stream < 6000 && !client.isClosed; stream += 2) {
+        client.frame(HEADERS, 5, stream, BLOCK);
+        client.frame(RST_STREAM, 0, stream, Buffer.from([0, 0, 0, 8]));
+        if (stream % 100 === 1) await client.breathe();
       }
-      respond(stream);
+      await client.untilClosed();
     });
-    const client = await RawClient.connect(port);
-    client.preface();
-    client.frame(HEADERS, 4, 1, BLOCK);
-    // A DATA frame of which half has arrived.
-    client.part(DATA, 1, 1, Buffer.from("hello"), 11);
-    await eventually(() => client.received > 0 && performance.now() > client.began + 1600);
-    client.write(Buffer.from("llo"));
-    await eventually(() => body === "hello");
-    expect(client.isClosed).toBe(false);
-    client.close();
   });
 
-  test("sends many PRIORITY frames, as older browsers do", async () => {
-    const { port } = start();
-    const client = await H2Client.connect({ port });
-    for (let count = 0; count < 900; count++) client.frame(PRIORITY, 0, 3, Buffer.alloc(5));
-    expect((await client.result(client.headers(GET))).body).toBe("hello");
-    client.close();
+  describe("a client is served that", () => {
+    test("stays longer than the time for the preface", async () => {
+      const { port, refusals } = startOver({ handshakeTimeout: 200 });
+      const client = await H2Client.connect({ port, tls: isTls });
+      // The engine looks about once a second.
+      for (let second = 0; second < 3; second++) {
+        expect((await client.result(client.headers(GET))).body).toBe("hello");
+        await Bun.sleep(700);
+      }
+      expect([client.isClosed, refusals]).toEqual([false, []]);
+      client.close();
+    });
+
+    test("resets some hundred streams", async () => {
+      const { port } = startOver({}, (stream) => queueMicrotask(() => respond(stream)));
+      const client = await H2Client.connect({ port, tls: isTls });
+      for (let count = 0; count < 500; count++) client.resetStream(client.headers(GET));
+      expect((await client.result(client.headers(GET))).body).toBe("hello");
+      client.close();
+    });
+
+    test("has a stream open for longer than the idle timeout", async () => {
+      const { port } = startOver({ idleTimeout: 200 }, (stream) => {
+        setTimeout(() => respond(stream), 1500);
+      });
+      const client = await H2Client.connect({ port, tls: isTls });
+      expect((await client.result(client.headers(GET))).body).toBe("hello");
+      client.close();
+    });
+
+    test("sends a body slower than the head timeout", async () => {
+      let body = "";
+      const { port } = startOver({ headTimeout: 200 }, async (stream) => {
+        const source = stream.openBody();
+        for (;;) {
+          const { done, value } = await source.read();
+          if (done) break;
+          body += Buffer.from(value).toString();
+        }
+        respond(stream);
+      });
+      const client = await RawClient.connect(port, isTls);
+      client.preface();
+      client.frame(HEADERS, 4, 1, BLOCK);
+      // A DATA frame of which half has arrived.
+      client.part(DATA, 1, 1, Buffer.from("hello"), 11);
+      await eventually(() => client.received > 0 && performance.now() > client.began + 1600);
+      client.write(Buffer.from("llo"));
+      await eventually(() => body === "hello");
+      expect(client.isClosed).toBe(false);
+      client.close();
+    });
+
+    test("sends many PRIORITY frames, as older browsers do", async () => {
+      const { port } = startOver();
+      const client = await H2Client.connect({ port, tls: isTls });
+      for (let count = 0; count < 900; count++) client.frame(PRIORITY, 0, 3, Buffer.alloc(5));
+      expect((await client.result(client.headers(GET))).body).toBe("hello");
+      client.close();
+    });
   });
 });
 

@@ -1,5 +1,6 @@
 // An HTTP/2 client that sends frames, or parts of them, as they are, and answers nothing.
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { Frame } from "../../support/h2-client.ts";
 import { eventually } from "../../support/poll.ts";
 
@@ -23,10 +24,18 @@ export class RawClient {
     });
   }
 
-  static async connect(port: number): Promise<RawClient> {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  static async connect(port: number, isTls = false): Promise<RawClient> {
+    const place = { port, host: "127.0.0.1", noDelay: true };
+    const socket = isTls
+      ? connectTls({
+          ...place,
+          rejectUnauthorized: false,
+          servername: "localhost",
+          ALPNProtocols: ["h2"],
+        })
+      : connect(place);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    socket.once("connect", () => resolve());
+    socket.once(isTls ? "secureConnect" : "connect", () => resolve());
     socket.once("error", reject);
     await promise;
     return new RawClient(socket);

@@ -51,6 +51,16 @@ const handlers: Record<string, (stream: ClientStream) => void> = {
     stream.respond(head(200), hello, true);
   },
   "/early": (stream) => stream.respond(head(413), hello, true),
+  "/early-trailers"(stream) {
+    stream.setTrailers([["grpc-status", "8"]]);
+    stream.respond(head(200), hello, true);
+  },
+  "/early-streamed-trailers"(stream) {
+    const writer = stream.start(head(200), reader, true);
+    writer.write(hello[0] as Buffer);
+    stream.setTrailers([["grpc-status", "14"]]);
+    writer.end(() => {});
+  },
   "/broken-field"(stream) {
     stream.setTrailers([["not a name", "x"]]);
     stream.respond(head(200), hello, true);
@@ -114,9 +124,16 @@ describe("a response", () => {
     expect(await framesOf("/streamed")).toMatch(/^HEADERS DATA( DATA)?\+END$/);
   });
 
-  test("before the end of the request stops the rest of it without an error", async () => {
-    expect(await framesOf("/early", [], "x".repeat(100))).toBe("HEADERS DATA+END RST_STREAM(0)");
-  });
+  test.each([
+    ["/early", "HEADERS DATA+END RST_STREAM(0)"],
+    ["/early-trailers", "HEADERS DATA HEADERS+END RST_STREAM(0)"],
+    ["/early-streamed-trailers", "HEADERS DATA HEADERS+END RST_STREAM(0)"],
+  ])(
+    "before the end of the request stops the rest of it without an error: %s",
+    async (path, frames) => {
+      expect(await framesOf(path, [], "x".repeat(100))).toBe(frames);
+    },
+  );
 
   test("with fields that cannot be sent is reset, and the engine goes on", async () => {
     expect(await framesOf("/broken-field")).toContain("RST_STREAM(2)");
