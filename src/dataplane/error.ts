@@ -199,6 +199,14 @@ export const failures = {
     detail: "this listener is not serving yet",
     retry: "never",
   },
+  stopping: {
+    source: "gateway",
+    status: 503,
+    token: "destination_unavailable",
+    detail: "the gateway stops",
+    retry: "never",
+    reason: "grpc.stopped",
+  },
   /** A plugin has rejected the request. Not `client`: the connection stays open, the server reads the rest of a body. */
   rejected: ({ status, token, detail, reason }: Rejection): ProxyError => ({
     source: "gateway",

@@ -22,6 +22,8 @@ export class InFlight {
   #first: InFlightEntry | null = null;
 
   size = 0;
+  /** The time for what is in flight has ended: gRPC calls end with a status, everything else with its connection. */
+  isStopping = false;
   #timer: Timer | null = null;
   #now = performance.now();
   #emptyTicks = 0;
@@ -67,6 +69,12 @@ export class InFlight {
         resolve(true);
       };
     });
+  }
+
+  /** Ends gRPC calls. */
+  stop(): void {
+    this.isStopping = true;
+    this.#tick();
   }
 
   #startTimer(): void {

@@ -295,6 +295,7 @@ class Runtime implements DataPlane {
     const left = Math.max(0, deadline - performance.now());
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
     const aborted = this.#worker.inFlight.size + cut + cutStreams[0] + cutStreams[1];
+    this.#worker.inFlight.stop();
     await this.#listeners.close();
     this.#deferredLogs.flush();
     const closed = this.#plugins.retire(this.#live?.plugins.all.values() ?? [], PluginSet.empty);

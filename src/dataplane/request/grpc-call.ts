@@ -10,7 +10,7 @@ import {
 } from "../../http/grpc.ts";
 import { titleOf } from "../error-page.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
-import type { ProxyError } from "../error.ts";
+import { failures, type ProxyError } from "../error.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
@@ -99,8 +99,15 @@ export class GrpcCall {
     return this.#responses.push(chunk);
   }
 
-  /** Whether nothing has passed in either direction for `grpc_idle_timeout`. Call it about ten times a second. */
-  isIdle(now: number, body: RequestBody | null): boolean {
+  /** Why the gateway ends the call; null: it goes on. Call it about ten times a second. */
+  overdue(now: number, body: RequestBody | null): ProxyError | null {
+    if (this.#request.worker.inFlight.isStopping) return failures.stopping;
+    if (now >= this.#request.grpcDeadline) return failures.grpcDeadline;
+    return this.#isIdle(now, body) ? failures.grpcIdle : null;
+  }
+
+  /** Whether nothing has passed in either direction for `grpc_idle_timeout`. */
+  #isIdle(now: number, body: RequestBody | null): boolean {
     const bytes = this.#request.bytesOut + (body?.bytes ?? 0);
     if (bytes !== this.#bytes) {
       this.#bytes = bytes;

@@ -66,8 +66,8 @@ export class ProxyTransaction
       const onTooLarge = (): void => this.#abortWith(failures.grpcRequestMessage);
       this.grpc = new GrpcCall(request, route, { now: this.#startedAt, onTooLarge });
     }
-    const total = totalTimeout(this.route, this.service) || Infinity;
-    this.#totalDeadline = this.grpc === null ? this.#startedAt + total : request.grpcDeadline;
+    const total = this.grpc === null ? totalTimeout(this.route, this.service) : 0;
+    this.#totalDeadline = this.#startedAt + (total || Infinity);
   }
 
   begin(): void {
@@ -304,16 +304,16 @@ export class ProxyTransaction
       this.#hasSuspendedIdleTimeout = true;
       this.request.stream.suspendIdleTimeout();
     }
-    if (now >= this.#totalDeadline) this.#endAll();
+    const end = this.grpc?.overdue(now, this.body) ?? null;
+    if (end !== null) this.#abortWith(end);
+    else if (now >= this.#totalDeadline) this.#endAll();
     else if (now >= this.#readDeadline) this.#abortWith(failures.clientStalled);
     else if (now >= this.#tryDeadline) this.#endTry(now);
-    else if (this.grpc?.isIdle(now, this.body) === true) this.#abortWith(failures.grpcIdle);
     else this.#exchange?.tick(now);
   }
 
   /** `request_timeout` has passed: counts against the current target, unless the client is still sending. */
   #endAll(): void {
-    if (this.grpc !== null) return this.#abortWith(failures.grpcDeadline);
     const isAwaiting = this.#mode === "waiting" && this.#exchange !== null;
     if (isAwaiting && this.body?.waitsForClient !== true)
       this.attemptFailed(failures.requestTimeout);

@@ -211,7 +211,10 @@ export class FullStream implements ClientStream {
   #stopRequest(): void {
     const stream = this.#stream;
     const mayGoOn = (this.hasBody || this.#isWebSocket) && !stream.readableEnded;
-    if (mayGoOn && !stream.closed && !stream.destroyed) stream.close(NO_ERROR);
+    if (!mayGoOn || stream.destroyed) return;
+    // Both sides have ended, but the end of a body that is not read would never come.
+    if (stream.closed) stream.destroy();
+    else stream.close(NO_ERROR);
   }
 
   upgrade(fields: readonly (readonly [string, string])[], session: object): boolean {

@@ -47,7 +47,7 @@ async function scene(streams: number) {
       expect((await call.ended).status).toBe(0);
     }
   };
-  return { plane, client, finish };
+  return { plane, client, calls, finish };
 }
 
 test.each<[string, DataPlaneChange]>([
@@ -90,4 +90,13 @@ test("a drain waits for streams", async () => {
   const drained = plane.drain(10_000);
   await finish();
   expect(await drained).toBe(0);
+});
+
+test("a drain whose time ends ends calls with a status", async () => {
+  const { plane, calls } = await scene(3);
+  expect(await plane.drain(100)).toBe(3);
+  for (const call of calls) {
+    const { status, message } = await call.ended;
+    expect([status, message]).toEqual([14, "the gateway stops"]);
+  }
 });
