@@ -31,7 +31,7 @@ import { createTokenCommand } from "./cli/token.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
-import type { ControlPlane } from "./control/control-plane.ts";
+import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";

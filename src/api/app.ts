@@ -1,6 +1,6 @@
 // Registers every endpoint with the framework, which only routes; knows no guard rule.
 import { Elysia } from "elysia";
-import type { ControlPlane } from "../control/control-plane.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import type { FleetView, FleetWrite } from "../control/fleet-view.ts";
 import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
 import type { Call, Endpoint } from "./endpoint.ts";

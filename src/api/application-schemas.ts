@@ -1,6 +1,6 @@
 // Response schemas of applications; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
-import { upstreamCheckInput } from "../control/applications/upstream-check.ts";
+import { upstreamCheckInput } from "../applications/upstream-check.ts";
 import { applicationInput } from "../model/application.ts";
 import { identity } from "../model/fields.ts";
 

@@ -1,5 +1,5 @@
 // Reads the credentials of a management request and removes tokens from its URL before anything logs it. Verifies nothing.
-import type { Credentials } from "../control/auth/authenticator.ts";
+import type { Credentials } from "../auth/authenticator.ts";
 import type { AccessRow } from "./access.ts";
 
 const PARAMETER = "access_token";

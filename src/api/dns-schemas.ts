@@ -1,7 +1,7 @@
 // Response schemas of DNS providers and of checks before a certificate is issued; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
-import { preflightInput } from "../control/acme/preflight.ts";
-import { dnsTestInput } from "../control/dns-providers.ts";
+import { preflightInput } from "../applications/preflight.ts";
+import { dnsTestInput } from "../acme/dns-providers.ts";
 import { dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
 import { identity } from "../model/fields.ts";
 

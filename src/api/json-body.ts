@@ -1,5 +1,5 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
-import { decodeText } from "../control/transfer/source.ts";
+import { decodeText } from "../import/transfer/source.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { findAmbiguity } from "../model/json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";

@@ -1,5 +1,5 @@
 // The management API from request to response: guard, endpoint, one form of error, headers; and its listener.
-import { SeveralUsers } from "../control/auth/authenticator.ts";
+import { SeveralUsers } from "../auth/authenticator.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";

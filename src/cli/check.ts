@@ -1,6 +1,6 @@
 // The command `check`: validates a file or a data directory; changes nothing.
 import { resolve } from "node:path";
-import { checkDocument } from "../control/transfer/check.ts";
+import { checkDocument } from "../import/transfer/check.ts";
 import { Draft } from "../control/draft.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { describeProblem } from "../control/reference.ts";

@@ -1,8 +1,8 @@
 // A gateway whose configuration is a file: applies it at the start and whenever it changes; knows no object.
 import { readFileSync, statSync } from "node:fs";
-import type { ControlPlane } from "../control/control-plane.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import { local } from "../control/principal.ts";
-import type { SourceDocument } from "../control/transfer/source.ts";
+import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
 import { parseJson } from "../api/json-body.ts";

@@ -3,7 +3,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Type as t } from "@sinclair/typebox";
-import type { Recovery } from "../control/recovery.ts";
+import type { Recovery } from "../auth/recovery.ts";
 import type { Replacement } from "./replacement.ts";
 import type { Log } from "../log.ts";
 import { decode } from "../model/decode.ts";

@@ -1,7 +1,7 @@
 // Reads a configuration file, sends it to the management API and describes the changes; knows no object.
 import { parseJson } from "../api/json-body.ts";
-import type { ObjectDifference } from "../control/transfer/differences.ts";
-import { type DocumentType, readSource, type SourceDocument } from "../control/transfer/source.ts";
+import type { ObjectDifference } from "../control/differences.ts";
+import { type DocumentType, readSource, type SourceDocument } from "../import/transfer/source.ts";
 import { ApiError } from "../model/error.ts";
 import { type CallManagement, CommandError, readText } from "./management-client.ts";
 

@@ -2,7 +2,7 @@
 import { ChangeConflict } from "../control/change-contract.ts";
 import { SecretBox } from "../crypto/secret-box.ts";
 import { Appender } from "../fleet/appender.ts";
-import { type Entry, EntryCodec, type EntryMark, Unfollowable } from "../fleet/entry.ts";
+import { type Entry, EntryCodec, Unfollowable } from "../fleet/entry.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { SIGNING } from "../fleet/join.ts";
 import { isSigned } from "../fleet/node-row.ts";
@@ -12,7 +12,7 @@ import { meaningOf } from "../fleet/postgres-words.ts";
 import { type FleetNode, SourceUnreachable } from "../fleet/source.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { ApiError } from "../model/error.ts";
-import type { Fact } from "../model/fact.ts";
+import type { EntryMark, Fact } from "../model/fact.ts";
 import type { FleetMembership } from "../store/inspect.ts";
 import { keyFromText, readSecretKey } from "../store/secret-key.ts";
 import type { CommandContext } from "./command.ts";

@@ -1,9 +1,9 @@
 // The command `import`: imports a configuration file, of Sluice or of another program, into a running gateway; knows no object.
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
-import { convert, type ImportSource, importSources } from "../control/import/convert.ts";
-import { openTables } from "../control/import/foreign-tables.ts";
-import type { ReportEntry } from "../control/import/report.ts";
+import { convert, type ImportSource, importSources } from "../import/convert.ts";
+import { openTables } from "../import/foreign-tables.ts";
+import type { ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Command } from "./command.ts";

@@ -1,7 +1,7 @@
 // Loads the management API and opens its listener; knows no endpoint.
 import type { ManagementServer } from "../api/server.ts";
 import type { Clock } from "../clock.ts";
-import type { ControlPlane } from "../control/control-plane.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import type { KeyPair } from "../crypto/x509.ts";
 import type { Log } from "../log.ts";
 import { type Address, formatAddress } from "./flags.ts";

@@ -1,9 +1,9 @@
 // Opens a data directory without a running gateway, for a command that repairs it; knows no command.
 import { systemClock } from "../clock.ts";
-import { type ChangeContext, compileStored } from "../control/control-plane.ts";
+import { type ChangeContext, compileStored } from "../control-plane.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { KeyRotation } from "../control/key-rotation.ts";
-import { Recovery } from "../control/recovery.ts";
+import { Recovery } from "../auth/recovery.ts";
 import { openSecretKey } from "../control/sealing.ts";
 import { createLog } from "../log.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";

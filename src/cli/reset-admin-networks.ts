@@ -2,7 +2,7 @@
 import { expandNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
-import type { NetworksResult } from "../control/recovery.ts";
+import type { NetworksResult } from "../auth/recovery.ts";
 import { type OpenOffline, runLocally } from "./local-command.ts";
 import { dataDirFlag } from "./serve.ts";
 

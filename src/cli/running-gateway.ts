@@ -1,8 +1,8 @@
 // A running gateway: its background tasks, its shutdown, and its handover to another process; starts no worker.
 import type { ManagementServer } from "../api/server.ts";
-import type { ControlPlane } from "../control/control-plane.ts";
+import type { ControlPlane } from "../control-plane.ts";
 import { KeyRotation } from "../control/key-rotation.ts";
-import { Recovery } from "../control/recovery.ts";
+import { Recovery } from "../auth/recovery.ts";
 import type { SecretKeyFile } from "../control/sealing.ts";
 import type { Follower } from "../fleet/follower.ts";
 import type { Log } from "../log.ts";

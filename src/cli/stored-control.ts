@@ -3,7 +3,7 @@ import {
   type ControlPlane,
   type ControlPlaneOptions,
   createControlPlane,
-} from "../control/control-plane.ts";
+} from "../control-plane.ts";
 import { CredentialUseTable } from "../store/credentials.ts";
 import { HealthOverrideRow } from "../store/health-overrides.ts";
 import { RevisionTable } from "../store/revisions.ts";

@@ -1,4 +1,5 @@
 // An entry of the audit log; knows no table.
+import type { AuditEntry } from "../model/audit-entry.ts";
 import {
   type CollectionName,
   collectionNames,
@@ -11,26 +12,6 @@ import type { Steps } from "../pace.ts";
 import type { Actor } from "./principal.ts";
 import { bounded, detailOf, masked } from "./audit-detail.ts";
 import { labelOf } from "./reference.ts";
-
-export interface AuditEntry {
-  /** RFC 3339, UTC. */
-  readonly at: string;
-  readonly actor: string;
-  /** Authentication method of the actor; `none` for an unknown one. */
-  readonly method: Actor["method"] | "none";
-  readonly address: string;
-  /** `create`, `update`, `delete`, `login`, `logout` and so on. */
-  readonly action: string;
-  /** `user`, `route`, `session` and so on. */
-  readonly kind: string;
-  readonly object_id: string | null;
-  readonly object_name: string | null;
-  readonly result: "ok" | "refused" | "failed";
-  /** The revision of the change; null without a change of the configuration. */
-  readonly revision: number | null;
-  /** For a change: the object before and after it, secrets masked, and for an update the differences. */
-  readonly detail: unknown;
-}
 
 /** Records actions that change no configuration: logins, rejected requests and the like. */
 export interface AuditSink {

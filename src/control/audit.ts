@@ -1,66 +1,18 @@
 // The audit log: records actions, retains them as configured, and lists them; knows no table and no HTTP.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
-import { type AuditEntry, type AuditSink, boundedEntry } from "./audit-entry.ts";
+import type {
+  AuditEntry,
+  AuditFilter,
+  AuditRetention,
+  AuditRange,
+  AuditPage,
+  AuditStore,
+} from "../model/audit-entry.ts";
+import { type AuditSink, boundedEntry } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
 import { RecordLimit } from "./record-limit.ts";
 import { tagOf } from "./representation.ts";
-
-/** A filter; times are RFC 3339 in UTC with milliseconds, as in the table. */
-export interface AuditFilter {
-  /** Not earlier. */
-  readonly since?: string;
-  /** Earlier. */
-  readonly until?: string;
-  readonly actor?: string;
-  readonly kind?: string;
-  readonly action?: string;
-  readonly object_id?: string;
-  readonly result?: string;
-  /** A part of actor, name, id or address, case-insensitive. */
-  readonly q?: string;
-}
-
-export interface AuditRetention {
-  /** Older entries are deleted. */
-  readonly notBefore: string;
-  /** Maximum number of entries. */
-  readonly entries: number;
-  /** Maximum number of entries without a change. */
-  readonly withoutRevision: number;
-}
-
-/** Entries by the numbers of their rows, both included. */
-export interface AuditRange {
-  readonly first: number;
-  readonly last: number;
-  readonly notBefore: string;
-  /** First number from which entries without a change are retained. */
-  readonly firstOther: number;
-}
-
-/** The storage of entries. */
-export interface AuditStore {
-  append(entries: readonly AuditEntry[]): void;
-  /** Deletes entries outside of the retention and returns their number. */
-  prune(retention: AuditRetention): number;
-  /** The retained range; null when there are no entries. */
-  range(retention: AuditRetention): AuditRange | null;
-  /** Up to `limit` entries, oldest first, and the number to continue at; null: these are the last. */
-  page(filter: AuditFilter, range: AuditRange, limit: number): AuditPage;
-  /** The same from the other end: the `limit` newest of those whose numbers are below `before`, newest first. */
-  latest(
-    filter: AuditFilter,
-    range: AuditRange,
-    page: { readonly limit: number; readonly before: number | null },
-  ): AuditPage;
-}
-
-export interface AuditPage {
-  readonly entries: readonly AuditEntry[];
-  /** Number to continue at; null: these are the last. */
-  readonly next: number | null;
-}
 
 export interface AuditLogOptions {
   readonly store: AuditStore;

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
 import { ApiError } from "../model/error.ts";
 import type { Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
@@ -9,9 +10,9 @@ import type { Pace } from "../pace.ts";
 import type { StagedChange } from "../store/staged-change.ts";
 import type { Compiled, CompileContext } from "../snapshot/compile.ts";
 import type { Rollout } from "../snapshot/rollout.ts";
-import type { AuditEntry } from "./audit-entry.ts";
 import type { Draft } from "./draft.ts";
 import type { DraftContext } from "./draft-rules.ts";
+import type { ConfigCatalogue } from "./secret-destinations.ts";
 import type { Actor } from "./principal.ts";
 
 /** Another change was stored first: the change runs again, on the configuration after that one. */
@@ -155,6 +156,8 @@ export interface ChangesOptions {
   readonly current: Compiled;
   /** Seals secrets; absent: its key is never replaced. */
   readonly box?: Pick<SecretBox, "renew" | "onReplaced">;
+  /** How alerts and DNS providers are configured. */
+  readonly configs: ConfigCatalogue["configs"];
   /** The compile context, called for each change. */
   readonly context: () => Omit<CompileContext, "revision"> & DraftContext;
 }

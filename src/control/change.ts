@@ -1,7 +1,8 @@
 // The only path of a mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
+import type { AuditEntry } from "../model/audit-entry.ts";
+import type { Fact } from "../model/fact.ts";
 import { Pace } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
-import type { Fact } from "../model/fact.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
@@ -10,7 +11,7 @@ import {
   warningsOf,
 } from "../snapshot/compile.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
-import { type AuditEntry, auditSteps } from "./audit-entry.ts";
+import { auditSteps } from "./audit-entry.ts";
 import {
   ChangeConflict,
   type ChangeEvent,
@@ -263,7 +264,8 @@ export class Changes extends ChangeListeners {
     const pace = new Pace(SLICE);
     const mutated = request.mutate(draft, pace);
     const value = mutated instanceof Promise ? await mutated : mutated;
-    applyDraftRules(draft, request.by, this.#options.context());
+    const { configs, context } = this.#options;
+    applyDraftRules(draft, request.by, { ...context(), configs });
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);

@@ -4,7 +4,7 @@ import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { Draft } from "./draft.ts";
 import type { Actor } from "./principal.ts";
-import { requireAdminForDestinations } from "./secret-destinations.ts";
+import { type ConfigCatalogue, requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 
 export interface DraftContext {
@@ -14,11 +14,15 @@ export interface DraftContext {
 }
 
 /** Throws an ApiError for what the caller may not write, and adds warnings to the draft. */
-export function applyDraftRules(draft: Draft, by: Actor, { plugins, countsAlone }: DraftContext) {
+export function applyDraftRules(
+  draft: Draft,
+  by: Actor,
+  { plugins, configs, countsAlone }: DraftContext & ConfigCatalogue,
+): void {
   requireAdminForSockets(draft, by);
   requireAdminForPlugins(draft, by, plugins);
   requireAdminForPrograms(draft, by);
-  requireAdminForDestinations(draft, by, plugins);
+  requireAdminForDestinations(draft, by, { plugins, configs });
   if (countsAlone === true) warnAboutCounts(draft, plugins);
 }
 

@@ -1,6 +1,6 @@
 // Distributes events of the gateway to subscribers according to their role; knows no HTTP and no source of events.
-import type { AuditEntry } from "./audit-entry.ts";
-import type { AcmeEvent, CertificateEvent } from "./acme/acme-events.ts";
+import type { AcmeEvent, CertificateEvent } from "../acme/acme-events.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { NodeTransition } from "./fleet-view.ts";
 import type { HealthEvent } from "./health/health-watch.ts";

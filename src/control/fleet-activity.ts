@@ -1,9 +1,9 @@
 // What this node of a fleet tells the others beside changes, in batches: audit entries, failed sign-ins, last uses; knows no log.
 import type { Log } from "../log.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Fact, LoginFailure, NodeActivity, StoredAuditEntry } from "../model/fact.ts";
 import type { AuditLog } from "./audit.ts";
-import type { AuditEntry } from "./audit-entry.ts";
-import type { LoginThrottle } from "./auth/throttle.ts";
+import type { LoginThrottle } from "../auth/throttle.ts";
 import type { Changes } from "./change.ts";
 import type { LastUse } from "./last-use.ts";
 

@@ -1,8 +1,8 @@
 // What the control plane of a node has for its fleet, and of a gateway without one: nothing.
 import type { Log } from "../log.ts";
 import type { AuditLog } from "./audit.ts";
-import type { Auth } from "./auth/auth.ts";
-import type { LoginThrottle } from "./auth/throttle.ts";
+import type { Auth } from "../auth/auth.ts";
+import type { LoginThrottle } from "../auth/throttle.ts";
 import type { Changes } from "./change.ts";
 import type { CredentialUse } from "./credential-use.ts";
 import type { CutOff } from "./cut-off.ts";

@@ -2,7 +2,7 @@
 import type { Actor } from "./principal.ts";
 import type { NodeReads } from "./node-reads.ts";
 import type { NodeRequirement } from "./node-requirement.ts";
-import type { DurationHistogram } from "./metrics/duration-histogram.ts";
+import type { DurationHistogram } from "../observe/metrics/duration-histogram.ts";
 
 /**
  * `joining`: has not served the last change since its start; `lagging`: about to serve it; `draining`: serves, and asks load

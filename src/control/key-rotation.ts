@@ -1,4 +1,5 @@
 // Replaces the secret key while the gateway runs, or offline: everything sealed, and what is derived from it; knows no file.
+import type { ControlPlane } from "../control-plane.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError } from "../model/error.ts";
 import { type ConfigChange, type GatewayConfig, mapCollections } from "../model/gateway-config.ts";
@@ -6,7 +7,6 @@ import type { Snapshot } from "../snapshot/snapshot.ts";
 import { StoreError } from "../store/error.ts";
 import type { StoredKey } from "../store/sealed-texts.ts";
 import type { ChangesOptions } from "./change-contract.ts";
-import type { ControlPlane } from "./control-plane.ts";
 import { Draft } from "./draft.ts";
 import type { Reach } from "./fleet-view.ts";
 import type { Actor } from "./principal.ts";

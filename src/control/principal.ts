@@ -1,4 +1,5 @@
 // Principals of the management API and their roles; knows nothing of authentication.
+import type { AuthMethod } from "../model/audit-entry.ts";
 import { type Role, roles } from "../model/user.ts";
 
 export type { Role } from "../model/user.ts";
@@ -7,11 +8,7 @@ export type { Role } from "../model/user.ts";
 export interface Actor {
   /** E-mail address of a user, name of a token, or a word such as `anonymous`. */
   readonly actor: string;
-  /**
-   * Authentication method; `disabled` before the first user exists, `local` on the machine itself, `node`: another node of the
-   * fleet, which only reads.
-   */
-  readonly method: "disabled" | "session" | "token" | "local" | "node";
+  readonly method: AuthMethod;
   /** Address of the socket; empty on the machine itself. */
   readonly address: string;
   /** The session; null for other methods. */

@@ -1,5 +1,5 @@
 // Limits the rate of audit entries: counts repeated rejections and sign-ins instead; knows no log.
-import type { AuditEntry } from "./audit-entry.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
 
 type Entry = Omit<AuditEntry, "at">;
 

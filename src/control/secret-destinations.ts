@@ -4,10 +4,10 @@ import { Value } from "@sinclair/typebox/value";
 import { type SecretUse, secretUses } from "../model/destination.ts";
 import { ApiError } from "../model/error.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
+import type { AlertType } from "../model/alert.ts";
+import type { DnsProviderType } from "../model/dns-provider.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { recordSchemas } from "../store/records.ts";
-import { dnsProviders } from "./acme/dns/index.ts";
-import { sinks } from "./alerts/sinks.ts";
 import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
@@ -24,6 +24,16 @@ type Sending = (typeof sendingCollections)[number];
 /** Singletons that send secrets. */
 export const sendingSingletons = ["sso"] as const satisfies readonly SingletonName[];
 
+/** What configures the objects that send secrets. */
+export interface ConfigCatalogue {
+  readonly plugins: PluginCatalogue;
+  /** The schema of the configuration of each type. */
+  readonly configs: {
+    alerts(type: AlertType): TObject;
+    dns_providers(type: DnsProviderType): TObject;
+  };
+}
+
 /**
  * Throws a 403 that names the field of the secret and those of its destination when a role below admin gives a secret a new
  * destination, or a less protected path to it, without the secret's value in the request.
@@ -31,7 +41,7 @@ export const sendingSingletons = ["sso"] as const satisfies readonly SingletonNa
 export function requireAdminForDestinations(
   draft: Draft,
   by: Actor,
-  catalogue: PluginCatalogue,
+  catalogue: ConfigCatalogue,
 ): void {
   if (roleOf(by) === "admin") return;
   const { base, config } = draft;
@@ -65,15 +75,15 @@ interface ObjectRef<C = CollectionName | SingletonName> {
 function usesOf(
   state: GatewayConfig,
   { collection, id }: ObjectRef<Sending>,
-  catalogue: PluginCatalogue,
+  catalogue: ConfigCatalogue,
 ): SecretUse[] {
   if (collection === "acme_accounts")
     return secretUses(recordSchemas.acme_accounts, state.acme_accounts.get(id));
-  const [object, definition] = configuredOf(state, { collection, id }, catalogue);
-  if (object === undefined || definition === undefined) return [];
+  const [object, schema] = configuredOf(state, { collection, id }, catalogue);
+  if (object === undefined || schema === undefined) return [];
   // A new field of this version that the stored object lacks is no change.
-  const config = Value.Default(definition.config, Value.Clone(object.config));
-  return secretUses(withConfig(recordSchemas[collection], definition.config), {
+  const config = Value.Default(schema, Value.Clone(object.config));
+  return secretUses(withConfig(recordSchemas[collection], schema), {
     ...object,
     config,
   });
@@ -82,20 +92,20 @@ function usesOf(
 function configuredOf(
   state: GatewayConfig,
   { collection, id }: ObjectRef<Exclude<Sending, "acme_accounts">>,
-  catalogue: PluginCatalogue,
+  catalogue: ConfigCatalogue,
 ) {
   switch (collection) {
     case "plugins": {
       const plugin = state.plugins.get(id);
-      return [plugin, plugin && catalogue.get(plugin.name)] as const;
+      return [plugin, plugin && catalogue.plugins.get(plugin.name)?.config] as const;
     }
     case "alerts": {
       const alert = state.alerts.get(id);
-      return [alert, alert && sinks[alert.type]] as const;
+      return [alert, alert && catalogue.configs.alerts(alert.type)] as const;
     }
     case "dns_providers": {
       const provider = state.dns_providers.get(id);
-      return [provider, provider && dnsProviders[provider.type]] as const;
+      return [provider, provider && catalogue.configs.dns_providers(provider.type)] as const;
     }
     default:
       return collection satisfies never;

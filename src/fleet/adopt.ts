@@ -1,7 +1,8 @@
 // Decides for a node whose fleet's database lacks changes that the node has: which of the two is right. No gateway may run here.
 import { differenceOf } from "../control/undo.ts";
+import type { EntryMark } from "../model/fact.ts";
 import type { Commit } from "../store/commit.ts";
-import type { EntryCodec, EntryMark } from "./entry.ts";
+import type { EntryCodec } from "./entry.ts";
 import { beginningOf, oldestOf } from "./join.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 import { forgotten, type StoredNode, wholeEntry } from "./whole.ts";

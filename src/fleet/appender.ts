@@ -1,7 +1,8 @@
 // Appends entries to the shared log, one at a time: finds out what became of one whose response was lost, and takes turns with others.
 import { ChangeConflict } from "../control/change-contract.ts";
 import { ApiError } from "../model/error.ts";
-import type { EntryCodec, EntryContent, EntryMark } from "./entry.ts";
+import type { EntryMark } from "../model/fact.ts";
+import type { EntryCodec, EntryContent } from "./entry.ts";
 import { failPoint } from "./fail-point.ts";
 import type { FleetMeter } from "./meter.ts";
 import { meaningOf } from "./postgres-words.ts";

@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { ChangeEvent } from "../control/change-contract.ts";
 import { ApiError } from "../model/error.ts";
-import type { Fact } from "../model/fact.ts";
+import type { EntryMark, Fact } from "../model/fact.ts";
 import {
   type CollectionName,
   type ConfigChange,
@@ -34,14 +34,6 @@ export interface EntryContent {
    * must not follow.
    */
   readonly previous: string | null;
-}
-
-/** The place of an entry in the log. */
-export interface EntryMark {
-  /** From 1, without gaps. */
-  readonly position: number;
-  /** UUID, chosen by its writer: tells entries of equal positions in two histories apart. */
-  readonly id: string;
 }
 
 /** `change`: one change; `whole`: all that a node stores after the change at its position, for nodes that join. */

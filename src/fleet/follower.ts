@@ -4,10 +4,11 @@ import type { Changes } from "../control/change.ts";
 import type { NodeState } from "../control/fleet-view.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
+import type { EntryMark } from "../model/fact.ts";
 import type { RolloutStatus } from "../snapshot/rollout.ts";
 import { ClockOffset } from "./clock-offset.ts";
 import { Contact, type ContactStore } from "./contact.ts";
-import type { EntryCodec, EntryMark, Unfollowable } from "./entry.ts";
+import type { EntryCodec, Unfollowable } from "./entry.ts";
 import { ENTRY_FORMAT } from "./entry-format.ts";
 import { activationFailPoint } from "./fail-point.ts";
 import type { FleetStore } from "./fleet-store.ts";
@@ -49,7 +50,6 @@ export interface FollowerParts {
 
 /** A lost heartbeat may be chance; after two the connections are made anew. */
 const MISSED_BEATS = 2;
-
 const RETRY = { headers: { "retry-after": "5" } };
 
 export class Follower {

@@ -1,7 +1,7 @@
 // Reads the entries of the shared log that this node lacks, as changes for it; appends nothing.
 import type { ChangeStore, ForeignChange } from "../control/change-contract.ts";
 import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
-import type { Fact } from "../model/fact.ts";
+import type { EntryMark, Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Commit, RecordedEntry } from "../store/commit.ts";
 import {
@@ -9,7 +9,6 @@ import {
   type EntryChange,
   type EntryCodec,
   type EntryContent,
-  type EntryMark,
   isEmptyChange,
   Unfollowable,
 } from "./entry.ts";

@@ -1,5 +1,5 @@
 // Counts what this node does in the fleet, for metrics; knows no format.
-import { DurationHistogram } from "../control/metrics/duration-histogram.ts";
+import { DurationHistogram } from "../observe/metrics/duration-histogram.ts";
 
 export class FleetMeter {
   readonly append = new DurationHistogram();

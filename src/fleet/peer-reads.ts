@@ -8,7 +8,7 @@ import {
   type ReadableNode,
   UnreadNode,
 } from "../control/node-reads.ts";
-import { reasonOf, readText } from "../control/auth/sso/provider-request.ts";
+import { reasonOf, readText } from "../control/outgoing-request.ts";
 import { ApiError } from "../model/error.ts";
 import type { NodeTokens } from "./node-token.ts";
 import { forgedRow } from "./node-row.ts";

@@ -1,6 +1,6 @@
 // The statistics of the nodes of a fleet in PostgreSQL; knows no figure.
-import type { SharedQuery } from "../control/stats/shared-rollups.ts";
-import type { RollupKey } from "../control/stats/rollups.ts";
+import type { RollupKey } from "../model/rollup.ts";
+import type { SharedQuery } from "../observe/stats/shared-rollups.ts";
 import { PostgresRegistry } from "./postgres-registry.ts";
 import type { rollup } from "./schema.ts";
 

@@ -1,6 +1,6 @@
 // What nodes have counted, signed, in the database of the fleet: who can write to it must not be able to speak for a node; sends no query.
-import type { NodeRollups, SharedQuery, SharedRollups } from "../control/stats/shared-rollups.ts";
-import type { RollupDocument, RollupRow } from "../control/stats/rollups.ts";
+import type { RollupDocument, RollupRow } from "../model/rollup.ts";
+import type { NodeRollups, SharedQuery, SharedRollups } from "../observe/stats/shared-rollups.ts";
 import type { Clock } from "../clock.ts";
 import type { EntryCodec } from "./entry.ts";
 import type { PostgresSource } from "./postgres-source.ts";

@@ -1,13 +1,13 @@
 // All that a node stores as one entry, for nodes that join; and what of the log that makes superfluous.
 import type { FleetDuty } from "../control/fleet-view.ts";
 import { local } from "../control/principal.ts";
-import { RETENTION } from "../control/stats/rollups.ts";
-import { statKinds } from "../control/stats/traffic-deltas.ts";
+import type { EntryMark, Fact } from "../model/fact.ts";
+import { statKinds } from "../model/rollup.ts";
+import { RETENTION } from "../observe/stats/rollups.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
-import type { Fact } from "../model/fact.ts";
 import { type GatewayConfig, wholeOf } from "../model/gateway-config.ts";
-import type { Entry, EntryCodec, EntryMark } from "./entry.ts";
+import type { Entry, EntryCodec } from "./entry.ts";
 import type { PostgresSource } from "./postgres-source.ts";
 
 /** This node's database. */

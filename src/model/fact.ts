@@ -123,3 +123,11 @@ export type Fact =
   | { readonly kind: "secret_key"; readonly key_id: string; readonly sealed: string }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };
+
+/** The place of an entry in the log. */
+export interface EntryMark {
+  /** From 1, without gaps. */
+  readonly position: number;
+  /** UUID, chosen by its writer: tells entries of equal positions in two histories apart. */
+  readonly id: string;
+}

@@ -7,8 +7,8 @@ import type {
   AuditRange,
   AuditRetention,
   AuditStore,
-} from "../control/audit.ts";
-import type { AuditEntry } from "../control/audit-entry.ts";
+  AuditEntry,
+} from "../model/audit-entry.ts";
 import { prepareInsert } from "./collection.ts";
 import { audit } from "./schema.ts";
 

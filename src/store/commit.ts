@@ -1,6 +1,5 @@
 // What the store writes in one transaction; knows no table.
-import type { EntryMark } from "../fleet/entry.ts";
-import type { Fact } from "../model/fact.ts";
+import type { EntryMark, Fact } from "../model/fact.ts";
 import type { ConfigChange } from "../model/gateway-config.ts";
 import type { AuditRow } from "./audit.ts";
 import type { StagedChange } from "./staged-change.ts";

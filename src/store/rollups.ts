@@ -6,7 +6,7 @@ import type {
   RollupRow,
   RollupRows,
   RollupStore,
-} from "../control/stats/rollups.ts";
+} from "../model/rollup.ts";
 import { trafficRollups } from "./schema.ts";
 import type { TableContext } from "./store.ts";
 

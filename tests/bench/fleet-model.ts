@@ -1,10 +1,10 @@
 // A model of machines, of PostgreSQL and of nodes: the product's own code follows the log, and all that it waits for has a measured time.
 import { randomBytes } from "node:crypto";
+import { configs, compileStored } from "../../src/control-plane.ts";
 import { Changes } from "../../src/control/change.ts";
-import { compileStored } from "../../src/control/control-plane.ts";
 import type { FleetWrite } from "../../src/control/fleet-view.ts";
 import { local } from "../../src/control/principal.ts";
-import { EntryCodec, type EntryMark } from "../../src/fleet/entry.ts";
+import { EntryCodec } from "../../src/fleet/entry.ts";
 import { Fleet } from "../../src/fleet/fleet.ts";
 import { FleetStore } from "../../src/fleet/fleet-store.ts";
 import { Follower } from "../../src/fleet/follower.ts";
@@ -13,7 +13,7 @@ import { queryTimes } from "../../src/fleet/postgres-connection.ts";
 import { AppendInDoubt, type FleetSource, SourceUnreachable } from "../../src/fleet/source.ts";
 import { defaultTimes } from "../../src/fleet/times.ts";
 import { createLog } from "../../src/log.ts";
-import type { Fact } from "../../src/model/fact.ts";
+import type { EntryMark, Fact } from "../../src/model/fact.ts";
 import { emptyConfiguration } from "../../src/store/first-configuration.ts";
 import type { Random } from "../support/random.ts";
 import { inTime } from "../support/relay.ts";
@@ -309,6 +309,7 @@ export class SimulatedNode {
   #createChanges(clock: { now(): number }): Changes {
     const current = compileStored({ config: emptyConfiguration(at), revision: 1 }, context);
     return new Changes({
+      configs,
       store: this.#store,
       rollout: {
         prepare: async () => {

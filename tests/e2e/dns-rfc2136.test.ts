@@ -1,7 +1,7 @@
 // Dynamic updates of a real BIND: records added, checked and deleted; keys of two kinds, wrong ones, aliases, CAA.
 import { expect } from "bun:test";
-import type { DnsParts } from "../../src/control/acme/dns/definition.ts";
-import rfc2136 from "../../src/control/acme/dns/rfc2136.ts";
+import type { DnsParts } from "../../src/acme/dns/definition.ts";
+import rfc2136 from "../../src/acme/dns/rfc2136.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type Bind, startBind, type TsigKey } from "../support/bind.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";

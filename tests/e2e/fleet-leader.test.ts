@@ -1,7 +1,7 @@
 // The node that does the work of one: what happens to certificates and alerts when it is stopped or dies in the middle.
 // SLUICE_FLEET_KILLS (5) of 100 and more: it dies at each step of an order.
 import { expect } from "bun:test";
-import type { Sent } from "../../src/control/alerts/notice.ts";
+import type { Sent } from "../../src/observe/alerts/notice.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { TestFleet } from "../support/fleet.ts";
 import { needs } from "../support/needs.ts";

@@ -1,8 +1,8 @@
 // The statistics of nodes in a real PostgreSQL: who reads which rows, what is removed, and what a view may cost.
 import { expect } from "bun:test";
-import { RETENTION, type RollupRow } from "../../src/control/stats/rollups.ts";
-import { TallySum, toDocument } from "../../src/control/stats/tally.ts";
-import { statKinds } from "../../src/control/stats/traffic-deltas.ts";
+import { type RollupRow, statKinds } from "../../src/model/rollup.ts";
+import { RETENTION } from "../../src/observe/stats/rollups.ts";
+import { TallySum, toDocument } from "../../src/observe/stats/tally.ts";
 import { EntryCodec } from "../../src/fleet/entry.ts";
 import { FleetRollups } from "../../src/fleet/rollups.ts";
 import { needs } from "../support/needs.ts";

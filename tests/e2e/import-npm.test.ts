@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
-import { npmDatabase } from "../unit/control/import/samples.ts";
+import { npmDatabase } from "../unit/import/samples.ts";
 import { type Asked, ask, judge, startOpenOrigin } from "./import/judge.ts";
 import { files, PATHS, rowsOf, serversOf, sites } from "./import/npm-sites.ts";
 

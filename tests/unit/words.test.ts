@@ -149,7 +149,7 @@ const docTexts = (): readonly Text[] =>
   }));
 
 /** Reads files of older versions, with their names. */
-const RENAMED = "src/control/transfer/renamed-fields.ts";
+const RENAMED = "src/import/transfer/renamed-fields.ts";
 
 const nameTexts = (): readonly Text[] =>
   sources

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { schemas } from "../../src/api/schemas.ts";
-import { dnsProviders } from "../../src/control/acme/dns/index.ts";
-import { sinks } from "../../src/control/alerts/sinks.ts";
+import { dnsProviders } from "../../src/acme/dns/index.ts";
+import { sinks } from "../../src/observe/alerts/sinks.ts";
 import { plugins } from "../support/plugins.ts";
 
 interface Field {

@@ -1,5 +1,5 @@
 // Endpoints of ACME accounts; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { pathParameter, plainResponses } from "../description.ts";
 import { requireKnownQuery } from "../write-options.ts";

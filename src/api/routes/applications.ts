@@ -1,6 +1,6 @@
 // Endpoints of applications; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
-import { checkUpstream } from "../../control/applications/upstream-check.ts";
+import { checkUpstream } from "../../applications/upstream-check.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import { bodyOf, plainResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint, Reply } from "../endpoint.ts";
 import { flagOf, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";

@@ -1,6 +1,6 @@
 // The endpoint of the audit log: decodes the filter and streams the list; knows no table.
-import type { AuditFilter, AuditLog } from "../../control/audit.ts";
-import type { AuditEntry } from "../../control/audit-entry.ts";
+import type { AuditLog } from "../../control/audit.ts";
+import type { AuditFilter, AuditEntry } from "../../model/audit-entry.ts";
 import { ApiError } from "../../model/error.ts";
 import { queryParameter, readResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";

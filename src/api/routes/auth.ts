@@ -1,5 +1,5 @@
 // Endpoints of sign-in with a password, sign-out and sessions; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   listResponses,

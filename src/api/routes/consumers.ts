@@ -1,5 +1,5 @@
 // Endpoints of consumers and of their credentials; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,

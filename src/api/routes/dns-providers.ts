@@ -1,5 +1,5 @@
 // Endpoints of DNS providers, their types and their tests; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import { bodyOf, listResponses, pathParameter, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";

@@ -1,5 +1,5 @@
 // Endpoints of the health of services and targets; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import type { ServiceHealth } from "../../control/health/health.ts";
 import { bodyOf, errorResponses, pathParameter, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";

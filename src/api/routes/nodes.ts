@@ -1,5 +1,5 @@
 // Endpoints of the nodes of a fleet; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import type { NodeView } from "../../control/fleet-view.ts";
 import type { Nodes } from "../../control/nodes.ts";
 import { roleOf } from "../../control/principal.ts";

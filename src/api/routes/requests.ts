@@ -1,14 +1,14 @@
 // Endpoints of recent requests: decodes filters and limits; knows no ring.
 import type { Changes } from "../../control/change.ts";
-import type { Observation } from "../../control/observation.ts";
+import type { Observation } from "../../observe/observation.ts";
 import {
   createRequestFilter,
   type FilterWords,
   type RequestFilter,
   requestFilters,
-} from "../../control/requests/request-filter.ts";
-import { newestFirst } from "../../control/requests/request-log.ts";
-import type { RequestView } from "../../control/requests/request-view.ts";
+} from "../../observe/requests/request-filter.ts";
+import { newestFirst } from "../../observe/requests/request-log.ts";
+import type { RequestView } from "../../observe/requests/request-view.ts";
 import { ApiError } from "../../model/error.ts";
 import { errorResponses, pathParameter, queryParameter, readResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";

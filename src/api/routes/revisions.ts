@@ -1,5 +1,5 @@
 // Endpoints of the history; decodes nothing but numbers.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import { ApiError } from "../../model/error.ts";
 import {
   dryRunParameter,

@@ -1,5 +1,5 @@
 // Endpoints of services and of the targets inside one; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,

@@ -1,7 +1,7 @@
 // Endpoints of single sign-on: start and callback of a sign-in, its settings and their test.
-import type { ControlPlane } from "../../control/control-plane.ts";
-import { type SsoErrorCode, ssoErrors } from "../../control/auth/sso/failure.ts";
-import { CALLBACK_PATH } from "../../control/auth/sso/sign-in.ts";
+import { type SsoErrorCode, ssoErrors } from "../../auth/sso/failure.ts";
+import { CALLBACK_PATH } from "../../auth/sso/sign-in.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,

@@ -1,8 +1,8 @@
 // The endpoint of traffic statistics: decodes the query; knows no counter.
 import type { Changes } from "../../control/change.ts";
-import type { Observation } from "../../control/observation.ts";
+import type { Observation } from "../../observe/observation.ts";
 import { ALL_NODES, nodesOf, type ReadableNode } from "../../control/node-reads.ts";
-import { fromPartDocument, toPartDocument } from "../../control/stats/part-document.ts";
+import { fromPartDocument, toPartDocument } from "../../observe/stats/part-document.ts";
 import {
   ranges,
   type Stats,
@@ -10,7 +10,7 @@ import {
   type StatsRange,
   type StatsSubject,
   type StoredPart,
-} from "../../control/stats/stats.ts";
+} from "../../observe/stats/stats.ts";
 import { ApiError } from "../../model/error.ts";
 import { errorResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";

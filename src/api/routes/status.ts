@@ -1,6 +1,6 @@
 // Public endpoints about the gateway itself: no secrets and no addresses in their responses.
 import type { Clock } from "../../clock.ts";
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import { hostWarnings } from "../../control/host-warnings.ts";
 import { ApiError } from "../../model/error.ts";
 import { plainResponses } from "../description.ts";

@@ -1,5 +1,5 @@
 // Endpoints of stream routes and of their connections; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import { deleteResponses, pathParameter, readResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";

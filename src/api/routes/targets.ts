@@ -1,5 +1,5 @@
 // Endpoints of targets; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
 

@@ -1,8 +1,8 @@
 // Endpoints of export and import: the format of the configuration file; knows nothing of its content.
-import type { ControlPlane } from "../../control/control-plane.ts";
-import { importSources, MAX_SOURCE_BYTES } from "../../control/import/convert.ts";
-import type { DocumentForm, ReadTask } from "../../control/transfer/reading.ts";
-import { type DocumentType, documentTypes } from "../../control/transfer/source.ts";
+import type { ControlPlane } from "../../control-plane.ts";
+import { importSources, MAX_SOURCE_BYTES } from "../../import/convert.ts";
+import type { DocumentForm, ReadTask } from "../../import/transfer/reading.ts";
+import { type DocumentType, documentTypes } from "../../import/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
 import { importModes } from "../../model/export-document.ts";
 import {

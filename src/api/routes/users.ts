@@ -1,5 +1,5 @@
 // Endpoints of users, their passwords and their second factors; decodes nothing itself.
-import type { ControlPlane } from "../../control/control-plane.ts";
+import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   deleteResponses,

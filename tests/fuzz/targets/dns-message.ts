@@ -1,7 +1,7 @@
 // DNS messages with compressed names, whole and changed: valid ones round-trip, all others fail with the same error.
 import fc from "fast-check";
-import { nameBytes, readMessage, recordBytes } from "../../../src/control/acme/dns/dns-message.ts";
-import { DnsError } from "../../../src/control/acme/dns/failure.ts";
+import { nameBytes, readMessage, recordBytes } from "../../../src/acme/dns/dns-message.ts";
+import { DnsError } from "../../../src/acme/dns/failure.ts";
 import { edited, edits, type Edit } from "../bytes.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
 

@@ -1,7 +1,7 @@
 // Configuration files, valid and broken: an import applies all or nothing, and its export imports again.
 import fc from "fast-check";
-import { opened } from "../../../src/control/transfer/document-reader.ts";
-import { readSource } from "../../../src/control/transfer/source.ts";
+import { opened } from "../../../src/import/transfer/document-reader.ts";
+import { readSource } from "../../../src/import/transfer/source.ts";
 import { parseJson } from "../../../src/api/json-body.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import type { ImportMode } from "../../../src/model/export-document.ts";

@@ -1,8 +1,8 @@
 // Accounts at CAs: staging, timeouts and order metrics, with a scripted CA.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { newAccountKey } from "../../../src/control/acme/accounts.ts";
-import { CaClient } from "../../../src/control/acme/ca-client.ts";
-import { AcmeFailure } from "../../../src/control/acme/failure.ts";
+import { newAccountKey } from "../../../src/acme/accounts.ts";
+import { CaClient } from "../../../src/acme/ca-client.ts";
+import { AcmeFailure } from "../../../src/acme/failure.ts";
 import { acmeAccountRecord } from "../../../src/model/acme-account.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { ScriptedAuthority } from "../../support/scripted-authority.ts";

@@ -6,7 +6,7 @@ import {
   compileStored,
   type ControlPlane,
   createControlPlane,
-} from "../../../src/control/control-plane.ts";
+} from "../../../src/control-plane.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import { local } from "../../../src/control/principal.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";

@@ -1,9 +1,9 @@
 // Event streams over real sockets, with every kind of caller: disconnects, comments, slow readers, limits.
 import { afterEach, describe, expect, test } from "bun:test";
 import { EventStreams, type EventStreamsOptions } from "../../../src/api/event-stream.ts";
-import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import { EventHub, eventKindNames } from "../../../src/control/events.ts";
 import type { Principal, Role } from "../../../src/control/principal.ts";
+import type { AuditEntry } from "../../../src/model/audit-entry.ts";
 import type { ApiError } from "../../../src/model/error.ts";
 import { type EventClient, openEvents } from "../../support/event-client.ts";
 import { eventually } from "../../support/poll.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { promises as dns } from "node:dns";
 import { hostname } from "node:os";
-import { checkUpstream } from "../../../src/control/applications/upstream-check.ts";
+import { checkUpstream } from "../../../src/applications/upstream-check.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import { useGateway } from "./client.ts";
 

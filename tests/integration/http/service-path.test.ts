@@ -9,7 +9,7 @@ import {
 } from "../../support/data-plane.ts";
 import { type Origin, startOrigin } from "../../support/origin.ts";
 import { exchange } from "../../support/raw-exchange.ts";
-import { type Anything, convertWith } from "../../unit/control/import/samples.ts";
+import { type Anything, convertWith } from "../../unit/import/samples.ts";
 
 /** A route of Kong matches any path with its prefix, a prefix here whole segments. */
 const SEGMENTS = "a prefix matches whole segments";

@@ -1,8 +1,8 @@
 // An editor tries in every way to have stored secrets sent to a server of their own, which takes down what it is sent.
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
-import { dnsProviders } from "../../../src/control/acme/dns/index.ts";
-import { sinks } from "../../../src/control/alerts/sinks.ts";
+import { dnsProviders } from "../../../src/acme/dns/index.ts";
+import { sinks } from "../../../src/observe/alerts/sinks.ts";
 import { markOf } from "../../../src/model/destination.ts";
 import { recordSchemas } from "../../../src/store/records.ts";
 import { plugins } from "../../support/plugins.ts";

@@ -1,6 +1,6 @@
 // What an editor may and may not do with secrets beside leading one elsewhere: lists, nulls, places of plugins, fixed addresses, other fields.
 import { describe, expect, test } from "bun:test";
-import { dnsProviders } from "../../../src/control/acme/dns/index.ts";
+import { dnsProviders } from "../../../src/acme/dns/index.ts";
 import { eventually } from "../../support/poll.ts";
 import { type Call, expectOk } from "../api/people.ts";
 import { type Sender, senders } from "./secret-senders.ts";

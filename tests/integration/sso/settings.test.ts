@@ -1,6 +1,6 @@
 // Settings of single sign-on: what is shown, kept and refused, and the test of the connection.
 import { afterEach, describe, expect, test } from "bun:test";
-import type { TestReport } from "../../../src/control/auth/sso/connection-test.ts";
+import type { TestReport } from "../../../src/auth/sso/connection-test.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { options } from "../../unit/control/fixture.ts";
 import { clientId, clientSecret } from "./lying-provider.ts";

@@ -2,13 +2,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AuditEntry } from "../../../src/control/audit-entry.ts";
-import { Sessions } from "../../../src/control/auth/sessions.ts";
-import type { Finished, Started } from "../../../src/control/auth/sso/single-sign-on.ts";
-import { SingleSignOn } from "../../../src/control/auth/sso/single-sign-on.ts";
+import { Sessions } from "../../../src/auth/sessions.ts";
+import { type Finished, type Started, SingleSignOn } from "../../../src/auth/sso/single-sign-on.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { createLog } from "../../../src/log.ts";
+import type { AuditEntry } from "../../../src/model/audit-entry.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { settingsInput } from "../../../src/model/settings.ts";

@@ -8,7 +8,7 @@ import {
   convertWith,
   kongSample,
   npmDatabase,
-} from "../../unit/control/import/samples.ts";
+} from "../../unit/import/samples.ts";
 
 /** Every place in a value where a member stands, with the object that holds it. */
 function* members(

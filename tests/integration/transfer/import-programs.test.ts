@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
-import { caddySample, kongSample, npmDatabase } from "../../unit/control/import/samples.ts";
+import { caddySample, kongSample, npmDatabase } from "../../unit/import/samples.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sluice-import-"));
 

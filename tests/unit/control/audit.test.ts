@@ -2,15 +2,15 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
+import { configs, compileStored } from "../../../src/control-plane.ts";
 import { AdminNetworks, localAccess } from "../../../src/control/admin-network.ts";
-import { type AuditFilter, AuditLog } from "../../../src/control/audit.ts";
-import type { AuditEntry } from "../../../src/control/audit-entry.ts";
+import { AuditLog } from "../../../src/control/audit.ts";
 import { Changes } from "../../../src/control/change.ts";
-import { compileStored } from "../../../src/control/control-plane.ts";
 import { TargetStates } from "../../../src/control/health/target-states.ts";
 import { createServices } from "../../../src/control/services.ts";
 import { SettingsUseCases } from "../../../src/control/settings.ts";
 import { createLog } from "../../../src/log.ts";
+import type { AuditFilter, AuditEntry } from "../../../src/model/audit-entry.ts";
 import { firstConfiguration } from "../../../src/store/first-configuration.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { Store } from "../../../src/store/store.ts";
@@ -39,7 +39,15 @@ function scene(dataDir: string) {
     store.begin(firstConfiguration(listeners, at), { at, actor: "test", summary: "" });
   const rollout = new Steps();
   const current = compileStored(store.load(), context);
-  const changes = new Changes({ store, rollout, clock, log, current, context: () => context });
+  const changes = new Changes({
+    store,
+    rollout,
+    clock,
+    log,
+    current,
+    configs,
+    context: () => context,
+  });
   const audit = new AuditLog({ store: store.audit, changes, clock, log });
   const states = new TargetStates(TargetBoard.create(1), clock);
   return {

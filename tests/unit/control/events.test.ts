@@ -9,7 +9,7 @@ import {
   type SubscribeOptions,
   type Subscription,
 } from "../../../src/control/events.ts";
-import type { AuditEntry } from "../../../src/control/audit-entry.ts";
+import type { AuditEntry } from "../../../src/model/audit-entry.ts";
 
 const config = (revision: number): ConfigEvent => ({
   revision,

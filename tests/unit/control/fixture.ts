@@ -1,9 +1,9 @@
 // A control plane between a store and workers that only record calls.
+import { compileStored, createControlPlane } from "../../../src/control-plane.ts";
+import type { AuditRange, AuditStore, AuditEntry } from "../../../src/model/audit-entry.ts";
+import type { Fact, StoredSecondFactor } from "../../../src/model/fact.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import { plugins } from "../../support/plugins.ts";
-import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
-import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
-import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import type { Changes } from "../../../src/control/change.ts";
 import {
   ChangeConflict,
@@ -12,14 +12,13 @@ import {
   type RecordedFacts,
 } from "../../../src/control/change-contract.ts";
 import type { Rollout } from "../../../src/snapshot/rollout.ts";
-import type { TotpStore } from "../../../src/control/auth/totp.ts";
+import type { TotpStore } from "../../../src/auth/totp.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { Issue } from "../../../src/model/error.ts";
-import type { Fact, StoredSecondFactor } from "../../../src/model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { type Listener, listenerInput } from "../../../src/model/listener.ts";
 import { type Route, routeInput, pathMatchOf } from "../../../src/model/route.ts";

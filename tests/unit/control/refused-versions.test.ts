@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { TargetBoardRows } from "../../../src/control/health/target-board-rows.ts";
-import { SeriesRows } from "../../../src/control/metrics/series-rows.ts";
+import { SeriesRows } from "../../../src/observe/metrics/series-rows.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import type { Compiled } from "../../../src/snapshot/compile.ts";

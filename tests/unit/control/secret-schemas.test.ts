@@ -1,8 +1,8 @@
 // Every secret in every schema declares its destination, or why it has none: otherwise an editor of other fields could read it.
 import { describe, expect, test } from "bun:test";
 import { Type as t, type TObject, type TSchema } from "@sinclair/typebox";
-import { dnsProviders } from "../../../src/control/acme/dns/index.ts";
-import { sinks } from "../../../src/control/alerts/sinks.ts";
+import { dnsProviders } from "../../../src/acme/dns/index.ts";
+import { sinks } from "../../../src/observe/alerts/sinks.ts";
 import {
   sendingCollections,
   sendingSingletons,

@@ -2,14 +2,14 @@
 import { expect, test } from "bun:test";
 import { base32 } from "oslo/encoding";
 import { CutOff } from "../../../src/control/cut-off.ts";
-import { SecondFactors } from "../../../src/control/auth/totp.ts";
-import { Sessions } from "../../../src/control/auth/sessions.ts";
+import { SecondFactors } from "../../../src/auth/totp.ts";
+import { Sessions } from "../../../src/auth/sessions.ts";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import { TotpTable } from "../../../src/store/totp.ts";
-import { userOf } from "../control/auth/fixture.ts";
+import { userOf } from "../auth/fixture.ts";
 import { MemorySource } from "./memory-source.ts";
 import { TestNode } from "./node.ts";
 

@@ -1,7 +1,7 @@
 // ACME over two nodes with one log: states of orders and challenge responses of one node reach the other.
 import { expect, test } from "bun:test";
-import { ChallengeBoard, type Proofs } from "../../../src/control/acme/challenge-board.ts";
-import { FleetAcmeStore, readShared, shareOver } from "../../../src/control/acme/fleet-acme.ts";
+import { ChallengeBoard, type Proofs } from "../../../src/acme/challenge-board.ts";
+import { FleetAcmeStore, readShared, shareOver } from "../../../src/acme/fleet-acme.ts";
 import type { NodeState } from "../../../src/control/fleet-view.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";

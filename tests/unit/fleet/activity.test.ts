@@ -1,11 +1,11 @@
 // What nodes tell each other beside changes: audit entries, failed sign-ins and last uses arrive once, whatever gets lost.
 import { expect, test } from "bun:test";
 import { AuditLog } from "../../../src/control/audit.ts";
-import { LoginThrottle } from "../../../src/control/auth/throttle.ts";
+import { LoginThrottle } from "../../../src/auth/throttle.ts";
 import { FleetActivity } from "../../../src/control/fleet-activity.ts";
 import { LastUse } from "../../../src/control/last-use.ts";
 import { CredentialUseTable } from "../../../src/store/credentials.ts";
-import { TokenUse } from "../../../src/control/auth/token-use.ts";
+import { TokenUse } from "../../../src/auth/token-use.ts";
 import { TokenTable } from "../../../src/store/tokens.ts";
 import { createLog } from "../../../src/log.ts";
 import { eventually } from "../../support/poll.ts";

@@ -1,7 +1,7 @@
 // A node of a fleet with a database of its own and without workers, which can end at any step and start again.
+import { configs, compileStored } from "../../../src/control-plane.ts";
 import { Changes } from "../../../src/control/change.ts";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
-import { compileStored } from "../../../src/control/control-plane.ts";
 import { local } from "../../../src/control/principal.ts";
 import { type Entry, EntryCodec } from "../../../src/fleet/entry.ts";
 import type { FormatNeed } from "../../../src/fleet/entry-format.ts";
@@ -88,6 +88,7 @@ export class TestNode {
     this.fleetStore = new FleetStore(options);
     this.#active = this.store.load().revision;
     this.changes = new Changes({
+      configs,
       store: this.fleetStore,
       rollout: {
         prepare: async () => {

@@ -1,7 +1,7 @@
 // Purges over two nodes with one log: a node counts as having purged when its caches are.
 import { afterEach, expect, test } from "bun:test";
 import { CachePurge, type PurgeCaches } from "../../../src/control/cache-purge.ts";
-import { ChallengeBoard } from "../../../src/control/acme/challenge-board.ts";
+import { ChallengeBoard } from "../../../src/acme/challenge-board.ts";
 import { OlderNodes } from "../../../src/control/change-contract.ts";
 import type { FleetView } from "../../../src/control/fleet-view.ts";
 import { local } from "../../../src/control/principal.ts";

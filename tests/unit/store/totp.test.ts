@@ -1,12 +1,12 @@
 // Second factors in a real database: across a restart, one for each user, and none without a user.
 import { expect, test } from "bun:test";
-import { SecondFactors } from "../../../src/control/auth/totp.ts";
+import { SecondFactors } from "../../../src/auth/totp.ts";
 import type { RecordedFacts } from "../../../src/control/change-contract.ts";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { TotpTable } from "../../../src/store/totp.ts";
 import { base32 } from "oslo/encoding";
-import { userOf, withUsers } from "../control/auth/fixture.ts";
+import { userOf, withUsers } from "../auth/fixture.ts";
 import { openStore, temporaryDirectory } from "./fixture.ts";
 
 const record = {

@@ -5,7 +5,7 @@ import { ssoErrorText } from "../../../src/ui/pages/sign-in/sso-errors.ts";
 import { secretOf, type Sso, toBody, toValues } from "../../../src/ui/pages/sso/sso-values.ts";
 import { isExpired } from "../../../src/ui/pages/tokens/token-values.ts";
 import { inWords } from "../../../src/ui/shell/countdown.ts";
-import { ssoErrors } from "../../../src/control/auth/sso/failure.ts";
+import { ssoErrors } from "../../../src/auth/sso/failure.ts";
 
 test.each([
   ["Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"],

@@ -1,6 +1,6 @@
 // How the pages of applications and certificates show names, errors and times, without a browser.
 import { describe, expect, test } from "bun:test";
-import { isPublicName as gatewayRule } from "../../../src/control/applications/domains.ts";
+import { isPublicName as gatewayRule } from "../../../src/applications/domains.ts";
 import { openUrl } from "../../../src/ui/pages/applications/application-state.ts";
 import {
   domainProblem,

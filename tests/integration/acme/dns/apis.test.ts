@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { decode } from "../../../../src/model/decode.ts";
 import type { DnsProviderType } from "../../../../src/model/dns-provider.ts";
-import type { DnsParts } from "../../../../src/control/acme/dns/definition.ts";
-import { dnsProviders } from "../../../../src/control/acme/dns/index.ts";
+import type { DnsParts } from "../../../../src/acme/dns/definition.ts";
+import { dnsProviders } from "../../../../src/acme/dns/index.ts";
 import { KEY_ID, route53 } from "./play-route53.ts";
 import * as plays from "./plays.ts";
 import { type Play, type ScriptedApi, startScriptedApi } from "./scripted-api.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DnsProviderType } from "../../../../src/model/dns-provider.ts";
 import { decode } from "../../../../src/model/decode.ts";
-import { dnsProviders } from "../../../../src/control/acme/dns/index.ts";
+import { dnsProviders } from "../../../../src/acme/dns/index.ts";
 import { eventually } from "../../../support/poll.ts";
 
 interface Seen {

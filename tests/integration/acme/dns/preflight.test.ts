@@ -1,8 +1,8 @@
 // Preflight checks before an order: whether port 80 of a name reaches this gateway or another server.
 import { afterEach, expect, test } from "bun:test";
-import { Preflight } from "../../../../src/control/acme/preflight.ts";
-import type { ProbeProof } from "../../../../src/control/acme/self-probe.ts";
-import { DnsLookup } from "../../../../src/control/acme/dns/lookup.ts";
+import { Preflight } from "../../../../src/applications/preflight.ts";
+import type { ProbeProof } from "../../../../src/acme/self-probe.ts";
+import { DnsLookup } from "../../../../src/acme/dns/lookup.ts";
 import { local } from "../../../../src/control/principal.ts";
 import type { GatewayConfig } from "../../../../src/model/gateway-config.ts";
 import { startDnsServer } from "../../../support/dns-server.ts";

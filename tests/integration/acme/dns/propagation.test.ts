@@ -1,7 +1,7 @@
 // DNS propagation: the gateway polls all responding servers of the zone and names those without the record.
 import { afterEach, expect, test } from "bun:test";
-import { DnsLookup } from "../../../../src/control/acme/dns/lookup.ts";
-import { waitForRecord } from "../../../../src/control/acme/dns/propagation.ts";
+import { DnsLookup } from "../../../../src/acme/dns/lookup.ts";
+import { waitForRecord } from "../../../../src/acme/dns/propagation.ts";
 import { type DnsRecord, type DnsServer, startDnsServer } from "../../../support/dns-server.ts";
 import { eventually } from "../../../support/poll.ts";
 

@@ -1,0 +1,60 @@
+// Fields of an ACME certificate: their validation, and the present material during an order; sends no request to a CA.
+import { isIP } from "node:net";
+import type { Certificate, CertificateInput } from "../model/certificate.ts";
+import { invalid } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { resolveKey } from "../control/key.ts";
+
+type IssuingFields = Pick<Certificate, "domains" | "acme_account_ids" | "dns_provider_id">;
+
+/** Resolves names of accounts and the provider to ids; throws a 400 with the field. */
+export function issuingFields(input: CertificateInput, config: GatewayConfig): IssuingFields {
+  const { dns_provider_id: provider } = input;
+  const ids = input.acme_account_ids.map((key, index) =>
+    resolveKey(config.acme_accounts, key, {
+      path: `acme_account_ids[${index}]`,
+      word: "ACME account",
+    }),
+  );
+  const at = { path: "dns_provider_id", word: "DNS provider" };
+  return {
+    domains: input.source === "acme" ? namesToOrder(input.domains) : input.domains,
+    acme_account_ids: [...new Set(ids)],
+    dns_provider_id: provider === null ? null : resolveKey(config.dns_providers, provider, at),
+  };
+}
+
+function namesToOrder(domains: readonly string[]): string[] {
+  for (const [index, name] of domains.entries()) {
+    if (!name.includes("."))
+      throw invalid(`domains[${index}]`, "must be a name with a dot: CAs issue for no others");
+    if (isIP(name) !== 0)
+      throw invalid(
+        `domains[${index}]`,
+        "must be a name: certificates for addresses are not supported",
+      );
+  }
+  return [...new Set(domains.map((name) => name.toLowerCase()))];
+}
+
+type Material = Pick<
+  Certificate,
+  "certificate" | "sealed_key" | "not_before" | "not_after" | "issuer" | "fingerprint"
+>;
+
+/** Before the first issue. */
+export const materialOfNone: Material = {
+  certificate: null,
+  sealed_key: null,
+  not_before: null,
+  not_after: null,
+  issuer: null,
+  fingerprint: null,
+};
+
+/** The present certificate stays in use until the CA has issued a new one; a self-signed one is dropped for the default. */
+export function materialWhileOrdered(old: Certificate | null): Material {
+  if (old === null || old.source === "self_signed") return materialOfNone;
+  const { certificate, sealed_key, not_before, not_after, issuer, fingerprint } = old;
+  return { certificate, sealed_key, not_before, not_after, issuer, fingerprint };
+}

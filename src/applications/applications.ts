@@ -1,0 +1,161 @@
+// Applications: each write creates, updates or deletes all parts in one change. Knows no HTTP.
+import type { Clock } from "../clock.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import type { Application, ApplicationInput } from "../model/application.ts";
+import type { Certificate } from "../model/certificate.ts";
+import type { CertificateView } from "../acme/certificates.ts";
+import type { Changes } from "../control/change.ts";
+import type { Draft } from "../control/draft.ts";
+import type { TargetStates } from "../control/health/target-states.ts";
+import type { QueryEntry } from "../control/list-filter.ts";
+import {
+  type FieldsOf,
+  type Read,
+  type Removed,
+  Resource,
+  type ResourceKind,
+  type WriteOptions,
+  type Written,
+} from "../control/resource.ts";
+import { objectDifferences } from "../control/differences.ts";
+import { planHttps } from "./https-plan.ts";
+import { completePatch, decodeApplication, requireOther } from "./input.ts";
+import { objectOf } from "./parts.ts";
+import { reconcile, type ReconcileOptions } from "./reconcile.ts";
+import { withSigning } from "./signing.ts";
+import {
+  applicationFacts,
+  type ApplicationView,
+  contentOf,
+  createApplicationViewer,
+  inputOf,
+} from "./view.ts";
+
+export interface ApplicationsOptions {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly states: TargetStates;
+  readonly certificateView: (certificate: Certificate) => CertificateView;
+}
+
+export interface ApplicationWriteOptions extends WriteOptions {
+  /** Adopt existing objects, and accept manual changes of own ones. */
+  readonly adopt: boolean;
+  /** Revert manual changes and deletions. */
+  readonly force: boolean;
+}
+
+type Kind = ResourceKind<"applications", ApplicationView>;
+type Writer = Resource<"applications", ApplicationView>;
+type How = Pick<ReconcileOptions, "adopt" | "force" | "sign">;
+
+export class Applications {
+  readonly #options: ApplicationsOptions;
+  readonly #reader: Writer;
+
+  constructor(options: ApplicationsOptions) {
+    this.#options = options;
+    const kind = this.#kind({ adopt: false, force: false, sign: () => null }, () => {});
+    this.#reader = new Resource(options.changes, kind);
+  }
+
+  list(query: readonly QueryEntry[]): Read<readonly ApplicationView[]> {
+    return this.#reader.list(query);
+  }
+
+  get(key: string): Read<ApplicationView> {
+    return this.#reader.get(key);
+  }
+
+  create(body: unknown, options: ApplicationWriteOptions): Promise<Written<ApplicationView>> {
+    return this.#write(options, (writer) => writer.create(body, options));
+  }
+
+  replace(
+    key: string,
+    body: unknown,
+    options: ApplicationWriteOptions,
+  ): Promise<Written<ApplicationView>> {
+    return this.#write(options, (writer) => writer.replace(key, body, options));
+  }
+
+  patch(
+    key: string,
+    patch: unknown,
+    options: ApplicationWriteOptions,
+  ): Promise<Written<ApplicationView>> {
+    const whole = completePatch(patch);
+    return this.#write(options, (writer) => writer.patch(key, whole, options));
+  }
+
+  /** Deletes its objects, too; a 409 names other objects that refer to them, unless `cascade`. */
+  remove(key: string, options: WriteOptions & { readonly cascade: boolean }): Promise<Removed> {
+    return this.#reader.remove(key, options);
+  }
+
+  async #write(
+    options: ApplicationWriteOptions,
+    work: (writer: Writer) => Promise<Written<ApplicationView>>,
+  ): Promise<Written<ApplicationView>> {
+    const { adopt, force, dryRun } = options;
+    return await withSigning(this.#options, async (sign) => {
+      let seen: Draft | null = null;
+      const kind = this.#kind({ adopt, force, sign }, (draft) => {
+        seen = draft;
+      });
+      const written = await work(new Resource(this.#options.changes, kind));
+      const { view } = written;
+      const warnings = [...written.warnings, ...view.warnings];
+      const draft = seen as Draft | null;
+      if (!dryRun || draft === null) return { ...written, warnings };
+      const changed = { before: draft.base, after: draft.config, change: draft.change() };
+      const changes = objectDifferences(changed, { withAdminParts: false });
+      return { ...written, warnings, view: { ...view, changes } };
+    });
+  }
+
+  #kind(how: How, watch: (draft: Draft) => void): Kind {
+    const { states, certificateView } = this.#options;
+    const viewers = { target: states.view, certificate: certificateView };
+    return {
+      collection: "applications",
+      word: "application",
+      readOnly: applicationFacts,
+      parents: {},
+      decode: (document, draft, old) => {
+        watch(draft);
+        const input = decodeApplication(document, draft.config);
+        requireOther(input, old, draft.config);
+        return { fields: this.#fieldsOf(input, old, { ...how, draft }) };
+      },
+      sendable: inputOf,
+      viewer: (config) => createApplicationViewer(config, viewers),
+      content: contentOf,
+    };
+  }
+
+  #fieldsOf(
+    input: ApplicationInput,
+    old: Application | null,
+    { draft, ...how }: How & { readonly draft: Draft },
+  ): FieldsOf<"applications"> {
+    const parts = old?.parts ?? [];
+    const ordered = objectOf(
+      draft.config,
+      { parts },
+      { role: "certificate", collection: "certificates" },
+    );
+    const https_state = planHttps(input, {
+      config: draft.config,
+      now: this.#options.clock.now(),
+      ordered,
+      previous: old?.https_state ?? null,
+    });
+    const application = { ...input, https_state };
+    return {
+      ...application,
+      parts: reconcile({ ...how, accept: how.adopt, draft, application, parts, automatic: false }),
+    };
+  }
+}

@@ -1,0 +1,177 @@
+// The objects that make up an application and what it says about each of them; pure, and fields that it says nothing about are free.
+import type {
+  ApplicationInput,
+  HttpsState,
+  PartCollection,
+  PartReference,
+} from "../model/application.ts";
+import { placeKey } from "../model/target.ts";
+import { isPublicName } from "./domains.ts";
+import { parseUpstream } from "./upstream.ts";
+
+export type Fields = Record<string, unknown>;
+
+export interface WantedPart extends PartReference {
+  /** Tells the parts of one application apart, whatever becomes of them. */
+  readonly role: string;
+  /** Where the client's own document speaks of it; null: nowhere. */
+  readonly place: string | null;
+  /** What the application says about it. */
+  readonly fields: Fields;
+}
+
+export type Planned = ApplicationInput & { readonly https_state: HttpsState };
+
+/** The id of the object that has a role, or is to have it. */
+export type IdOf = (role: string, collection: PartCollection) => string;
+
+/** Networks that are not of the Internet: RFC 1918, RFC 4193, link-local and loopback. */
+export const PRIVATE_NETWORKS = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "169.254.0.0/16",
+  "127.0.0.0/8",
+  "::1/128",
+  "fc00::/7",
+  "fe80::/10",
+];
+
+const YEAR_SECONDS = 31_536_000;
+
+export const selfSignedName = (name: string): string => `${name} self-signed`;
+
+/** Role of the target at a place. */
+export const targetRole = (target: Parameters<typeof placeKey>[0]): string =>
+  `target ${placeKey(target)}`;
+
+/** What is referred to comes before what refers to it. */
+export function wantedParts(application: Planned, idOf: IdOf): WantedPart[] {
+  const { enabled, tags, description } = application;
+  const common = { enabled, tags, description };
+  const part = (
+    [collection, role]: readonly [PartCollection, string],
+    fields: Fields,
+    place: string | null = "",
+  ): WantedPart => ({ role, collection, id: idOf(role, collection), fields, place });
+  const { protocol, path } = originOf(application);
+  const service = part(
+    ["services", "service"],
+    { name: application.name, protocol, path, ...common },
+    null,
+  );
+  const targets = targetsOf(application).map(({ fields, place }) =>
+    part(["targets", targetRole(fields)], { service_id: service.id, ...fields }, place),
+  );
+  const routes = routesOf(application).map(({ role, fields }) =>
+    part(["routes", role], { ...fields, service_id: service.id, ...common }),
+  );
+  const certificates = certificatesOf(application).map(({ role, fields }) =>
+    part(["certificates", role], { ...fields, ...common }),
+  );
+  const [route] = routes;
+  const scopes = { service_id: service.id, route_id: route?.id ?? "" };
+  const plugins = pluginsOf(application, scopes).map(({ role, fields }) =>
+    part(["plugins", role], { ...common, ...fields }),
+  );
+  return [service, ...targets, ...routes, ...certificates, ...plugins];
+}
+
+function originOf({ upstream }: Planned): { readonly protocol: string; readonly path: string } {
+  return upstream === null ? { protocol: "http", path: "" } : parseUpstream(upstream);
+}
+
+function targetsOf({ upstream, targets, tags, description }: Planned) {
+  if (upstream === null)
+    return targets.map((fields, index) => ({ fields, place: `targets[${index}]` }));
+  const { host, port } = parseUpstream(upstream);
+  return [{ fields: { host, port, enabled: true, tags, description }, place: "upstream" }];
+}
+
+/**
+ * Names with a certificate that everybody trusts, and those without, have a route each: only the first may send people to
+ * HTTPS, where they would meet a warning otherwise.
+ */
+function routesOf(application: Planned): { readonly role: string; readonly fields: Fields }[] {
+  const { name, domains, https, https_state: state } = application;
+  const maintenance = application.maintenance
+    ? { retry_after: 300, html: "", bypass_cidrs: [] }
+    : null;
+  const redirect = https.redirect && state.secured ? 308 : false;
+  const splits = https.mode === "auto" && domains.some(isPublicName);
+  const hosts = splits ? domains.filter(isPublicName) : domains;
+  const others = splits ? domains.filter((domain) => !isPublicName(domain)) : [];
+  const route = { role: "route", fields: { name, hosts, https_redirect: redirect, maintenance } };
+  if (others.length === 0) return [route];
+  const fields = { name: `${name} local`, hosts: others, https_redirect: false, maintenance };
+  return [route, { role: "local_route", fields }];
+}
+
+function certificatesOf({ name, https_state: state }: Planned) {
+  const parts: { readonly role: string; readonly fields: Fields }[] = [];
+  const { ordered, self_signed: own } = state;
+  const challenge = ordered.some((domain) => domain.startsWith("*.")) ? "dns-01" : "http-01";
+  if (ordered.length > 0)
+    parts.push({
+      role: "certificate",
+      fields: { name, source: "acme", domains: ordered, challenge },
+    });
+  if (own.length > 0)
+    parts.push({
+      role: "self_signed",
+      fields: { name: selfSignedName(name), source: "self_signed", domains: own },
+    });
+  return parts;
+}
+
+function pluginsOf(
+  { name, access, https, https_state: state, enabled }: Planned,
+  scopes: { readonly service_id: string; readonly route_id: string },
+) {
+  const nowhere = { service_id: null, route_id: null, consumer_id: null, stream_route_id: null };
+  const parts: { readonly role: string; readonly fields: Fields }[] = [];
+  if (access === "private")
+    parts.push({
+      role: "access",
+      fields: {
+        name: "ip-restriction",
+        label: `${name} access`,
+        // On the service, so that a route that is added to it later has the same restriction.
+        ...nowhere,
+        service_id: scopes.service_id,
+        config: {
+          allow: PRIVATE_NETWORKS,
+          deny: [],
+          status: 403,
+          message: null,
+          stream_reset: false,
+        },
+      },
+    });
+  if (https.hsts && https.mode !== "off")
+    parts.push({
+      role: "hsts",
+      fields: {
+        name: "security-headers",
+        label: `${name} hsts`,
+        ...nowhere,
+        route_id: scopes.route_id,
+        config: hstsOnly,
+        enabled: enabled && state.secured,
+      },
+    });
+  return parts;
+}
+
+/** Everything else that the plugin could say is left to the service. */
+const hstsOnly = {
+  hsts: { max_age: YEAR_SECONDS, include_subdomains: false, preload: false },
+  frame_options: null,
+  nosniff: false,
+  referrer_policy: null,
+  csp: null,
+  permissions_policy: null,
+  coop: null,
+  corp: null,
+  remove: [],
+};

@@ -1,0 +1,151 @@
+// Runs a sign-in from its start to the session; knows no HTTP of the management API.
+import type { Clock } from "../../clock.ts";
+import { quote } from "../../control/outgoing-request.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import type { Sso } from "../../model/sso.ts";
+import type { Changes } from "../../control/change.ts";
+import { resolveSecret } from "../../control/secret-references.ts";
+import { claimAt } from "./account.ts";
+import type { AccountProvisioner, SignedIn, ClientOrigin } from "./account-provisioner.ts";
+import { type Client, exchangeCode } from "./code-exchange.ts";
+import { SsoError } from "./failure.ts";
+import type { Claims } from "./id-token.ts";
+import type { PendingSignIn, PendingSignIns } from "./pending.ts";
+import type { Metadata, Providers } from "./provider.ts";
+import { withUserinfo } from "./userinfo.ts";
+
+export const CALLBACK_PATH = "/api/v1/auth/sso/callback";
+
+/** The redirect URI to register at the provider. `origin`: scheme and host of the browser's request. */
+export function redirectUriOf(publicUrl: string | null, origin: string): string {
+  return `${(publicUrl ?? origin).replace(/\/$/, "")}${CALLBACK_PATH}`;
+}
+
+export interface SignInParts {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly providers: Providers;
+  readonly pending: PendingSignIns;
+  readonly accounts: AccountProvisioner;
+}
+
+export interface Start {
+  /** Local path of the final redirect, validated. */
+  readonly redirect: string;
+  readonly redirectUri: string;
+}
+
+/** Parameters of the callback, and the browser's secret. */
+export interface Return extends ClientOrigin {
+  readonly parameters: URLSearchParams;
+  /** The browser's secret from `start`; null when the cookie is missing. */
+  readonly browser: string | null;
+}
+
+export class SignIns {
+  readonly #parts: SignInParts;
+
+  constructor(parts: SignInParts) {
+    this.#parts = parts;
+  }
+
+  /** The authorization URL and the secret for the browser's cookie; throws an SsoError. */
+  async start({ redirect, redirectUri }: Start): Promise<{ url: string; browser: string }> {
+    const { changes, providers, pending } = this.#parts;
+    const { sso, users } = changes.config;
+    if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
+    const metadata = await providers.of(sso.issuer).metadata();
+    // Loaded on first use, which keeps the start fast.
+    const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } =
+      await import("arctic");
+    const [state, nonce, browser] = [generateState(), generateState(), generateState()];
+    const codeVerifier = generateCodeVerifier();
+    const url = new OAuth2Client(sso.client_id, null, redirectUri).createAuthorizationURLWithPKCE(
+      metadata.authorizationEndpoint,
+      state,
+      CodeChallengeMethod.S256,
+      codeVerifier,
+      [...new Set(["openid", ...sso.scopes])],
+    );
+    url.searchParams.set("nonce", nonce);
+    const { issuer, client_id: clientId } = sso;
+    pending.add(state, browser, { nonce, codeVerifier, redirect, redirectUri, issuer, clientId });
+    return { url: url.href, browser };
+  }
+
+  /** Ends the sign-in with a session; throws an SsoError. */
+  async finish(back: Return): Promise<SignedIn & { readonly redirect: string }> {
+    const { changes, pending, accounts } = this.#parts;
+    const signIn = pending.take(back.parameters.get("state") ?? "", back.browser);
+    const { sso, users } = changes.config;
+    if (signIn === null)
+      throw new SsoError("invalid_state", "no pending sign-in of this browser has this state");
+    if (!sso.enabled) throw new SsoError("sso_disabled", "single sign-on is turned off");
+    if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
+    if (signIn.issuer !== sso.issuer || signIn.clientId !== sso.client_id)
+      throw new SsoError("invalid_state", "the settings were changed during the sign-in");
+    const claims = await this.#claims(back.parameters, signIn, sso);
+    const signedIn = await accounts.signIn(claims, back);
+    return { ...signedIn, redirect: signIn.redirect };
+  }
+
+  async #claims(parameters: URLSearchParams, signIn: PendingSignIn, sso: Sso): Promise<Claims> {
+    const { providers, clock } = this.#parts;
+    const provider = providers.of(sso.issuer);
+    const metadata = await provider.metadata();
+    const code = readCode(parameters, metadata);
+    const { limits } = providers;
+    const { codeVerifier, redirectUri, nonce, clientId } = signIn;
+    const tokens = await exchangeCode(
+      { code, codeVerifier, redirectUri },
+      { metadata, client: this.client(sso), limits },
+    );
+    const now = new Date(clock.now());
+    // Loads its packages on first use too.
+    const { verifyIdToken } = await import("./id-token.ts");
+    const claims = await verifyIdToken(tokens.idToken, provider, { clientId, nonce, now });
+    const endpoint = metadata.userinfoEndpoint;
+    if (endpoint === null || !lacksClaims(claims, sso)) return claims;
+    return await withUserinfo(claims, { endpoint, accessToken: tokens.accessToken, limits });
+  }
+
+  /** The client credentials of the gateway; throws an SsoError when the secret cannot be decrypted. */
+  client({ client_id: id, client_secret, token_auth: auth }: Sso): Client {
+    const { changes, box } = this.#parts;
+    try {
+      return { id, secret: resolveSecret(changes.config, client_secret, box), auth };
+    } catch (error) {
+      throw new SsoError("internal_error", "the client secret cannot be decrypted", {
+        cause: error,
+      });
+    }
+  }
+}
+
+function readCode(parameters: URLSearchParams, metadata: Metadata): string {
+  // The code of another provider must not reach this token endpoint (RFC 9207).
+  const iss = parameters.get("iss");
+  if (iss === null ? metadata.namesIssuer : iss !== metadata.issuer)
+    throw new SsoError("provider_error", "the response is not from the configured issuer");
+  const error = parameters.get("error");
+  if (error !== null) {
+    const said = [error, parameters.get("error_description")].map((text) => quote(text, []));
+    throw new SsoError(
+      error === "access_denied" ? "access_denied" : "provider_error",
+      `the provider returned ${said.filter((text) => text !== "").join(": ")}`,
+    );
+  }
+  const code = parameters.get("code");
+  if (code === null || code === "")
+    throw new SsoError("provider_error", "the provider sent neither code nor error");
+  return code;
+}
+
+/** Providers may return some claims from the userinfo endpoint only. */
+function lacksClaims(claims: Claims, { role_claim }: Sso): boolean {
+  return (
+    claims["email"] === undefined ||
+    (role_claim !== "" && claimAt(claims, role_claim) === undefined)
+  );
+}

@@ -1,0 +1,61 @@
+// Converts the configuration of another program to a configuration file to import; one folder per program.
+import { ApiError } from "../model/error.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { ParseJson } from "./transfer/source.ts";
+import { convertCaddy } from "./caddy/caddy.ts";
+import { convertKong } from "./kong/kong.ts";
+import type { OpenTables } from "./npm/tables.ts";
+import { convertNpm } from "./npm/npm.ts";
+import { Output } from "./output.ts";
+import { Report, type ReportEntry } from "./report.ts";
+import { dropInvalid } from "./drop-invalid.ts";
+
+/** Programs whose configuration can be imported. */
+export const importSources = ["kong", "caddy", "npm"] as const;
+export type ImportSource = (typeof importSources)[number];
+
+export interface Conversion {
+  /** The configuration file to import. */
+  readonly document: unknown;
+  /** The result for every object of the source, what was not imported first. */
+  readonly report: readonly ReportEntry[];
+}
+
+/** Functions that other rooms provide. */
+export interface ConversionContext {
+  /** Plugins of the gateway that imports the result. */
+  readonly plugins: PluginCatalogue;
+  readonly parseJson: ParseJson;
+  /** Reads a database from memory. */
+  readonly openTables: OpenTables;
+}
+
+/** Largest source; a configuration with ten thousand routes has a tenth of it. */
+export const MAX_SOURCE_BYTES = 33_554_432;
+
+/** Throws a 400 for an invalid source. */
+export async function convert(
+  from: ImportSource,
+  bytes: Uint8Array,
+  context: ConversionContext,
+): Promise<Conversion> {
+  if (bytes.byteLength > MAX_SOURCE_BYTES)
+    throw new ApiError(413, `the configuration is larger than ${MAX_SOURCE_BYTES} bytes`);
+  const report = new Report();
+  const output = new Output(from, report, context.plugins);
+  switch (from) {
+    case "kong":
+      await convertKong(bytes, output, context);
+      break;
+    case "caddy":
+      await convertCaddy(bytes, output, context);
+      break;
+    case "npm":
+      await convertNpm(bytes, output, context);
+      break;
+    default:
+      from satisfies never;
+  }
+  const document = dropInvalid(output);
+  return { document, report: report.finish() };
+}

@@ -1,0 +1,77 @@
+// Reads a declarative configuration of Kong Gateway (DB-less mode, decK) and runs all converters; knows no kind of object.
+import { invalid } from "../../model/error.ts";
+import type { ConversionContext } from "../convert.ts";
+import { Members } from "../members.ts";
+import type { Output } from "../output.ts";
+import { locateErrors, readText } from "../source-text.ts";
+import { addCertificates } from "./certificates.ts";
+import type { KongContext } from "./context.ts";
+import { addConsumers } from "./consumers.ts";
+import { addPlugins } from "./plugins.ts";
+import { addRoutes } from "./routes.ts";
+import { addServices } from "./services.ts";
+import { readUpstreams } from "./upstreams.ts";
+
+const GROUP_LISTS = ["consumer_groups", "consumer_group_plugins", "consumer_group_consumers"];
+
+const FORMATS = ["1.1", "2.1", "3.0"];
+
+/** Throws a 400 with the line for an invalid configuration. */
+export async function convertKong(
+  bytes: Uint8Array,
+  output: Output,
+  { parseJson }: Pick<ConversionContext, "parseJson">,
+): Promise<void> {
+  await locateErrors(readText(bytes, parseJson), async (value) => {
+    const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
+    const format = String(root.raw("_format_version") ?? "");
+    if (!FORMATS.includes(format === "3" ? "3.0" : format))
+      throw invalid("_format_version", `must be one of ${FORMATS.join(", ")}`);
+    const context: KongContext = {
+      output,
+      root,
+      format,
+      isHashed: root.flag("_transform") === false,
+      ids: new Map(),
+      caCertificates: readCaCertificates(root),
+      plugins: [],
+      grouped: [],
+      groups: new Map(),
+      jwtAlgorithms: new Set(),
+    };
+    omitExtras(root);
+    addCertificates(context);
+    const upstreams = readUpstreams(context);
+    addRoutes(context, addServices(context, upstreams));
+    await addConsumers(context);
+    addPlugins(context);
+  });
+}
+
+function omitExtras(root: Members): void {
+  root.raw("_comment");
+  root.omit("_info", "it only configures decK");
+  for (const name of ["_workspace", "_konnect"]) root.omit(name, "the gateway has no workspaces");
+  root.omit("_plugin_configs", "write the settings into each plugin");
+  root.omit("vaults", "secrets are stored in the gateway, see docs/secrets.md");
+  for (const name of ["keys", "key_sets"]) root.omit(name, "set the keys in the plugin jwt");
+  for (const name of GROUP_LISTS)
+    root.omit(name, "consumer groups cannot have plugins; acl groups are imported");
+  for (const name of ["oauth2_credentials", "oauth2_tokens", "mtls_auth_credentials"])
+    root.omit(name, "the gateway has no such credentials");
+}
+
+function readCaCertificates(root: Members): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const certificate of root.objects("ca_certificates")) {
+    const id = certificate.text("id") ?? "";
+    certificate.setLabel(`CA certificate "${id}"`);
+    const pem = certificate.text("cert");
+    if (pem === null) throw invalid(`${certificate.path}.cert`, "is required");
+    found.set(id, pem);
+    for (const name of ["cert_digest", "created_at", "updated_at"]) certificate.raw(name);
+    certificate.omit("tags", "it becomes a field of the services that trust it");
+    certificate.report.imported(certificate.label, "is written into the services that trust it");
+  }
+  return found;
+}

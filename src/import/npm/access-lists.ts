@@ -1,0 +1,125 @@
+// Converts access lists of Nginx Proxy Manager: allowed networks, users, or either of them.
+import { hashBasic } from "../../control/credential-secrets.ts";
+import type { Members } from "../members.ts";
+import type { Output } from "../output.ts";
+import { idOf, isSet, type RowContext, rowsOf, timesOf } from "./rows.ts";
+
+export interface AccessList {
+  readonly label: string;
+  readonly users: readonly { readonly username: string; readonly password_hash: string }[];
+  readonly rules: readonly { readonly address: string; readonly isAllowed: boolean }[];
+  /** Whether an allowed network or a valid password is enough (`satisfy any`). */
+  readonly isEither: boolean;
+  /** Whether the list has users, none of which could be imported. */
+  readonly hasLostUsers: boolean;
+  /** Whether the list has conditions that the import does not support. */
+  readonly isUnknown: boolean;
+  /** Whether the gateway forwards the password to targets. */
+  readonly passesAuth: boolean;
+}
+
+/** By row id. */
+export async function readAccessLists(context: RowContext): Promise<Map<number, AccessList>> {
+  const auths = byList(rowsOf("access_list_auth", context));
+  const clients = byList(rowsOf("access_list_client", context));
+  const lists = new Map<number, AccessList>();
+  // Tables of forks: client certificates, countries.
+  const isBeyond = context.tables.names.some(
+    (name) => /^access_list_(?!auth$|client$)/.test(name) && context.tables.rows(name).length > 0,
+  );
+  for (const members of rowsOf("access_list", context)) {
+    const id = idOf(members);
+    members.setLabel(`access list "${members.text("name") ?? id}"`);
+    timesOf(members);
+    members.object("meta")?.ignoreRest();
+    const users: AccessList["users"][number][] = [];
+    for (const auth of auths.get(id) ?? []) users.push(...(await readUser(auth, members.label)));
+    const rules = (clients.get(id) ?? []).map(readRule);
+    const own = [members, ...(auths.get(id) ?? []), ...(clients.get(id) ?? [])];
+    lists.set(id, {
+      label: members.label,
+      users,
+      hasLostUsers: users.length === 0 && auths.has(id),
+      rules,
+      isEither: isSet(members, "satisfy_any"),
+      passesAuth: isSet(members, "pass_auth"),
+      isUnknown: isBeyond || own.some((row) => row.hasUnknown()),
+    });
+    context.report.imported(members.label, "became plugins of the routes that use it");
+  }
+  return lists;
+}
+
+function byList(rows: readonly Members[]): Map<number, Members[]> {
+  const found = new Map<number, Members[]>();
+  for (const row of rows) {
+    const id = row.number("access_list_id") ?? 0;
+    found.set(id, [...(found.get(id) ?? []), row]);
+  }
+  return found;
+}
+
+async function readUser(auth: Members, list: string) {
+  const username = auth.text("username") ?? "";
+  const password = auth.text("password") ?? "";
+  auth.setLabel(`user "${username}" of ${list}`);
+  timesOf(auth);
+  auth.object("meta")?.ignoreRest();
+  auth.raw("hint");
+  if (username === "" || password === "") {
+    auth.drop("the database does not contain the password");
+    return [];
+  }
+  auth.report.imported(auth.label, "became a user of the plugin basic-auth");
+  return [{ username, password_hash: await hashBasic(password, null) }];
+}
+
+function readRule(client: Members) {
+  const address = client.text("address") ?? "";
+  client.setLabel(`rule for ${address}`);
+  timesOf(client);
+  client.object("meta")?.ignoreRest();
+  return { address, isAllowed: client.text("directive") === "allow" };
+}
+
+/** Adds the plugins of a list to a route. Rules run in order, as in nginx. */
+export function addAccess(
+  output: Output,
+  list: AccessList,
+  { routeId, of }: { readonly routeId: string; readonly of: string },
+): void {
+  const { users, rules, isEither, passesAuth, label } = list;
+  const common = { scope: { route_id: routeId }, protects: true };
+  if (list.isUnknown) output.loseProtection({ scope: common.scope, what: label });
+  if (list.hasLostUsers) output.loseProtection({ scope: common.scope, what: `users of ${label}` });
+  const denyAction = isEither && users.length > 0 ? "challenge" : "deny";
+  const allowAction = isEither ? "allow" : "continue";
+  // Every list ends with `deny all`, also one without networks.
+  output.plugin({
+    ...common,
+    name: "access-policy",
+    key: `${routeId} networks`,
+    what: `networks of ${label} for ${of}`,
+    config: {
+      rules: rules.map(({ address, isAllowed }) => ({
+        when: address === "all" ? {} : { cidr: [address] },
+        action: isAllowed ? allowAction : denyAction,
+      })),
+      default: denyAction,
+    },
+  });
+  if (users.length > 0)
+    output.plugin({
+      ...common,
+      name: "basic-auth",
+      key: `${routeId} users`,
+      what: `users of ${label} for ${of}`,
+      config: {
+        users,
+        realm: "Authorization required",
+        hide_credentials: !passesAuth,
+        consumers: false,
+        run_on_preflight: true,
+      },
+    });
+}

@@ -1,0 +1,29 @@
+// Reads bytes as one JSON or YAML document and adds the line to errors; knows no program.
+import { ApiError } from "../model/error.ts";
+import { type ParseJson, readSource, type SourceDocument, withLine } from "./transfer/source.ts";
+
+/** Throws a 400 for anything else. */
+export function readText(bytes: Uint8Array, parseJson: ParseJson): SourceDocument {
+  const text = decodeText(bytes);
+  return readSource(text, /^\s*[{[]/.test(text) ? "json" : "yaml", parseJson);
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ApiError(400, "the file is not valid UTF-8 text");
+  }
+}
+
+/** Runs `read` with the document and adds the line to its errors. */
+export async function locateErrors(
+  source: SourceDocument,
+  read: (value: unknown) => Promise<void> | void,
+): Promise<void> {
+  try {
+    await read(source.value);
+  } catch (error) {
+    throw error instanceof ApiError ? withLine(error, source) : error;
+  }
+}

@@ -1,0 +1,160 @@
+// Applications in an imported file: applies their new fields to the parts that the file does not hold.
+import type { Clock } from "../../clock.ts";
+import {
+  type Application,
+  type ApplicationPart,
+  type PartCollection,
+  referenceOf,
+} from "../../model/application.ts";
+import { ApiError } from "../../model/error.ts";
+import type { Document } from "../../control/body.ts";
+import type { Draft } from "../../control/draft.ts";
+import { splitMessage } from "./source.ts";
+import { planHttps } from "../../applications/https-plan.ts";
+import { checkApplication } from "../../applications/input.ts";
+import { objectOf, partOf, storedPart } from "../../applications/parts.ts";
+import { reconcile } from "../../applications/reconcile.ts";
+import { needsReplacement } from "../../applications/signing.ts";
+import { inputOf } from "../../applications/view.ts";
+import { wantedParts } from "../../applications/wanted-parts.ts";
+
+/** A file may hold an application without its parts: adds the present ones. */
+export function withKnownParts(fields: Document, old: Document | undefined): Document {
+  const { parts } = fields;
+  if (old === undefined || (Array.isArray(parts) && parts.length > 0)) return fields;
+  return { ...fields, parts: old["parts"], https_state: old["https_state"] };
+}
+
+/**
+ * Call it when the file is in the draft. Leaves unchanged applications alone, with manual changes of their parts. Self-signed
+ * certificates follow after the import.
+ */
+export function completeApplications(document: Document, draft: Draft, clock: Clock): void {
+  if (document["applications"] === undefined) return;
+  for (const { id } of [...draft.config.applications.values()]) {
+    keepStateOfHttps(id, draft);
+    keepPartsAtHand(id, document, draft);
+  }
+  const written = [...draft.config.applications.values()].filter(
+    (application) =>
+      draft.pathOf(application.id) !== null && isToBeDone(application, document, draft),
+  );
+  // Releases a name before another application adopts it.
+  const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
+  for (const application of inOrder) {
+    try {
+      complete(application, document, { draft, clock });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const { path, message } = splitMessage(error.message);
+      const place = draft.pathOf(application.id) ?? "applications";
+      throw new ApiError(error.status, `${place}${path === "" ? "" : `.${path}`}: ${message}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+/**
+ * Each gateway determines the state of HTTPS itself: a file from before the issue of a certificate must not reset it.
+ */
+function keepStateOfHttps(id: string, draft: Draft): void {
+  const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
+  if (application === undefined || old === undefined || application === old) return;
+  const own = old.parts.filter(({ role }) => role === "self_signed");
+  const parts = [...application.parts.filter(({ role }) => role !== "self_signed"), ...own];
+  const role = { role: "self_signed", collection: "certificates" } as const;
+  const certificate = objectOf(draft.base, old, role);
+  if (certificate !== undefined && certificate !== draft.config.certificates.get(certificate.id))
+    draft.put("certificates", certificate);
+  draft.put("applications", {
+    ...application,
+    https_state: old.https_state,
+    parts: inOrderOf(old, parts),
+  });
+}
+
+/** The order has no meaning, but a difference would be shown. */
+function inOrderOf(old: Application, parts: readonly ApplicationPart[]): ApplicationPart[] {
+  const places = new Map(old.parts.map(({ role }, index) => [role, index]));
+  const placeOf = ({ role }: ApplicationPart) => places.get(role) ?? old.parts.length;
+  return parts.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+/** Parts that the file names without holding them may be from another gateway: uses this one's instead. */
+function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
+  const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
+  if (application === undefined || application === old) return;
+  const isThere = (part: ApplicationPart) => {
+    const reference = referenceOf(part);
+    return reference !== null && storedPart(draft.config, reference) !== undefined;
+  };
+  const parts = application.parts.flatMap((part) => {
+    const reference = referenceOf(part);
+    if (reference === null || isThere(part)) return part;
+    const own = old && partOf(old, part.role);
+    const isSpokenOf = document[reference.collection] !== undefined;
+    if (!isSpokenOf && own !== undefined && isThere(own)) return own;
+    // Its key is on another gateway: this one generates its own.
+    return part.role === "self_signed" ? [] : part;
+  });
+  if (Bun.deepEquals(parts, application.parts)) return;
+  const { https_state: state } = application;
+  const isSigned = parts.some(({ role }) => role === "self_signed");
+  const https_state = isSigned ? state : { ...state, self_signed: [] };
+  draft.put("applications", { ...application, https_state, parts });
+}
+
+/** Whether an application differs from what its parts were last made from. */
+function isToBeDone(application: Application, document: Document, draft: Draft): boolean {
+  const wanted = wantedParts(application, (role) => {
+    const part = partOf(application, role);
+    return (part && referenceOf(part)?.id) ?? "";
+  });
+  if (wanted.length !== application.parts.length) return true;
+  return wanted.some((one) => {
+    const part = partOf(application, one.role);
+    if (part === undefined) return true;
+    const isGone = !draft.config[one.collection].has(one.id);
+    if (isGone && isLeftOut(one.collection, document, { application, draft })) return true;
+    return Object.entries(one.fields).some(
+      ([field, value]) => !Bun.deepEquals(part.fields[field], value),
+    );
+  });
+}
+
+/** For an application from another gateway, the missing parts are created here. */
+const isLeftOut = (
+  collection: PartCollection,
+  document: Document,
+  { application, draft }: { readonly application: Application; readonly draft: Draft },
+): boolean => document[collection] === undefined && !draft.base.applications.has(application.id);
+
+function complete(
+  old: Application,
+  document: Document,
+  { draft, clock }: { readonly draft: Draft; readonly clock: Clock },
+): void {
+  const input = checkApplication(inputOf(old), draft.config);
+  const ordered = objectOf(draft.config, old, { role: "certificate", collection: "certificates" });
+  const previous = old.https_state;
+  const plan = planHttps(input, { config: draft.config, now: clock.now(), ordered, previous });
+  const https_state = {
+    ...plan,
+    self_signed: previous.self_signed.filter((name) => input.domains.includes(name)),
+  };
+  const application = { ...input, https_state };
+  const parts = reconcile({
+    draft,
+    application,
+    parts: old.parts,
+    adopt: true,
+    accept: false,
+    force: false,
+    automatic: false,
+    sign: (certificate) => (needsReplacement(certificate, clock.now()) ? null : certificate),
+    revives: (collection) => isLeftOut(collection, document, { application: old, draft }),
+  });
+  const { id, created_at, updated_at } = old;
+  draft.put("applications", { id, ...application, parts, created_at, updated_at });
+}

@@ -1,0 +1,56 @@
+// Reads configuration files: small ones in this thread, large ones in another, so that this one is not blocked.
+import { openTables } from "../foreign-tables.ts";
+import type { ReportEntry } from "../report.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import { readInThread } from "./reader-thread.ts";
+import { readDocument, type ReadTask } from "./reading.ts";
+import type { ParseJson, SourceDocument } from "./source.ts";
+
+/** A configuration file to import. */
+export interface OpenDocument {
+  readonly value: unknown;
+  /** Objects in it that have passed their schema, and have every field. */
+  readonly decoded: WeakSet<object>;
+  readonly report: readonly ReportEntry[] | null;
+  readonly wasEncrypted: boolean;
+  /** Line, from 1, of the path; null when unknown. */
+  readonly lineOf: (path: string) => Promise<number | null>;
+}
+
+export interface DocumentReaderOptions {
+  readonly plugins: PluginCatalogue;
+  /** Entry file of the thread; null: this thread reads all files. From the caller, as that of a worker. */
+  readonly url: URL | null;
+}
+
+/** The thread, which takes 100 ms to start, reads longer ones. */
+const LARGE_BYTES = 1_048_576;
+
+export class DocumentReader {
+  readonly #options: DocumentReaderOptions;
+
+  constructor(options: DocumentReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Throws a 400 for an invalid file. */
+  async read(task: ReadTask, parseJson: ParseJson): Promise<OpenDocument> {
+    const { url, plugins } = this.#options;
+    if (url !== null && task.bytes.byteLength > LARGE_BYTES) return await readInThread(url, task);
+    const { source, ...rest } = await readDocument(task, {
+      plugins: () => plugins,
+      parseJson,
+      openTables,
+    });
+    return { ...opened(source), ...rest };
+  }
+}
+
+/** A configuration file from this thread. */
+export const opened = ({ value, lineOf }: SourceDocument): OpenDocument => ({
+  value,
+  decoded: new WeakSet(),
+  report: null,
+  wasEncrypted: false,
+  lineOf: (path) => Promise.resolve(lineOf(path)),
+});

@@ -1,0 +1,32 @@
+// A configuration as one document with all collections; knows no secret and no reader.
+import { DOCUMENT_FORMAT } from "../../model/export-document.ts";
+import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
+import type { Part } from "../../control/admin-parts.ts";
+import type { Document } from "../../control/body.ts";
+import { canonical } from "./canonical.ts";
+
+export interface Contents {
+  /** Value of `program`: the writer of the document. */
+  readonly program: string;
+  readonly isShown: (part: Part) => boolean;
+  /** Converts a stored object and the secrets in it. */
+  readonly convert: (object: unknown) => unknown;
+}
+
+/** Collections in the order of their references, objects oldest first: new ones are at the end. */
+export function documentOf(
+  config: GatewayConfig,
+  { program, isShown, convert }: Contents,
+): Document {
+  const collections = collectionNames
+    .filter(isShown)
+    .map((name) => [name, [...config[name].values()].map((object) => canonical(convert(object)))]);
+  const singletons = singletonNames
+    .filter(isShown)
+    .map((name) => [name, canonical(convert(config[name]))]);
+  return {
+    format: DOCUMENT_FORMAT,
+    program,
+    ...Object.fromEntries([...singletons, ...collections]),
+  };
+}

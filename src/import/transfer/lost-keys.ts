@@ -1,0 +1,44 @@
+// Handles imported certificates with masked keys that the gateway can issue again; changes nothing.
+import { type ApplicationPart, referenceOf } from "../../model/application.ts";
+import { MASK } from "../../model/export-document.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { isDocument } from "../../control/body.ts";
+import type { Item } from "./identities.ts";
+
+/** Clears the material of a certificate: the gateway requests it again. */
+const NOT_ISSUED = {
+  certificate: null,
+  sealed_key: null,
+  not_before: null,
+  not_after: null,
+  issuer: null,
+  fingerprint: null,
+} as const;
+
+/**
+ * Drops the self-signed certificate of an application, which gets a new one if it still needs it. Clears a certificate of a CA,
+ * so that the gateway requests it again. Uploaded ones stay, and the import rejects their masks: only their owner has the key.
+ */
+export function withoutLostKeys(items: readonly Item[], base: GatewayConfig): readonly Item[] {
+  const interim = new Set(items.flatMap(selfSignedPartsOf));
+  return items.flatMap((item) => {
+    if (!hasLostKey(item, base)) return [item];
+    const { fields, id } = item;
+    if (fields["source"] === "acme") return [{ ...item, fields: { ...fields, ...NOT_ISSUED } }];
+    return interim.has(id) ? [] : [item];
+  });
+}
+
+const hasLostKey = ({ collection, fields, id }: Item, { certificates }: GatewayConfig) =>
+  collection === "certificates" &&
+  fields["sealed_key"] === MASK &&
+  (certificates.get(id)?.sealed_key ?? null) === null;
+
+function selfSignedPartsOf({ collection, fields }: Item): string[] {
+  const { parts } = fields;
+  if (collection !== "applications" || !Array.isArray(parts)) return [];
+  return parts.filter(isDocument).flatMap((part) => {
+    const id = part["role"] === "self_signed" ? referenceOf(part as ApplicationPart)?.id : null;
+    return typeof id === "string" ? [id] : [];
+  });
+}

@@ -1,0 +1,120 @@
+// Reads a configuration file: parses, converts, decrypts, and decodes objects where possible. Knows no thread.
+import { decryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError } from "../../model/error.ts";
+import { encryptedDocument } from "../../model/export-document.ts";
+import type { CollectionName } from "../../model/gateway-config.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import { decodeRecord } from "../../store/records.ts";
+import { isDocument } from "../../control/body.ts";
+import { convert, type ImportSource } from "../convert.ts";
+import type { OpenTables } from "../npm/tables.ts";
+import type { ReportEntry } from "../report.ts";
+import { holdsSecrets } from "./secret-material.ts";
+import {
+  decodeText,
+  type DocumentType,
+  findLine,
+  type ParseJson,
+  readSource,
+  type SourceDocument,
+  withoutLines,
+} from "./source.ts";
+
+/** A configuration file of the gateway, or of another program. */
+export type DocumentForm = { readonly type: DocumentType } | { readonly from: ImportSource };
+
+export interface ReadTask {
+  readonly bytes: Uint8Array;
+  readonly form: DocumentForm;
+  /** For an encrypted export; null: none was given. */
+  readonly passphrase: string | null;
+}
+
+/** Functions that other rooms provide. */
+export interface ReadContext {
+  /** Called only to convert the configuration of another program: a thread may have to load them. */
+  readonly plugins: () => PluginCatalogue | Promise<PluginCatalogue>;
+  readonly parseJson: ParseJson;
+  readonly openTables: OpenTables;
+}
+
+export interface ReadDocument {
+  readonly source: SourceDocument;
+  /** Report of the conversion from another program; null: it is a file of the gateway. */
+  readonly report: readonly ReportEntry[] | null;
+  /** Whether it was an encrypted export, which may contain parts that no other file may. */
+  readonly wasEncrypted: boolean;
+}
+
+/** Throws a 400 for an invalid file. */
+export async function readDocument(
+  { bytes, form, passphrase }: ReadTask,
+  context: ReadContext,
+): Promise<ReadDocument> {
+  if ("from" in form) {
+    const plugins = await context.plugins();
+    const { document, report } = await convert(form.from, bytes, { ...context, plugins });
+    return { source: withoutLines(document), report, wasEncrypted: false };
+  }
+  const source = readSource(decodeText(bytes), form.type, context.parseJson);
+  const { value } = source;
+  if (!isDocument(value) || !("encrypted" in value))
+    return { source, report: null, wasEncrypted: false };
+  const inner = await decryptDocument(value, passphrase);
+  return { source: withoutLines(inner), report: null, wasEncrypted: true };
+}
+
+/** Line, from 1, of the path in a valid file of the gateway; null: another program's file. */
+export const lineIn = ({ bytes, form }: ReadTask, path: string): number | null =>
+  "type" in form ? findLine(decodeText(bytes), form.type, path) : null;
+
+async function decryptDocument(value: unknown, passphrase: string | null): Promise<unknown> {
+  const { encrypted } = decode(encryptedDocument, value);
+  try {
+    return JSON.parse(await decryptUnder(checkPassphrase(passphrase), encrypted));
+  } catch (error) {
+    if (error instanceof PassphraseError) throw new ApiError(400, error.message, { cause: error });
+    throw error;
+  }
+}
+
+const MIN_PASSPHRASE = 12;
+const MAX_PASSPHRASE = 1024;
+
+export function checkPassphrase(passphrase: string | null): string {
+  const text = passphrase ?? "";
+  if (text.length >= MIN_PASSPHRASE && text.length <= MAX_PASSPHRASE) return text;
+  throw new ApiError(
+    400,
+    `X-Passphrase: must be a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
+  );
+}
+
+/** Collections that may be large, and whose objects the import treats the same with every default filled in. */
+export const DECODED_EARLY = [
+  "services",
+  "targets",
+  "routes",
+  "stream_routes",
+  "consumers",
+  "plugins",
+] as const satisfies readonly CollectionName[];
+
+/**
+ * The object with its fields as they are stored. Null for one with secrets, which are encrypted first, and for an invalid one:
+ * the import reports its problem later, in order.
+ */
+export function decodeEarly(
+  collection: (typeof DECODED_EARLY)[number],
+  value: unknown,
+): Readonly<Record<string, unknown>> | null {
+  if (!isDocument(value) || holdsSecrets(value)) return null;
+  const { id, created_at, updated_at, ...fields } = value;
+  try {
+    return { id, created_at, updated_at, ...decodeRecord[collection](fields) };
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,215 @@
+// The history of the configuration: who changed what when, and restoring any stored revision; knows no HTTP.
+import { decodeRecord } from "../../store/records.ts";
+import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
+import type { Steps } from "../../pace.ts";
+import { ApiError } from "../../model/error.ts";
+import type { Identity } from "../../model/fields.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  type ConfigChange,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceChange,
+  type ResourceOf,
+  type SingletonOf,
+  singletonNames,
+} from "../../model/gateway-config.ts";
+import { findReferences } from "../../model/secret-reference.ts";
+import { adminParts } from "../../control/admin-parts.ts";
+import type { Changes } from "../../control/change.ts";
+import { HIDDEN_SUMMARY } from "../../control/config-event.ts";
+import type { Draft } from "../../control/draft.ts";
+import { includesRole, type Principal } from "../../control/principal.ts";
+import {
+  differenceSteps,
+  type ObjectDifference,
+  objectDifferences,
+} from "../../control/differences.ts";
+import type { Imported, ImportOptions } from "./transfer.ts";
+
+/** Storage of the history. */
+export interface RevisionStore {
+  /** All stored revisions, oldest first. */
+  heads(): readonly RevisionHead[];
+  /** Null when it is not stored. */
+  get(revision: number): RevisionRow | null;
+  /** Numbers of revisions that changed one of these parts. */
+  touching(parts: readonly string[]): ReadonlySet<number>;
+  /** Those after `revision`, newest first. */
+  after(revision: number): Iterable<RevisionRow>;
+}
+
+export interface RevisionView {
+  readonly number: number;
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly actor: string;
+  readonly summary: string;
+}
+
+/**
+ * Parts that a restore does not change: it must restore neither a deleted admin nor a revoked token, and must not lock users
+ * out. Secrets of the current single sign-on stay as well.
+ */
+const EXCLUDED_FROM_RESTORE = ["users", "tokens", "sso"] as const;
+const isExcluded = (name: string) => (EXCLUDED_FROM_RESTORE as readonly string[]).includes(name);
+
+/** Objects of an earlier revision; null for those that did not exist. */
+type Past = Map<CollectionName, Map<string, Identity | null>>;
+
+export class Revisions {
+  readonly #changes: Changes;
+  readonly #store: RevisionStore;
+
+  constructor(changes: Changes, store: RevisionStore) {
+    this.#changes = changes;
+    this.#store = store;
+  }
+
+  /** All stored revisions, oldest first. */
+  list({ role }: Pick<Principal, "role">): readonly RevisionView[] {
+    const hidden = includesRole(role, "admin") ? new Set() : this.#store.touching(adminParts);
+    return this.#store.heads().map((head) => viewOf(head, hidden.has(head.revision)));
+  }
+
+  /** A revision with its changes; throws a 404 when it is not stored. */
+  get(
+    number: number,
+    { role }: Pick<Principal, "role">,
+  ): RevisionView & { readonly changes: readonly ObjectDifference[] } {
+    const row = this.#existing(number);
+    const isAdmin = includesRole(role, "admin");
+    const isHidden = !isAdmin && adminParts.some((part) => row.change[part] !== undefined);
+    const changed = {
+      before: this.#partOf(row.undo ?? {}),
+      after: this.#partOf(row.change),
+      change: completed(row.change),
+    };
+    return {
+      ...viewOf(row, isHidden),
+      changes: objectDifferences(changed, { withAdminParts: isAdmin }),
+    };
+  }
+
+  /** Restores the state after revision `number`, as a new revision. */
+  async restore(
+    number: number,
+    { by, dryRun, force }: Pick<ImportOptions, "dryRun" | "force"> & { readonly by: Principal },
+  ): Promise<Imported> {
+    const { value, ...served } = await this.#changes.run({
+      by,
+      dryRun,
+      force: force === true,
+      mutate: async (draft, pace) => {
+        this.#existing(number);
+        const { past, singletons } = this.#pastOf(number);
+        for (const [name, objects] of past) await pace.run(restoreSteps(draft, name, objects));
+        for (const name of singletonNames) {
+          const old = singletons[name];
+          if (old === undefined || Bun.deepEquals(old, draft.base[name])) continue;
+          draft.putSingleton(name, old as never);
+        }
+        draft.summary = `restore revision ${number}`;
+        const changed = { before: draft.base, after: draft.config, change: draft.change() };
+        return await pace.run(differenceSteps(changed, { withAdminParts: true }));
+      },
+    });
+    return { changes: value, ...served };
+  }
+
+  #existing(number: number): RevisionRow {
+    const row = this.#store.get(number);
+    if (row === null) throw new ApiError(404, `revision ${number} does not exist or is not kept`);
+    return row;
+  }
+
+  /** Reverts from the current revision, one at a time. */
+  #pastOf(number: number): {
+    readonly past: Past;
+    readonly singletons: Partial<SingletonOf>;
+  } {
+    const past: Past = new Map();
+    const singletons: Record<string, unknown> = {};
+    let expected = this.#changes.revision;
+    for (const { revision, undo } of this.#store.after(number)) {
+      if (undo === null || revision !== expected)
+        throw new ApiError(
+          409,
+          `revision ${number} cannot be restored: later revisions are no longer stored`,
+        );
+      expected--;
+      revert(undo, past);
+      for (const name of singletonNames)
+        if (!isExcluded(name) && undo[name]) singletons[name] = decodeSingleton(name, undo[name]);
+    }
+    return { past, singletons: singletons as Partial<SingletonOf> };
+  }
+
+  /** A configuration with the objects of a change; the rest is the current one, which gives the names of other objects. */
+  #partOf(change: PartialChange): GatewayConfig {
+    const { config } = this.#changes;
+    const collections = mapCollections(
+      (name) => new Map((change[name]?.upserts ?? []).map((object) => [object.id, object])),
+    ) as unknown as Pick<GatewayConfig, CollectionName>;
+    const settings = change.settings ?? config.settings;
+    return { ...config, ...collections, settings, sso: change.sso ?? config.sso };
+  }
+}
+
+const viewOf = (
+  { revision: number, at, actor, summary }: RevisionHead,
+  isHidden: boolean,
+): RevisionView => ({ number, at, actor, summary: isHidden ? HIDDEN_SUMMARY : summary });
+
+function completed(change: PartialChange): ConfigChange {
+  const collections = mapCollections(
+    (name): ResourceChange<unknown> => change[name] ?? { upserts: [], removals: [] },
+  );
+  const singletons = singletonNames.map((name) => [name, change[name] ?? null]);
+  return { ...collections, ...Object.fromEntries(singletons) } as ConfigChange;
+}
+
+function revert(undo: PartialChange, past: Past): void {
+  for (const name of collectionNames) {
+    const part = undo[name];
+    if (part === undefined || isExcluded(name)) continue;
+    const objects = past.get(name) ?? new Map<string, Identity | null>();
+    past.set(name, objects);
+    for (const object of part.upserts) objects.set(object.id, object);
+    for (const id of part.removals) objects.set(id, null);
+  }
+}
+
+function* restoreSteps(
+  draft: Draft,
+  name: CollectionName,
+  objects: ReadonlyMap<string, Identity | null>,
+): Steps<void> {
+  for (const [id, object] of objects) {
+    if (object !== null) restoreObject(draft, name, object);
+    else if (!isNeeded(draft, name, id)) draft.remove(name, id);
+    yield;
+  }
+  draft.sortByAge(name);
+}
+
+function restoreObject(draft: Draft, name: CollectionName, object: Identity): void {
+  const { id, created_at, updated_at, ...document } = object;
+  // A newer or older version of the gateway may have written it.
+  const fields = decodeRecord[name](document);
+  const next = { id, ...fields, created_at, updated_at } as ResourceOf[CollectionName];
+  if (!Bun.deepEquals(next, draft.base[name].get(id))) draft.put(name, next);
+}
+
+/** Whether single sign-on, which a restore does not change, refers to the secret. */
+function isNeeded(draft: Draft, name: CollectionName, id: string): boolean {
+  if (name !== "secrets") return false;
+  const secret = draft.base.secrets.get(id);
+  return findReferences(draft.base.sso).some((reference) => reference.name === secret?.name);
+}
+
+function decodeSingleton(name: (typeof singletonNames)[number], value: object): unknown {
+  const { updated_at, ...document } = value as { readonly updated_at: string };
+  return { ...decodeRecord[name](document), updated_at };
+}

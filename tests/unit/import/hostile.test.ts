@@ -1,0 +1,106 @@
+// Broken and hostile files: they are rejected with the position of the error, or have no effect beyond their content.
+import { expect, test } from "bun:test";
+import { importSources, MAX_SOURCE_BYTES } from "../../../src/import/convert.ts";
+import { bytesOf, convertWith, npmDatabase } from "./samples.ts";
+
+const kong = (rest: string) => `_format_version: "3.0"\n${rest}`;
+
+test.each([
+  ["kong", "", "must be an object", "an empty file"],
+  ["kong", "[1, 2", "not valid JSON at line 1", "broken JSON"],
+  ["kong", "a: [1\nb: 2", "not valid YAML", "broken YAML"],
+  ["kong", "services: []", "_format_version: must be one of 1.1, 2.1, 3.0", "no version"],
+  ["kong", kong("services:\n  - name: a\n"), "services[0].host: is required (line 3)", "no host"],
+  [
+    "kong",
+    kong("services:\n  - host: a\n    routes:\n      - paths: /x\n"),
+    "services[0].routes[0].paths: must be a list (line 5)",
+    "no list",
+  ],
+  [
+    "kong",
+    kong("services:\n  - host: a\n    port: b\n"),
+    "services[0].port: must be a number",
+    "no number",
+  ],
+  ["kong", kong("plugins: [3]\n"), "plugins[0]: must be an object", "no object"],
+  ["kong", kong("__proto__: { polluted: 1 }\n"), "__proto__: is not a known field", "pollution"],
+  ["caddy", '{"apps": {"__proto__": {"polluted": 1}}}', "__proto__", "pollution in JSON"],
+  ["caddy", "{}", "apps: is required", "no apps"],
+  [
+    "caddy",
+    '{"apps": {"http": {"servers": []}}}',
+    "apps.http.servers: must be an object",
+    "a list",
+  ],
+  [
+    "caddy",
+    '{"apps": {\n"http": {"servers": {"a": {\n"routes": 3}}}}}',
+    "apps.http.servers.a.routes: must be a list (line 3)",
+    "no routes",
+  ],
+  ["caddy", `${"[".repeat(500)}`, "nested deeper than 64", "depth"],
+  ["npm", "hello", "no SQLite database", "no database"],
+  ["npm", `SQLite format 3\0${"x".repeat(200)}`, "cannot be read", "a damaged one"],
+] as const)("%s: %j is rejected with %j: %s", async (from, source, says) => {
+  const failure = await convertWith(from, bytesOf(source)).catch((error: Error) => error);
+  expect(failure).toBeInstanceOf(Error);
+  expect((failure as Error).message).toContain(says);
+  expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});
+
+test.each([...importSources])("%s: a file that is too large is not parsed", async (from) => {
+  const failure = await convertWith(from, new Uint8Array(MAX_SOURCE_BYTES + 1)).catch((e) => e);
+  expect(failure.message).toContain("larger than");
+});
+
+test("npm: a mistake in a column is named with table and row", async () => {
+  const broken = npmDatabase("UPDATE proxy_host SET locations = '[{' WHERE id = 1");
+  await expect(convertWith("npm", broken)).rejects.toThrow(
+    /^proxy_host\[0\]\.locations: it is not valid JSON/,
+  );
+});
+
+test("npm: an endless view in place of a table does not run", async () => {
+  const endless = npmDatabase(
+    "DROP TABLE dead_host",
+    "CREATE VIEW dead_host AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+  );
+  const { document } = await convertWith("npm", endless);
+  expect(document.routes.length).toBeGreaterThan(3);
+});
+
+test("names such as __proto__ are ordinary names", async () => {
+  const source = kong(
+    "services:\n  - { name: constructor, host: toString }\nroutes:\n  - { name: hasOwnProperty, service: constructor, paths: [/a] }\nplugins:\n  - { name: constructor, route: hasOwnProperty }\nconsumers: [{ username: toString }]\n",
+  );
+  const { document, report } = await convertWith("kong", source);
+  expect(document.services[0].name).toBe("constructor");
+  expect(document.routes[0]).toMatchObject({ name: "hasOwnProperty", maintenance: {} });
+  expect(report).toContainEqual(
+    expect.objectContaining({
+      level: "omitted",
+      what: 'plugin "constructor" of route "hasOwnProperty"',
+    }),
+  );
+});
+
+test("texts of the source do not become variables of templates", async () => {
+  const to = "https://a.test/${env.SLUICE_ENV_SECRET}";
+  const { document } = await convertWith(
+    "kong",
+    kong(`plugins:\n  - name: redirect\n    config: { location: "${to}" }\n`),
+  );
+  expect(document.plugins[0].config.to).not.toContain("${");
+});
+
+test("a configuration of Caddy names no file that is read", async () => {
+  const source = {
+    apps: {
+      tls: { certificates: { load_files: [{ certificate: "/etc/passwd", key: "/etc/passwd" }] } },
+    },
+  };
+  const { document, report } = await convertWith("caddy", source);
+  expect(document).toEqual({ format: 1 });
+  expect(JSON.stringify(report)).toContain("files are not read");
+});

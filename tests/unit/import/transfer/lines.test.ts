@@ -1,0 +1,156 @@
+// The line of an error, in JSON and in YAML as people and programs write them.
+import { describe, expect, test } from "bun:test";
+import { parseJson } from "../../../../src/api/json-body.ts";
+import { readSource } from "../../../../src/import/transfer/source.ts";
+
+const json = `{
+  "format": 1,
+  "routes": [
+    { "name": "a", "hosts": ["x, \\"y\\" {"] },
+    {
+      "name": "b",
+      "paths": [
+        { "type": "prefix",
+          "value": "/" }
+      ]
+    }
+  ],
+  "settings": {
+    "limits": { "shutdown_timeout": 5 }
+  }
+}`;
+
+const yaml = `# of the shop
+format: 1
+routes:
+  - name: a
+    description: |
+      hosts: not these
+        - nor this
+    hosts:
+    - x
+    - y
+  -
+    name: b   # the second
+
+    paths:
+      - type: prefix
+        value: /
+      - { type: exact, value: /x }
+"settings":
+  limits:
+    shutdown_timeout: 5
+`;
+
+describe("the line of a member", () => {
+  test.each([
+    { path: "format", inJson: 2, inYaml: 2 },
+    { path: "routes", inJson: 3, inYaml: 3 },
+    { path: "routes[0]", inJson: 4, inYaml: 4 },
+    { path: "routes[0].hosts", inJson: 4, inYaml: 8 },
+    { path: "routes[0].hosts[0]", inJson: 4, inYaml: 9 },
+    { path: "routes[1]", inJson: 5, inYaml: 11 },
+    { path: "routes[1].name", inJson: 6, inYaml: 12 },
+    { path: "routes[1].paths[0].value", inJson: 9, inYaml: 16 },
+    { path: "settings.limits.shutdown_timeout", inJson: 14, inYaml: 20 },
+    // A missing member has the line of its parent.
+    { path: "routes[1].service_id", inJson: 5, inYaml: 11 },
+  ])("$path", ({ path, inJson, inYaml }) => {
+    expect(readSource(json, "json", parseJson).lineOf(path)).toBe(inJson);
+    expect(readSource(yaml, "yaml", parseJson).lineOf(path)).toBe(inYaml);
+  });
+
+  test("inside braces in YAML is the line of the braces", () => {
+    expect(readSource(yaml, "yaml", parseJson).lineOf("routes[1].paths[1].value")).toBe(17);
+  });
+});
+
+test.each([
+  { why: "a bracket that stays open", text: "format: 1\nroutes: [\nservices: []\n", line: 2 },
+  { why: "a tab", text: "format: 1\nroutes:\n\t- name: a\n", line: 3 },
+  { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", line: 2 },
+])("YAML with $why is rejected with the line", ({ text, line }) => {
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(
+    new RegExp(`the configuration file is not valid YAML at line ${line}: `),
+  );
+});
+
+test.each([
+  {
+    why: "a list that is given twice",
+    text: "routes: []\nroutes: []\n",
+    says: /^routes: is given twice \(line 2\)/,
+  },
+  { why: "infinity", text: "settings:\n  x: .inf\n", says: /^settings.x: is a number beyond/ },
+  {
+    why: "a member that objects inherit from",
+    text: "settings:\n  __proto__: {}\n",
+    says: /__proto__: is not a known field/,
+  },
+  {
+    why: "deep nesting",
+    text: `a: ${"[".repeat(100)}${"]".repeat(100)}`,
+    says: /nested deeper than 64/,
+  },
+])("YAML with $why is rejected", ({ text, says }) => {
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(says);
+});
+
+test("YAML that expands when it is read is rejected", () => {
+  const rows = [..."bcdefghi"].map((name, index) => {
+    const before = "abcdefgh"[index];
+    return `${name}: &${name} [${Array(9).fill(`*${before}`).join(",")}]`;
+  });
+  const text = `a: &a [x,x,x,x,x,x,x,x,x]\n${rows.join("\n")}\n`;
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(/excessive aliasing/);
+});
+
+describe("a duplicate member in YAML", () => {
+  test.each([
+    { why: "at the top", text: "a: 1\nb: 2\na: 3\n", name: "a", line: 3 },
+    { why: "deeper", text: "a:\n  b: 1\n  c:\n    d: 1\n  b: 2\n", name: "b", line: 5 },
+    { why: "in an item", text: "a:\n- b: 1\n- b: 1\n  c: 2\n  b: 3\n", name: "b", line: 5 },
+    { why: "in an indented item", text: "a:\n  - b: 1\n    b: 2\n", name: "b", line: 3 },
+    { why: "after a text", text: "a:\n  b: |\n    b: 1\n  b: 2\n", name: "b", line: 4 },
+    { why: "in quotes", text: 'a:\n  b: 1\n  "b": 2\n', name: "b", line: 3 },
+    { why: "in braces", text: "a:\n  - { b: 1, c: [2], b: 3 }\n", name: "b", line: 2 },
+    { why: "in JSON", text: '{"a": {"b": 1,\n "c": "}", "b": 2}}\n', name: "b", line: 2 },
+    { why: "after braces", text: "a: { b: 1,\n  c: 2 }\na: 3\n", name: "a", line: 3 },
+    { why: "after quotes", text: 'a: "x\n  a: y"\nb: 1\nb: 2\n', name: "b", line: 4 },
+  ])("$why is found", ({ text, name, line }) => {
+    expect(Bun.YAML.parse(text)).toBeObject();
+    expect(() => readSource(text, "yaml", parseJson)).toThrow(
+      `${name}: is given twice (line ${line})`,
+    );
+  });
+
+  test.each([
+    "a:\n  b: 1\nc:\n  b: 1\n",
+    "a:\n- b: 1\n- b: 2\n",
+    "a:\n  - - b: 1\n    - b: 2\n  - b: 3\n",
+    "a: |\n  b: 1\n  b: 2\nc: >-\n  b: 1\n\n  b: 2\n",
+    "a:\n  - |\n    b: 1\n    b: 2\n  - b: 1\n",
+    'a: "b: 1\n  b: 2\n  b: 3"\nb: 1\n',
+    "a: 'it''s\n  b: 1\n  b: 2'\nb: 1\n",
+    "a: [{ b: 1 }, { b: 1 }]\nb: { a: { b: 1 }, b: 2 }\n",
+    'a: {\n  b: 1, # b: 2\n  c: "b: 1, b: 2", d: x:b }\nb: 1 # b: 2\n# b: 3\n',
+    "a: one\n  two\n  'three\nb: 1\n",
+    "a: &x\n  b: 1\nc: *x\nd: !!map\n  b: 1\n",
+    "a: https://x.test/?b=1\nb: http://x.test\n",
+  ])("%j has none", (text) => {
+    expect(Bun.YAML.parse(text)).toBeObject();
+    expect(() => readSource(text, "yaml", parseJson)).not.toThrow();
+  });
+
+  test("what is written as JSON or YAML by the gateway has none", () => {
+    const value = {
+      a: [
+        { b: "x: |\n b: 1\n b: 2", c: ["- d: 1", "'", '"'] },
+        { b: "#", e: {} },
+      ],
+      b: [],
+    };
+    for (const text of [JSON.stringify(value, null, 2), Bun.YAML.stringify(value, null, 2)])
+      expect(readSource(text, "yaml", parseJson).value).toEqual(value);
+  });
+});
