@@ -68,7 +68,9 @@ export class FullEngine {
   async close(): Promise<void> {
     const end = performance.now() + FLUSH_MS;
     const isServed = () => [...this.#connections].every((connection) => connection.isServed);
-    while (!isServed() && performance.now() < end) await Bun.sleep(5);
+    // At least one turn of the event loop: frames are written at its end.
+    do await Bun.sleep(5);
+    while (!isServed() && performance.now() < end);
     for (const connection of this.#connections) connection.close();
   }
 
