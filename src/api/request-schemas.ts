@@ -92,7 +92,7 @@ export const requestSchemas: Readonly<Record<string, TSchema>> = {
         "Status of a gRPC call, whose `status` is the HTTP status that stands for it; null: not gRPC",
       ),
       tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, if known"),
-      http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, if known"),
+      http_version: orNull(text, "`2`, `1.1` or `1.0`, or `1` for one of these two, if known"),
       user_agent: orNull(text, "User-Agent of the client"),
       truncated: t.Array(text, { description: "Fields with truncated text" }),
     },

@@ -17,13 +17,12 @@ import { type GroupTarget, NO_ROW, TargetGroup } from "./health/target-group.ts"
 import type { Intents } from "./intents.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
 import { Http1Transport } from "./upstream/exchange.ts";
-import type { ExchangeTimeouts } from "./upstream/transport.ts";
 import { StickyTargets } from "./sticky.ts";
 import { Http2Transport } from "./upstream/http2-exchange.ts";
 import { SessionPool } from "./upstream/http2-pool.ts";
 import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
-import type { UpstreamTransport } from "./upstream/transport.ts";
+import type { ExchangeTimeouts, UpstreamTransport } from "./upstream/transport.ts";
 
 export interface TargetRuntime extends GroupTarget {
   readonly endpoint: Endpoint;

@@ -6094,7 +6094,7 @@ export interface components {
             } | null;
             /** @description `TLSv1.3` or `TLSv1.2`, if known */
             tls_version: string | null;
-            /** @description `2`, or `1` for 1.1 and 1.0, if known */
+            /** @description `2`, `1.1` or `1.0`, or `1` for one of these two, if known */
             http_version: string | null;
             /** @description User-Agent of the client */
             user_agent: string | null;
