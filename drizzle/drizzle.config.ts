@@ -3,7 +3,7 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "sqlite",
-  schema: "./src/store/schema.ts",
+  schema: "./drizzle/tables.cjs",
   out: "./drizzle",
   breakpoints: false,
 });

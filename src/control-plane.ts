@@ -4,13 +4,14 @@ import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 import type { SecretBox } from "./crypto/secret-box.ts";
 import { ManagementCookies } from "./http/management-cookies.ts";
+import type { AlertType } from "./model/alert.ts";
 import type { AuditStore } from "./model/audit-entry.ts";
+import type { DnsProviderType } from "./model/dns-provider.ts";
 import type { RollupStore } from "./model/rollup.ts";
 import type { WorkerLifecycleEvent } from "./supervisor/worker-slot.ts";
-import type { GatewayConfig } from "./model/gateway-config.ts";
 import type { TargetBoard } from "./shared-memory/target-board.ts";
 import type { ListenAddress } from "./snapshot/address-overlap.ts";
-import { type Compiled, compile } from "./snapshot/compile.ts";
+import type { Compiled } from "./snapshot/compile.ts";
 import type { PluginCatalogue } from "./snapshot/plugin-config.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./control/admin-network.ts";
 import { Account } from "./auth/account.ts";
@@ -35,7 +36,6 @@ import { CutOff } from "./control/cut-off.ts";
 import { createFleetParts, type FleetParts } from "./control/fleet-parts.ts";
 import { type FleetDuty, type FleetView, soleDuty } from "./control/fleet-view.ts";
 import { Certificates } from "./acme/certificates.ts";
-import { createConsumers } from "./control/consumers.ts";
 import { Credentials } from "./control/credentials.ts";
 import { CredentialUse } from "./control/credential-use.ts";
 import { dnsProviders } from "./acme/dns/index.ts";
@@ -52,32 +52,25 @@ import { identitiesOf } from "./acme/caa.ts";
 import { Preflight } from "./applications/preflight.ts";
 import type { UseStore } from "./control/last-use.ts";
 import { listenerEventsOf } from "./control/listener-event.ts";
-import { createListeners } from "./control/listeners.ts";
 import { Plugins } from "./control/plugins.ts";
-import { describeProblem } from "./control/reference.ts";
 import { type AskWorker, RouteExplainer } from "./control/route-explainer.ts";
 import { Pressure } from "./control/pressure.ts";
-import { createRoutes } from "./control/routes.ts";
+import { createResources } from "./control/resource.ts";
 import { createSecrets } from "./control/secrets.ts";
 import { createServices } from "./control/services.ts";
 import { SettingsUseCases } from "./control/settings.ts";
 import { type Observation, ObservationBase, type ObservedWorkers } from "./observe/observation.ts";
 import type { SharedRollups } from "./observe/stats/shared-rollups.ts";
 import { type AskWorkers, StreamConnections } from "./control/stream-connections.ts";
-import { createStreamRoutes } from "./control/stream-routes.ts";
-import { createTargets, type Targets } from "./control/targets.ts";
-import { Draft } from "./control/draft.ts";
+import { Targets } from "./control/targets.ts";
 import { Revisions, type RevisionStore } from "./import/transfer/revisions.ts";
 import { Transfer } from "./import/transfer/transfer.ts";
 
 /** How alerts and DNS providers are configured, by their types. */
 export const configs: ChangesOptions["configs"] = {
-  alerts: (type) => sinks[type].config,
-  dns_providers: (type) => dnsProviders[type].config,
+  alerts: (type) => sinks[type as AlertType].config,
+  dns_providers: (type) => dnsProviders[type as DnsProviderType].config,
 };
-
-/** Input of the compiler beside the configuration and its revision. */
-export type ChangeContext = ReturnType<ChangesOptions["context"]>;
 
 export interface ControlPlaneOptions {
   /** Id of the data directory; part of the names of cookies. */
@@ -107,7 +100,7 @@ export interface ControlPlaneOptions {
   /** The configuration at the start, from `compileStored`. */
   readonly current: Compiled;
   /** Called for each change: the address of the management API may be known later than the first version. */
-  readonly context: () => ChangeContext;
+  readonly context: ChangesOptions["context"];
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
@@ -137,12 +130,11 @@ export interface ControlPlane extends FleetParts {
   readonly events: EventHub;
   readonly sessions: Sessions;
   readonly sso: SingleSignOn;
-  readonly services: ReturnType<typeof createServices>;
+  /** The use cases of every collection. */
+  readonly resources: ReturnType<typeof createResources<ReturnType<typeof createOwnResources>>>;
   readonly targets: Targets;
   readonly health: HealthUseCases;
-  readonly routes: ReturnType<typeof createRoutes>;
   readonly explain: RouteExplainer;
-  readonly listeners: ReturnType<typeof createListeners>;
   readonly applications: Applications;
   readonly certificates: Certificates;
   readonly acme: Acme;
@@ -150,12 +142,9 @@ export interface ControlPlane extends FleetParts {
   readonly dnsAccess: DnsAccess;
   readonly dnsProviders: DnsProviders;
   readonly acmeAccounts: AcmeAccounts;
-  readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
   readonly streamConnections: StreamConnections;
   readonly alerts: Alerts;
   readonly alertEngine: AlertEngine;
-  readonly secrets: ReturnType<typeof createSecrets>;
-  readonly consumers: ReturnType<typeof createConsumers>;
   readonly credentials: Credentials;
   readonly credentialUse: CredentialUse;
   readonly plugins: Plugins;
@@ -195,39 +184,39 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const dnsAccess = createDnsAccess(options, changes);
   const acme = new Acme({ ...options, changes, audit, events, dns: dnsAccess.parts });
   const publication = createPublication(options, { changes, states, acme });
+  const { traffic } = observation;
+  const alerting = createAlerts(options, { changes, audit, events, traffic });
+  const parts = { ...consumption, ...access, ...publication, ...alerting, changes, states };
+  const own = createOwnResources(options, { ...parts, dnsAccess });
   return {
+    resources: createResources(changes, own),
     changes,
     adminNetworks,
     audit,
     events,
     health: createHealth({ ...options, rows, states, changes, audit, events }),
-    services: createServices(changes, states),
-    targets: createTargets(changes, states),
-    routes: createRoutes(changes),
+    targets: own.targets,
     explain: new RouteExplainer(changes, states, options.askWorker ?? noReply),
-    listeners: createListeners(changes),
     cachePurge: new CachePurge({
       ...options,
       changes,
       audit,
       purgeCaches: options.purgeCaches ?? (() => Promise.resolve(0)),
     }),
-    streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections({ changes, audit }, options.askWorkers ?? noReplies),
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
     preflight: createPreflight(options, { changes, dnsAccess, acme }),
-    acmeAccounts: createAcmeAccounts(changes, options.box),
+    acmeAccounts: own.acme_accounts,
     dnsAccess,
-    dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),
-    secrets: createSecrets(changes, options.box),
+    dnsProviders: own.dns_providers,
     ...consumption,
     ...access,
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes, adminNetworks),
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
-    ...createAlerts(options, { changes, audit, events, traffic: observation.traffic }),
+    ...alerting,
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
@@ -238,6 +227,34 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       consumption.credentialUse.flush(isLast);
       publication.reconciler.wake();
     },
+  };
+}
+
+/** The collections whose use cases do more than their definitions say. */
+function createOwnResources(
+  { box }: ControlPlaneOptions,
+  parts: {
+    readonly changes: Changes;
+    readonly states: TargetStates;
+    readonly dnsAccess: DnsAccess;
+    readonly auth: Auth;
+    readonly users: Users;
+    readonly certificates: Certificates;
+    readonly applications: Applications;
+    readonly credentials: Credentials;
+    readonly plugins: Plugins;
+    readonly alerts: Alerts;
+  },
+) {
+  const { changes, states, dnsAccess, auth, ...others } = parts;
+  return {
+    ...others,
+    services: createServices(changes, states),
+    targets: new Targets(changes, states),
+    acme_accounts: createAcmeAccounts(changes, box),
+    dns_providers: new DnsProviders({ ...dnsAccess, box, changes }),
+    tokens: auth.tokens,
+    secrets: createSecrets(changes, box),
   };
 }
 
@@ -302,11 +319,10 @@ function createAlerts(
   return { alerts, alertEngine: engine };
 }
 
-/** Consumers, credentials and plugins. */
+/** Credentials and plugins. */
 function createConsumption(options: ControlPlaneOptions, changes: Changes) {
   const use = new CredentialUse({ ...options, store: options.credentialUseStore, changes });
   return {
-    consumers: createConsumers(changes),
     credentials: new Credentials({ ...options, changes, use }),
     credentialUse: use,
     plugins: new Plugins({ ...options, changes }),
@@ -365,20 +381,4 @@ function publishWithReason<K extends "worker" | "node">(
   // The payload is the event with its time.
   const full = { ...event, at: new Date(clock.now()).toISOString() } as EventPayloads[K];
   events.publish(kind, full, { ...full, why: null });
-}
-
-/**
- * Compiles the stored configuration before workers start; throws with all errors. Skips the safety check of patterns, which
- * needs milliseconds per regular expression and ran when they were written.
- */
-export function compileStored(
-  stored: { readonly config: GatewayConfig; readonly revision: number },
-  context: ChangeContext,
-): Compiled {
-  const checks = { ...context.checks, route: () => [] };
-  const result = compile(stored.config, null, { ...context, checks, revision: stored.revision });
-  if (!("issues" in result)) return result;
-  const draft = new Draft(stored.config, () => "");
-  const lines = result.issues.map((issue) => `  ${describeProblem(issue, draft)}`);
-  throw new Error(`the stored configuration cannot be served:\n${lines.join("\n")}`);
 }

@@ -27,9 +27,6 @@ function viewOf(account: AcmeAccount): AcmeAccountView {
 
 const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountView> => ({
   collection: "acme_accounts",
-  word: "ACME account",
-  readOnly: [],
-  parents: {},
   decode: (document, draft, old) => {
     const { eab_hmac_key: eabKey, ...fields } = decode(acmeAccountInput, document);
     if (!fields.terms_agreed)
@@ -58,7 +55,6 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
   },
   sendable: viewOf,
   viewer: () => viewOf,
-  content: () => (account) => account,
 });
 
 /** Both parts of an external account binding, or neither. */

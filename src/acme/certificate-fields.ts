@@ -3,25 +3,15 @@ import { isIP } from "node:net";
 import type { Certificate, CertificateInput } from "../model/certificate.ts";
 import { invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { resolveKey } from "../control/key.ts";
+import { withIds } from "../control/key.ts";
 
-type IssuingFields = Pick<Certificate, "domains" | "acme_account_ids" | "dns_provider_id">;
-
-/** Resolves names of accounts and the provider to ids; throws a 400 with the field. */
-export function issuingFields(input: CertificateInput, config: GatewayConfig): IssuingFields {
-  const { dns_provider_id: provider } = input;
-  const ids = input.acme_account_ids.map((key, index) =>
-    resolveKey(config.acme_accounts, key, {
-      path: `acme_account_ids[${index}]`,
-      word: "ACME account",
-    }),
-  );
-  const at = { path: "dns_provider_id", word: "DNS provider" };
-  return {
-    domains: input.source === "acme" ? namesToOrder(input.domains) : input.domains,
-    acme_account_ids: [...new Set(ids)],
-    dns_provider_id: provider === null ? null : resolveKey(config.dns_providers, provider, at),
-  };
+/** The input with ids of accounts and provider, and names as a CA gets them; throws a 400 with the field. */
+export function issuingFields<F extends Pick<CertificateInput, "source" | "domains">>(
+  input: F,
+  config: GatewayConfig,
+): F {
+  const fields = withIds("certificates", input, config);
+  return input.source === "acme" ? { ...fields, domains: namesToOrder(input.domains) } : fields;
 }
 
 function namesToOrder(domains: readonly string[]): string[] {

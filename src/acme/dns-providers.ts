@@ -113,13 +113,9 @@ const view = (provider: DnsProvider): DnsProvider => ({
 
 const kindOf = (options: DnsProvidersOptions): ResourceKind<"dns_providers", DnsProvider> => ({
   collection: "dns_providers",
-  word: "DNS provider",
-  readOnly: [],
-  parents: {},
   decode: (document, draft, old) => ({ fields: fieldsOf(document, { ...options, draft, old }) }),
   sendable: view,
   viewer: () => view,
-  content: () => (provider) => provider,
 });
 
 interface WriteContext extends DnsProvidersOptions {

@@ -1,9 +1,8 @@
 // Response schemas of sign-in, sessions and tokens; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { nodeStates } from "../control/fleet-view.ts";
-import { identity } from "../model/fields.ts";
 import { signInInput } from "../model/sign-in.ts";
-import { tokenInput } from "../model/token.ts";
+import { fingerprint } from "../model/token.ts";
 import { roles } from "../model/user.ts";
 
 const time = (description: string) => t.String({ format: "date-time", description });
@@ -11,7 +10,6 @@ const orNull = (schema: TSchema, description: string) =>
   t.Union([schema, t.Null()], { description });
 const words = (of: readonly string[], description: string) =>
   t.Unsafe<string>({ type: "string", enum: [...of], description });
-const fingerprint = t.String({ description: "First 8 hexadecimal digits of the SHA-256" });
 
 const position = (description: string) => t.Integer({ minimum: 0, description });
 
@@ -94,22 +92,6 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "Session" },
   ),
-  Token: t.Composite(
-    [
-      t.Object(identity),
-      tokenInput,
-      t.Object({
-        fingerprint,
-        last_used_at: orNull(
-          time("When"),
-          "Last use, accurate to the minute after a crash; null: never",
-        ),
-        token: t.Optional(t.String({ description: "Shown once, in the response that creates it" })),
-      }),
-    ],
-    { title: "Token" },
-  ),
-  TokenInput: tokenInput,
   AdminToken: t.Object(
     {
       token: t.String({ description: "Shown once, in this response" }),

@@ -1,5 +1,6 @@
 // THE table of the management API: every path, its methods and who may use them; what is not in it does not exist.
 import type { Role } from "../control/principal.ts";
+import { type CollectionName, collectionNames, definitionOf } from "../model/gateway-config.ts";
 
 export interface AccessRow {
   readonly path: string;
@@ -12,57 +13,40 @@ export interface AccessRow {
 }
 
 const readOnly = { GET: "viewer" } as const;
-const collection = { GET: "viewer", POST: "editor" } as const;
-const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor" } as const;
-/** Management access and secrets: only admins read and write them. */
-const adminCollection = { GET: "admin", POST: "admin" } as const;
-const adminElement = { GET: "admin", PUT: "admin", PATCH: "admin", DELETE: "admin" } as const;
 /** The client's own password, second factor and sessions; the endpoint checks access to those of others. */
 const self = "viewer";
 const open = { GET: "open" } as const;
 
+/** `/api/v1/dns-providers` */
+export const collectionPath = (name: CollectionName): string =>
+  `/api/v1${definitionOf(name).api.path ?? `/${name.replaceAll("_", "-")}`}`;
+
+/** The rows of a collection and of its objects. Endpoints require an admin for some objects of other collections as well. */
+function rowsOf(name: CollectionName): AccessRow[] {
+  const { read = "viewer", write = "editor" } = definitionOf(name).api;
+  const path = collectionPath(name);
+  return [
+    { path, methods: { GET: read, POST: write } },
+    { path: `${path}/:id`, methods: { GET: read, PUT: write, PATCH: write, DELETE: write } },
+  ];
+}
+
 export const accessTable: readonly AccessRow[] = [
-  { path: "/api/v1/applications", methods: collection },
-  // Before the row of all ids.
+  ...collectionNames.flatMap(rowsOf),
   { path: "/api/v1/applications/check-upstream", methods: { POST: "editor" } },
-  { path: "/api/v1/applications/:id", methods: element },
-  { path: "/api/v1/services", methods: collection },
-  { path: "/api/v1/services/:id", methods: element },
-  { path: "/api/v1/services/:id/targets", methods: collection },
+  { path: "/api/v1/services/:id/targets", methods: { GET: "viewer", POST: "editor" } },
   { path: "/api/v1/services/:id/health", methods: readOnly, nodes: true },
-  { path: "/api/v1/targets", methods: collection },
-  { path: "/api/v1/targets/:id", methods: element },
   { path: "/api/v1/targets/:id/health", methods: { PUT: "editor" } },
-  { path: "/api/v1/routes", methods: collection },
-  // Before the row of all ids: a route of this name is found by its id only.
   { path: "/api/v1/routes/explain", methods: { POST: "viewer" } },
-  { path: "/api/v1/routes/:id", methods: element },
-  // Before the row of all ids: an instance with this label is found by its id only.
   { path: "/api/v1/plugins/schemas", methods: readOnly },
   { path: "/api/v1/plugins/schemas/:name", methods: readOnly },
-  { path: "/api/v1/plugins", methods: collection },
-  // The endpoint requires an admin for instances of some plugins.
-  { path: "/api/v1/plugins/:id", methods: element },
   { path: "/api/v1/cache/purge", methods: { POST: "editor" } },
-  { path: "/api/v1/consumers", methods: collection },
-  { path: "/api/v1/consumers/:id", methods: element },
-  { path: "/api/v1/consumers/:id/credentials", methods: collection },
-  { path: "/api/v1/credentials", methods: collection },
-  { path: "/api/v1/credentials/:id", methods: element },
+  { path: "/api/v1/consumers/:id/credentials", methods: { GET: "viewer", POST: "editor" } },
   { path: "/api/v1/credentials/:id/rotate", methods: { POST: "editor" } },
-  { path: "/api/v1/listeners", methods: { GET: "viewer", POST: "admin" } },
-  {
-    path: "/api/v1/listeners/:id",
-    methods: { GET: "viewer", PUT: "admin", PATCH: "admin", DELETE: "admin" },
-  },
-  { path: "/api/v1/secrets", methods: adminCollection },
-  { path: "/api/v1/secrets/:id", methods: adminElement },
   { path: "/api/v1/auth/sso/start", methods: open },
   { path: "/api/v1/auth/sso/callback", methods: open },
   { path: "/api/v1/sso", methods: { GET: "admin", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/sso/test", methods: { POST: "admin" } },
-  { path: "/api/v1/users", methods: adminCollection },
-  { path: "/api/v1/users/:id", methods: adminElement },
   { path: "/api/v1/users/:id/password", methods: { PUT: self } },
   { path: "/api/v1/users/:id/totp", methods: { GET: self, POST: self, DELETE: self } },
   { path: "/api/v1/users/:id/totp/confirm", methods: { POST: self } },
@@ -71,39 +55,23 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/auth/me", methods: { GET: self } },
   { path: "/api/v1/auth/sessions", methods: { GET: self } },
   { path: "/api/v1/auth/sessions/:id", methods: { DELETE: self } },
-  { path: "/api/v1/tokens", methods: adminCollection },
-  { path: "/api/v1/tokens/:id", methods: adminElement },
   { path: "/api/v1/admin/token", methods: { GET: "admin", POST: "admin", DELETE: "admin" } },
   { path: "/api/v1/nodes", methods: readOnly },
   { path: "/api/v1/nodes/:id", methods: { GET: "viewer", DELETE: "admin" } },
   { path: "/api/v1/nodes/:id/drain", methods: { POST: "admin", DELETE: "admin" } },
   { path: "/api/v1/audit", methods: { GET: "admin" } },
   { path: "/api/v1/events", methods: readOnly, stream: true, nodes: true },
-  { path: "/api/v1/stream-routes", methods: collection },
-  { path: "/api/v1/stream-routes/:id", methods: element },
   { path: "/api/v1/stream-routes/:id/connections", methods: readOnly },
   { path: "/api/v1/connections/:id", methods: { DELETE: "editor" } },
-  { path: "/api/v1/certificates", methods: collection },
-  // Before the row of all ids.
   { path: "/api/v1/certificates/preflight", methods: { POST: "editor" } },
-  { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
   { path: "/api/v1/certificates/:id/renew", methods: { POST: "editor" } },
   { path: "/api/v1/certificates/:id/revoke", methods: { POST: "editor" } },
-  // Before the row of all ids: a provider of this name is found by its id only.
   { path: "/api/v1/dns-providers/types", methods: readOnly },
-  { path: "/api/v1/dns-providers", methods: collection },
-  // The endpoint requires an admin for providers that run a program.
-  { path: "/api/v1/dns-providers/:id", methods: element },
   { path: "/api/v1/dns-providers/:id/test", methods: { POST: "editor" } },
-  // Before the row of all ids: an alert of this name is found by its id only.
   { path: "/api/v1/alerts/types", methods: readOnly },
-  { path: "/api/v1/alerts", methods: collection },
-  { path: "/api/v1/alerts/:id", methods: element },
   { path: "/api/v1/alerts/:id/test", methods: { POST: "editor" } },
   { path: "/api/v1/alerts/:id/messages", methods: readOnly },
-  { path: "/api/v1/acme/accounts", methods: collection },
-  { path: "/api/v1/acme/accounts/:id", methods: element },
   { path: "/api/v1/acme/accounts/:id/rotate-key", methods: { POST: "editor" } },
   // Without secrets: the endpoint requires an admin for those.
   { path: "/api/v1/export", methods: readOnly },
@@ -111,7 +79,6 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/revisions", methods: readOnly },
   { path: "/api/v1/revisions/:id", methods: readOnly },
   { path: "/api/v1/revisions/:id/restore", methods: { POST: "admin" } },
-  // Before the row of all ids.
   { path: "/api/v1/requests/stream", methods: readOnly, stream: true, nodes: true },
   { path: "/api/v1/requests", methods: readOnly, nodes: true },
   { path: "/api/v1/requests/:id", methods: readOnly },
@@ -142,7 +109,10 @@ export interface AccessMatch {
 export function createAccessMatcher(
   table: readonly AccessRow[],
 ): (pathname: string) => AccessMatch | null {
-  const rows = table.map((row) => ({ row, segments: row.path.split("/") }));
+  // Named paths before those of all ids: an object of that name is found by its id only.
+  const rows = table
+    .map((row) => ({ row, segments: row.path.split("/") }))
+    .toSorted((one, other) => freedomOf(one.segments) - freedomOf(other.segments));
   return (pathname) => {
     const parts = pathname.split("/");
     for (const { row, segments } of rows) {
@@ -159,3 +129,6 @@ export function createAccessMatcher(
     return null;
   };
 }
+
+const freedomOf = (segments: readonly string[]) =>
+  segments.filter((segment) => segment.startsWith(":")).length;

@@ -1,32 +1,11 @@
 // Response schemas of alerts; used for the API description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
-import { alertEvents, alertInput, alertTypes } from "../model/alert.ts";
-import { identity } from "../model/fields.ts";
-
-const moment = (description: string) =>
-  t.Union([t.String({ format: "date-time" }), t.Null()], { description });
-
-const sending = t.Object({
-  destination: t.String({ description: "Destination, without secrets" }),
-  delivery: t.Object(
-    {
-      waiting: t.Integer({ description: "Notifications in the queue" }),
-      lost: t.Integer({ description: "Notifications dropped since the start" }),
-      last_sent_at: moment("Time of the last delivery"),
-      last_error: t.Union([t.String(), t.Null()], {
-        description: "Error of the last attempt; null: it succeeded",
-      }),
-    },
-    { description: "State of the delivery" },
-  ),
-});
+import { alertEvents, alertTypes } from "../model/alert.ts";
 
 const oneWord = (words: readonly string[]) =>
   t.Unsafe<string>({ type: "string", enum: [...words] });
 
 export const alertSchemas: Readonly<Record<string, TSchema>> = {
-  Alert: t.Composite([t.Object(identity), alertInput, sending], { title: "Alert" }),
-  AlertInput: alertInput,
   AlertType: t.Object(
     {
       type: t.Unsafe<string>({ type: "string", enum: [...alertTypes] }),

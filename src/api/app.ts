@@ -8,6 +8,7 @@ import { nodesHeaders, requirementOf, requireNodes, takeWait } from "./fleet-wri
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
 import { ApiError } from "../model/error.ts";
+import { collectionNames } from "../model/gateway-config.ts";
 import type { Reference, ReferenceOptions } from "./reference.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
@@ -19,28 +20,26 @@ import { metricsEndpoints } from "./routes/metrics.ts";
 import { requestEndpoints } from "./routes/requests.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { cacheEndpoints } from "./routes/cache.ts";
+import { collectionEndpoints } from "./routes/resource-endpoints.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
-import { consumerEndpoints } from "./routes/consumers.ts";
+import { credentialEndpoints } from "./routes/credentials.ts";
 import { alertEndpoints } from "./routes/alerts.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
-import { listenerEndpoints } from "./routes/listeners.ts";
 import { preflightEndpoints } from "./routes/preflight.ts";
 import { pluginEndpoints } from "./routes/plugins.ts";
 import { revisionEndpoints } from "./routes/revisions.ts";
-import { routeEndpoints } from "./routes/routes.ts";
-import { secretEndpoints } from "./routes/secrets.ts";
-import { serviceEndpoints } from "./routes/services.ts";
+import { explainEndpoints } from "./routes/explain.ts";
+import { serviceTargetEndpoints } from "./routes/service-targets.ts";
 import { settingsEndpoints } from "./routes/settings.ts";
 import { ssoEndpoints } from "./routes/sso.ts";
-import { streamRouteEndpoints } from "./routes/stream-routes.ts";
+import { connectionEndpoints } from "./routes/connections.ts";
 import { statsEndpoints } from "./routes/stats.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
-import { targetEndpoints } from "./routes/targets.ts";
 import { transferEndpoints } from "./routes/transfer.ts";
 import { nodeEndpoints } from "./routes/nodes.ts";
-import { tokenEndpoints } from "./routes/tokens.ts";
-import { userEndpoints } from "./routes/users.ts";
+import { adminTokenEndpoints } from "./routes/admin-token.ts";
+import { accountEndpoints } from "./routes/account.ts";
 import { accessTable } from "./access.ts";
 import { createUi, UI_ASSET_PATH, UI_PAGE_PATHS } from "./ui.ts";
 
@@ -106,25 +105,26 @@ export function createApp(source: AppSource): App {
 /** Every endpoint, in the order of the reference. */
 export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
   return [
-    ...applicationEndpoints(control),
-    ...serviceEndpoints(control),
-    ...targetEndpoints(control),
+    ...collectionNames.flatMap((name) =>
+      name === "applications"
+        ? applicationEndpoints(control)
+        : collectionEndpoints(name, control.resources[name]),
+    ),
+    ...serviceTargetEndpoints(control),
     ...healthEndpoints(control),
-    ...routeEndpoints(control),
-    ...listenerEndpoints(control),
+    ...explainEndpoints(control),
     ...certificateEndpoints(control),
     ...dnsProviderEndpoints(control),
     ...alertEndpoints(control),
     ...preflightEndpoints(control),
     ...acmeEndpoints(control),
-    ...streamRouteEndpoints(control),
+    ...connectionEndpoints(control),
     ...pluginEndpoints(control),
     ...cacheEndpoints(control),
-    ...consumerEndpoints(control),
-    ...secretEndpoints(control),
-    ...userEndpoints(control),
+    ...credentialEndpoints(control),
+    ...accountEndpoints(control),
     ...authEndpoints(source),
-    ...tokenEndpoints(control),
+    ...adminTokenEndpoints(control),
     ...settingsEndpoints(control),
     ...transferEndpoints(control, `sluice ${source.version}`),
     ...revisionEndpoints(control),

@@ -2,8 +2,7 @@
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { preflightInput } from "../applications/preflight.ts";
 import { dnsTestInput } from "../acme/dns-providers.ts";
-import { dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
-import { identity } from "../model/fields.ts";
+import { dnsProviderTypes } from "../model/dns-provider.ts";
 
 const check = {
   name: t.String({ description: "Name of the check" }),
@@ -18,8 +17,6 @@ const check = {
 const ok = t.Boolean({ description: "Whether all checks passed" });
 
 export const dnsSchemas: Readonly<Record<string, TSchema>> = {
-  DnsProvider: t.Composite([t.Object(identity), dnsProviderInput], { title: "DNS provider" }),
-  DnsProviderInput: dnsProviderInput,
   DnsProviderTest: dnsTestInput,
   DnsProviderType: t.Object(
     {

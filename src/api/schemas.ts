@@ -1,6 +1,6 @@
 // Response schemas of the management API, composed from the model's; used for the API description only.
-import { type TSchema, Type as t } from "@sinclair/typebox";
-import { applicationSchemas } from "./application-schemas.ts";
+import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
+import { upstreamCheckInput } from "../applications/upstream-check.ts";
 import { accessSchemas, fleetStatus } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { alertSchemas } from "./alert-schemas.ts";
@@ -9,45 +9,15 @@ import { nodeSchemas } from "./node-schemas.ts";
 import { explainedProtocol, requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
-import { acmeAccountInput } from "../model/acme-account.ts";
-import { certificateFacts, certificateInput, revocationInput } from "../model/certificate.ts";
+import { revocationInput } from "../model/certificate.ts";
 import { cachePurgeInput } from "../model/cache-purge.ts";
+import { type CollectionName, collectionNames, definitionOf } from "../model/gateway-config.ts";
 import { explainInput } from "../model/explain.ts";
-import { identity, oneOf } from "../model/fields.ts";
-import { listenerInput } from "../model/listener.ts";
-import { routeInput } from "../model/route.ts";
-import { secretInput } from "../model/secret.ts";
-import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
+import { oneOf } from "../model/fields.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
-import { streamRouteInput } from "../model/stream-route.ts";
-import { inlineTargetInput, targetHealthInput, targetInput } from "../model/target.ts";
-import { ownPasswordInput, passwordChangeInput, totpCodeInput, userInput } from "../model/user.ts";
-
-const identityObject = t.Object(identity);
-
-const targetState = t.Unsafe<string>({
-  type: "string",
-  enum: ["unknown", "healthy", "failing", "unhealthy", "draining", "disabled"],
-  description:
-    "Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do",
-});
-
-const target = t.Composite(
-  [
-    identityObject,
-    targetInput,
-    t.Object({
-      health: t.Object({
-        state: targetState,
-        since: t.String({ format: "date-time", description: "Start time" }),
-        last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
-      }),
-      active_requests: t.Integer({ description: "Requests in flight" }),
-    }),
-  ],
-  { title: "Target" },
-);
+import { inlineTargetInput, targetHealthInput, targetState } from "../model/target.ts";
+import { ownPasswordInput, passwordChangeInput, totpCodeInput } from "../model/user.ts";
 
 const serviceHealth = t.Object(
   {
@@ -128,8 +98,6 @@ const auditEntry = t.Object(
   { title: "AuditEntry" },
 );
 
-const ref = (name: string) => t.Unsafe<unknown>({ $ref: `#/components/schemas/${name}` });
-
 const named = t.Object({
   id: t.String(),
   name: orNull(t.String(), "Name, if it has one"),
@@ -160,7 +128,9 @@ const explanation = t.Object(
       t.Object({
         url: t.String({ description: "Upstream URL of the request" }),
         host: t.String({ description: "Host of the upstream request" }),
-        targets: t.Array(t.Composite([target, t.Object({ url: t.String() })])),
+        targets: t.Array(
+          t.Composite([definitionOf("targets").response as TObject, t.Object({ url: t.String() })]),
+        ),
       }),
       "Targets of the service; url and host are those of the first available one",
     ),
@@ -195,39 +165,24 @@ const explanation = t.Object(
   { title: "Explanation" },
 );
 
+/** The schemas of a collection, of its responses and its requests. */
+function schemasOf(name: CollectionName): Readonly<Record<string, TSchema>> {
+  const { api, input, response } = definitionOf(name);
+  return { [api.schema]: response, [`${api.schema}Input`]: api.body ?? input };
+}
+
 /** `components.schemas` of the description, by name. */
 export const schemas: Readonly<Record<string, TSchema>> = {
   Error: t.Object(
     { error: t.String({ description: "What is wrong; the message names the field" }) },
     { additionalProperties: false, title: "Error" },
   ),
+  ...Object.assign({}, ...collectionNames.map(schemasOf)),
   Deleted: t.Object({ deleted: t.Literal(true) }, { title: "Deleted" }),
-  Service: t.Composite(
-    [identityObject, serviceInput, t.Object({ targets: t.Array(ref("Target")) })],
-    { title: "Service" },
-  ),
-  ServiceInput: serviceWithTargetsInput,
-  Target: target,
-  TargetInput: targetInput,
   ServiceTargetInput: inlineTargetInput,
   TargetHealthInput: targetHealthInput,
   ServiceHealth: serviceHealth,
-  Route: t.Composite([identityObject, routeInput], { title: "Route" }),
-  RouteInput: routeInput,
-  Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
-  ListenerInput: listenerInput,
-  Certificate: t.Composite(
-    [identityObject, t.Omit(certificateInput, ["private_key"]), t.Object(certificateFacts)],
-    { title: "Certificate" },
-  ),
-  CertificateInput: certificateInput,
   Revocation: revocationInput,
-  AcmeAccount: t.Composite([identityObject, t.Omit(acmeAccountInput, ["eab_hmac_key"])], {
-    title: "ACME account",
-  }),
-  AcmeAccountInput: acmeAccountInput,
-  StreamRoute: t.Composite([identityObject, streamRouteInput], { title: "Stream route" }),
-  StreamRouteInput: streamRouteInput,
   Connection: t.Object(
     {
       id: t.String({ description: "ID of the connection" }),
@@ -240,19 +195,6 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "Connection" },
   ),
-  User: t.Composite(
-    [
-      identityObject,
-      t.Omit(userInput, ["password"]),
-      t.Object({
-        has_password: t.Boolean({ description: "Whether the user can sign in with a password" }),
-        totp_enabled: t.Boolean({ description: "Whether sign-in requires a second factor" }),
-        sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
-      }),
-    ],
-    { title: "User" },
-  ),
-  UserInput: userInput,
   PasswordChange: passwordChangeInput,
   OwnPassword: ownPasswordInput,
   TotpCode: totpCodeInput,
@@ -280,10 +222,8 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "RecoveryCodes" },
   ),
-  Secret: t.Composite([identityObject, t.Omit(secretInput, ["value"])], { title: "Secret" }),
-  SecretInput: secretInput,
   ...accessSchemas,
-  ...applicationSchemas,
+  UpstreamCheckInput: upstreamCheckInput,
   ...consumerSchemas,
   ...dnsSchemas,
   ...alertSchemas,

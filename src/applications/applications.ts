@@ -23,13 +23,7 @@ import { completePatch, decodeApplication, requireOther } from "./input.ts";
 import { objectOf } from "./parts.ts";
 import { reconcile, type ReconcileOptions } from "./reconcile.ts";
 import { withSigning } from "./signing.ts";
-import {
-  applicationFacts,
-  type ApplicationView,
-  contentOf,
-  createApplicationViewer,
-  inputOf,
-} from "./view.ts";
+import { type ApplicationView, contentOf, createApplicationViewer, inputOf } from "./view.ts";
 
 export interface ApplicationsOptions {
   readonly changes: Changes;
@@ -120,9 +114,6 @@ export class Applications {
     const viewers = { target: states.view, certificate: certificateView };
     return {
       collection: "applications",
-      word: "application",
-      readOnly: applicationFacts,
-      parents: {},
       decode: (document, draft, old) => {
         watch(draft);
         const input = decodeApplication(document, draft.config);

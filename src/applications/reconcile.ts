@@ -8,7 +8,7 @@ import {
 } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
 import type { ResourceOf } from "../model/gateway-config.ts";
-import { decodeRecord } from "../store/records.ts";
+import { decodeRecord } from "../model/records.ts";
 import type { Draft } from "../control/draft.ts";
 import { deleteWithOwned } from "../control/removal.ts";
 import { PartFinder } from "./part-finder.ts";

@@ -36,18 +36,6 @@ export type ApplicationView = Omit<ApplicationInput, "targets"> &
     readonly changes?: readonly ObjectDifference[];
   };
 
-/** Fields of the view that clients cannot set. */
-export const applicationFacts = [
-  "service",
-  "routes",
-  "plugins",
-  "certificate",
-  "interim_certificate",
-  "drift",
-  "warnings",
-  "changes",
-] as const;
-
 export interface Viewers {
   readonly target: (target: ResourceOf["targets"]) => TargetView;
   readonly certificate: (certificate: Certificate) => CertificateView;

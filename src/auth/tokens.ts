@@ -1,6 +1,7 @@
 // Named tokens: shown once, stored as a hash; knows no HTTP.
 import { createToken, fingerprintOf, hashToken } from "../crypto/token.ts";
 import { decode } from "../model/decode.ts";
+import { definitionOf } from "../model/gateway-config.ts";
 import { type Token, tokenInput } from "../model/token.ts";
 import type { Changes } from "../control/change.ts";
 import { Resource, type ResourceKind } from "../control/resource.ts";
@@ -23,9 +24,7 @@ const withoutHash = ({ token_hash: _, ...token }: Token) => token;
 
 const createKind = (use: TokenUse): ResourceKind<"tokens", TokenView> => ({
   collection: "tokens",
-  word: "token",
-  readOnly: ["token", "token_hash", "fingerprint", "last_used_at"],
-  parents: {},
+  readOnly: [...definitionOf("tokens").readOnly, "token_hash"],
   decode: (document, _, old) => {
     const { expires_at, ...rest } = decode(tokenInput, document);
     const fields = {
@@ -43,5 +42,4 @@ const createKind = (use: TokenUse): ResourceKind<"tokens", TokenView> => ({
     fingerprint: fingerprintOf(token.token_hash),
     last_used_at: use.lastUsedAt(token.id),
   }),
-  content: () => (token) => token,
 });

@@ -118,9 +118,6 @@ export class Users {
   #kind(): ResourceKind<"users", UserView> {
     return {
       collection: "users",
-      word: "user",
-      readOnly: ["has_password", "totp_enabled", "sso_linked"],
-      parents: {},
       find: findUser,
       decode: (document, draft, old) => {
         const { password_hash: given, ...rest } = document as Document;
@@ -133,7 +130,6 @@ export class Users {
       },
       sendable: ({ password_hash: _, sso: _sso, ...user }) => user,
       viewer: () => this.#viewer(),
-      content: () => (user) => user,
     };
   }
 }

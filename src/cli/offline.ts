@@ -1,6 +1,6 @@
 // Opens a data directory without a running gateway, for a command that repairs it; knows no command.
 import { systemClock } from "../clock.ts";
-import { type ChangeContext, compileStored } from "../control-plane.ts";
+import { type ChangeContext, compileStored } from "../control/stored.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { KeyRotation } from "../control/key-rotation.ts";
 import { Recovery } from "../auth/recovery.ts";

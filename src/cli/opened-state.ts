@@ -1,6 +1,6 @@
 // Opens the stored configuration, or creates the first one, and compiles it; starts nothing.
 import type { Clock } from "../clock.ts";
-import { type ChangeContext, compileStored } from "../control-plane.ts";
+import { type ChangeContext, compileStored } from "../control/stored.ts";
 import type { AdminAccess } from "../control/admin-network.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { openSecretKey, type SecretKeyFile } from "../control/sealing.ts";

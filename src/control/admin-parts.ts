@@ -1,9 +1,16 @@
 // The parts of a configuration that only admins may read; the access table protects their paths.
-import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  definitionOf,
+  type SingletonName,
+} from "../model/gateway-config.ts";
 
 export type Part = CollectionName | SingletonName;
 
-export const adminParts = ["users", "tokens", "secrets", "sso"] as const satisfies readonly Part[];
+export const adminParts: readonly Part[] = [
+  ...collectionNames.filter((name) => definitionOf(name).api.read === "admin"),
+  "sso",
+];
 
-export const isAdminPart = (part: Part): boolean =>
-  (adminParts as readonly string[]).includes(part);
+export const isAdminPart = (part: Part): boolean => adminParts.includes(part);

@@ -9,8 +9,6 @@ import {
 } from "../model/credential.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
-import { ownerOf } from "../model/large-collections.ts";
-import { findBy } from "../model/layered-map.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import { HASH, prepareDocument as prepare } from "./credential-document.ts";
@@ -28,7 +26,7 @@ import {
 } from "./credential-secrets.ts";
 import type { CredentialUse } from "./credential-use.ts";
 import type { Draft } from "./draft.ts";
-import { findByKey, resolveKey } from "./key.ts";
+import { findByKey, withIds } from "./key.ts";
 import type { QueryEntry } from "./list-filter.ts";
 import { labelOf } from "./reference.ts";
 import { requireConditions, tagOf } from "./representation.ts";
@@ -57,8 +55,6 @@ export interface CredentialsOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
 }
-
-const readOnly = ["prefix", "previous_until", "last_used_at"];
 
 export class Credentials {
   readonly #options: CredentialsOptions;
@@ -183,19 +179,7 @@ export class Credentials {
   #kind(): ResourceKind<"credentials", CredentialView> {
     return {
       collection: "credentials",
-      word: "credential",
-      readOnly,
-      parents: {
-        consumer_id: { of: "consumers", ids: (credential) => [credential.consumer_id] },
-        type: { of: null, ids: (credential) => [credential.type] },
-      },
       find: findById,
-      narrow: (query, { consumers, credentials }) => {
-        const owner = query.find(([name]) => name === "consumer_id");
-        if (owner === undefined) return null;
-        const value = findByKey(consumers, owner[1])?.id;
-        return value === undefined ? [] : findBy(credentials, ownerOf, { value });
-      },
       decode: (document, draft, old) => ({ fields: this.#fieldsOf(document, draft, old) }),
       sendable: ({
         secret_hash: _,
@@ -205,16 +189,14 @@ export class Credentials {
         ...rest
       }) => rest,
       viewer: () => (credential) => this.#view(credential),
-      content: () => (credential) => credential,
     };
   }
 
   #fieldsOf(document: unknown, draft: Draft, old: Credential | null): FieldsOf<"credentials"> {
     const { [HASH]: hash, ...rest } = document as Record<string, unknown>;
-    const { secret, ...input } = decode(credentialInput, rest);
-    const { config } = draft;
-    const at = { path: "consumer_id", word: "consumer" };
-    const consumer_id = resolveKey(config.consumers, input.consumer_id, at);
+    const { secret, ...sent } = decode(credentialInput, rest);
+    const input = withIds("credentials", sent, draft.config);
+    const { consumer_id } = input;
     if (old !== null && old.type !== input.type) throw invalid("type", "cannot be changed");
     if (old !== null && old.consumer_id !== consumer_id)
       throw invalid("consumer_id", "cannot be changed");

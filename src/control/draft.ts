@@ -5,6 +5,7 @@ import {
   collectionNames,
   type ConfigChange,
   type GatewayConfig,
+  largeFactsOf,
   mapCollections,
   type ResourceChange,
   type ResourceOf,
@@ -12,7 +13,6 @@ import {
   singletonNames,
   type SingletonOf,
 } from "../model/gateway-config.ts";
-import { isLarge, largeCollections } from "../model/large-collections.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
 import type { Stamp } from "./stamp.ts";
@@ -111,7 +111,7 @@ export class Draft {
   sortByAge(collection: CollectionName): void {
     const changed: ReadonlyMap<string, Identity> = this.#config[collection];
     if (changed === this.base[collection]) return;
-    if (changed instanceof LayeredMap && isLarge(collection)) {
+    if (changed instanceof LayeredMap && largeFactsOf(collection) !== null) {
       this.#replace(collection, (changed as LayeredMap<Identity>).settled());
       return;
     }
@@ -214,8 +214,6 @@ function mapOf<T extends Identity>(
   objects: readonly T[],
 ): ReadonlyMap<string, T> {
   if (objects.length < MANY) return new Map(objects.map((object) => [object.id, object]));
-  const indexes: readonly unknown[] | null = isLarge(collection)
-    ? largeCollections[collection]
-    : null;
+  const indexes: unknown = largeFactsOf(collection)?.indexes ?? null;
   return LayeredMap.of(objects, indexes as readonly IndexOf<T>[] | null);
 }

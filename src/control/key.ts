@@ -1,9 +1,10 @@
 // Finds objects by id or unique name; knows no resource.
-import type { Consumer } from "../model/consumer.ts";
+import { type Consumer, usernameOf } from "../model/consumer.ts";
 import { invalid } from "../model/error.ts";
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
-import { usernameOf } from "../model/large-collections.ts";
+import { type CollectionName, definitionOf, type GatewayConfig } from "../model/gateway-config.ts";
 import { LayeredMap } from "../model/layered-map.ts";
+import { idsAt } from "../model/resource.ts";
 
 /** The unique name of an object: consumers and plugins have other fields than `name`. */
 function nameOf(object: object): unknown {
@@ -31,6 +32,29 @@ export function findByKey<T extends { readonly id: string }>(
   }
   for (const object of objects.values()) if (nameOf(object) === key) return object;
   return null;
+}
+
+/** The fields of a request with ids where it has names; throws a 400 that names the field of a missing object. */
+export function withIds<F extends object>(
+  collection: CollectionName,
+  fields: F,
+  config: GatewayConfig,
+): F {
+  let resolved = fields;
+  for (const field of definitionOf(collection).references) {
+    const { word } = definitionOf(field.to);
+    const objects: ReadonlyMap<string, Identity> = config[field.to];
+    const ids = idsAt(field, fields).map(({ path, id }) => resolveKey(objects, id, { path, word }));
+    if (ids.length > 0)
+      resolved = replaceAt(resolved, field.steps, field.isList ? [...new Set(ids)] : ids[0]) as F;
+  }
+  return resolved;
+}
+
+function replaceAt(value: unknown, [step, ...rest]: readonly string[], by: unknown): unknown {
+  if (step === undefined) return by;
+  const members = value as Readonly<Record<string, unknown>>;
+  return { ...members, [step]: replaceAt(members[step], rest, by) };
 }
 
 /** The id of an object that a request refers to; throws a 400 that names the field when it does not exist. */

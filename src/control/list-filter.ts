@@ -1,24 +1,20 @@
 // Filters of lists: tag, name, q and the parents of a collection; knows no HTTP.
 import { ApiError } from "../model/error.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Identity } from "../model/fields.ts";
+import {
+  type CollectionName,
+  definitionOf,
+  type GatewayConfig,
+  largeFactsOf,
+  type ResourceOf,
+} from "../model/gateway-config.ts";
+import { findBy } from "../model/layered-map.ts";
+import type { IndexOf } from "../model/packed-rows.ts";
+import { filterName, idsAt } from "../model/resource.ts";
 import { findByKey } from "./key.ts";
 
 /** One `name=value` of the query. */
 export type QueryEntry = readonly [name: string, value: string];
-
-/**
- * For each parameter such as `service_id`: the collection of its value and the ids that an object refers to. `of` is null
- * for a parameter such as `type`, whose value is compared directly.
- */
-export type ParentFilters<T> = Readonly<
-  Record<
-    string,
-    {
-      readonly of: "services" | "routes" | "stream_routes" | "listeners" | "consumers" | null;
-      readonly ids: (object: T) => readonly (string | null)[];
-    }
-  >
->;
 
 /** The searchable fields of an object. */
 interface Searchable {
@@ -57,26 +53,48 @@ export function firstOf<T>(all: Iterable<T>, fits: (object: T) => boolean, limit
 }
 
 /** Whether an object matches all filters; throws a 400 for an unknown one. */
-export function matchesFilters<T extends Searchable>(
+export function matchesFilters<T extends Searchable & Identity>(
   query: readonly QueryEntry[],
-  parents: ParentFilters<T>,
+  collection: CollectionName,
   config: GatewayConfig,
 ): (object: T) => boolean {
-  const filters = query.map(([name, value]) => filterOf<T>(name, value, { parents, config }));
+  const filters = query.map(([name, value]) => filterOf<T>([name, value], collection, config));
   return (object) => filters.every((fits) => fits(object));
 }
 
-function filterOf<T extends Searchable>(
-  name: string,
-  value: string,
-  { parents, config }: { readonly parents: ParentFilters<T>; readonly config: GatewayConfig },
+/** The objects of the owner that a filter names, from an index; null: there is no such filter or index. */
+export function ofOwner<K extends CollectionName>(
+  query: readonly QueryEntry[],
+  collection: K,
+  config: GatewayConfig,
+): Iterable<ResourceOf[K]> | null {
+  const index = largeFactsOf(collection)?.ownerIndex;
+  const owner = definitionOf(collection).references.find(({ isOwner }) => isOwner);
+  const asked = query.find(([name]) => name === owner?.path);
+  if (index === undefined || owner === undefined || asked === undefined) return null;
+  const id = idOf(owner.to, asked[1], config);
+  const objects = config[collection] as ReadonlyMap<string, ResourceOf[K]>;
+  return id === undefined ? [] : findBy(objects, index as IndexOf<ResourceOf[K]>, { value: id });
+}
+
+function idOf(collection: CollectionName, key: string, config: GatewayConfig): string | undefined {
+  const objects: ReadonlyMap<string, Identity> = config[collection];
+  return findByKey(objects, key)?.id;
+}
+
+function filterOf<T extends Searchable & Identity>(
+  [name, value]: QueryEntry,
+  collection: CollectionName,
+  config: GatewayConfig,
 ): (object: T) => boolean {
-  const parent = Object.hasOwn(parents, name) ? parents[name] : undefined;
+  const { references, filters = {} } = definitionOf(collection);
+  const parent = references.find((field) => field.isFilter && filterName(field) === name);
   if (parent !== undefined) {
-    const id =
-      parent.of === null ? value : findByKey<{ readonly id: string }>(config[parent.of], value)?.id;
-    return (object) => id !== undefined && parent.ids(object).includes(id);
+    const wanted = idOf(parent.to, value, config);
+    return (object) => idsAt(parent, object).some(({ id }) => id === wanted);
   }
+  const own = Object.hasOwn(filters, name) ? filters[name] : undefined;
+  if (own !== undefined) return (object) => own.of(object) === value;
   switch (name) {
     case "tag":
       return (object) => object.tags?.includes(value) ?? false;

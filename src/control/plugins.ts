@@ -7,7 +7,7 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
-import { resolveKey } from "./key.ts";
+import { withIds } from "./key.ts";
 import { describePlugin, type PluginDescription } from "./plugin-description.ts";
 import { markRemovals, refuseSealed, withoutSecrets, writeConfig } from "./plugin-config-writer.ts";
 import {
@@ -61,18 +61,9 @@ const view = (plugin: Plugin): Plugin => ({
 
 const kindOf = (options: PluginsOptions): ResourceKind<"plugins", Plugin> => ({
   collection: "plugins",
-  word: "plugin",
-  readOnly: [],
-  parents: {
-    service_id: { of: "services", ids: (plugin) => [plugin.service_id] },
-    route_id: { of: "routes", ids: (plugin) => [plugin.route_id] },
-    consumer_id: { of: "consumers", ids: (plugin) => [plugin.consumer_id] },
-    stream_route_id: { of: "stream_routes", ids: (plugin) => [plugin.stream_route_id] },
-  },
   decode: (document, draft, old) => ({ fields: fieldsOf(document, { draft, old, ...options }) }),
   sendable: view,
   viewer: () => view,
-  content: () => (plugin) => plugin,
 });
 
 interface WriteContext extends PluginsOptions {
@@ -91,32 +82,11 @@ function fieldsOf(
   refuseSealed(input, "");
   const definition = plugins.get(input.name);
   if (definition === undefined) throw invalid("name", `plugin "${input.name}" does not exist`);
-  const { config } = draft;
-  const idOf = (field: "service_id" | "route_id" | "consumer_id" | "stream_route_id") => {
-    const key = input[field];
-    if (key === null) return null;
-    const [objects, word] = (
-      {
-        service_id: [config.services, "service"],
-        route_id: [config.routes, "route"],
-        consumer_id: [config.consumers, "consumer"],
-        stream_route_id: [config.stream_routes, "stream route"],
-      } as const
-    )[field];
-    return resolveKey<{ readonly id: string }>(objects, key, { path: field, word });
-  };
-  const written = writeConfig(sent, {
+  const config = writeConfig(sent, {
     definition,
     old: old?.name === input.name ? old.config : null,
     draft,
     box,
   });
-  return {
-    ...input,
-    service_id: idOf("service_id"),
-    route_id: idOf("route_id"),
-    consumer_id: idOf("consumer_id"),
-    stream_route_id: idOf("stream_route_id"),
-    config: written,
-  };
+  return { ...withIds("plugins", input, draft.config), config };
 }

@@ -1,20 +1,21 @@
 // Create, read, replace, patch and delete for any collection; a ResourceKind holds the differences. Knows no HTTP.
+import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
-import type { CollectionName, GatewayConfig, ResourceOf } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  definitionOf,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceOf,
+} from "../model/gateway-config.ts";
 import { mergePatch } from "../model/merge-patch.ts";
 import { isDocument, withoutIdentity, withoutReadOnly } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Actor } from "./principal.ts";
 import type { Draft } from "./draft.ts";
-import { findByKey } from "./key.ts";
-import {
-  firstOf,
-  limitOf,
-  matchesFilters,
-  type ParentFilters,
-  type QueryEntry,
-} from "./list-filter.ts";
+import { findByKey, withIds } from "./key.ts";
+import { firstOf, limitOf, matchesFilters, ofOwner, type QueryEntry } from "./list-filter.ts";
 import { deleteWithOwned } from "./removal.ts";
 import { labelOf } from "./reference.ts";
 import { type Conditions, requireConditions, tagOf } from "./representation.ts";
@@ -34,34 +35,51 @@ export interface Decoded<K extends CollectionName> {
 /** The differences of one collection. */
 export interface ResourceKind<K extends CollectionName, V> {
   readonly collection: K;
-  /** Noun in messages: `service`. */
-  readonly word: string;
-  /** Read-only fields of the representation beside identity. */
-  readonly readOnly: readonly string[];
-  /** Query parameters of lists beside tag, name and q. */
-  readonly parents: ParentFilters<ResourceOf[K]>;
-  /** Validates a document and resolves names to ids; throws the first error. `old` is null for a new object. */
-  readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
+  /** Fields of a request that are ignored beside identity. Default: those that only responses have. */
+  readonly readOnly?: readonly string[];
+  /**
+   * Validates a document and resolves names to ids; throws the first error. `old` is null for a new object. Default: as the
+   * definition says.
+   */
+  readonly decode?: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
   /** The writable document of a stored object, the base of patches; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
   /** Member of the document that `finish` writes: a patch without it does not call `finish`. */
   readonly finished?: string;
-  /** A superset of the matches from an index; null: all objects. */
-  readonly narrow?: (
-    query: readonly QueryEntry[],
-    config: GatewayConfig,
-  ) => Iterable<ResourceOf[K]> | null;
-  /** Whether lists accept `limit`: for collections that may be very large. */
-  readonly takesLimit?: boolean;
   /** Finds the object of a path; default: by id or unique name. */
   readonly find?: (
     objects: ReadonlyMap<string, ResourceOf[K]>,
     key: string,
   ) => ResourceOf[K] | null;
-  /** Returns the function from stored object to representation; called once per list. */
-  readonly viewer: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
-  /** The content of a version tag, in the same manner. */
-  readonly content: (config: GatewayConfig) => (object: ResourceOf[K]) => unknown;
+  /** Returns the function from stored object to representation; called once per list. Default: the object itself. */
+  readonly viewer?: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
+  /** The content of a version tag, in the same manner. Default: the object itself. */
+  readonly content?: (config: GatewayConfig) => (object: ResourceOf[K]) => unknown;
+}
+
+type WholeKind<K extends CollectionName, V> = Omit<ResourceKind<K, V>, "find"> &
+  Required<Pick<ResourceKind<K, V>, "readOnly" | "decode" | "find" | "viewer" | "content">> & {
+    readonly word: string;
+  };
+
+const itself = () => (object: unknown) => object;
+
+/** The kind with its defaults. */
+function wholeOf<K extends CollectionName, V>(kind: ResourceKind<K, V>): WholeKind<K, V> {
+  const { collection } = kind;
+  const { word, readOnly, input, normalize } = definitionOf(collection);
+  return {
+    word,
+    readOnly,
+    decode: (document, { config }) => {
+      const fields = withIds(collection, decode(input, document), config);
+      return { fields: normalize(fields as never) as unknown as FieldsOf<K> };
+    },
+    find: findByKey,
+    viewer: itself as () => (object: ResourceOf[K]) => V,
+    content: itself,
+    ...kind,
+  };
 }
 
 export interface WriteOptions {
@@ -95,19 +113,20 @@ interface Mutated {
 
 export class Resource<K extends CollectionName, V> {
   readonly #changes: Changes;
-  readonly #kind: ResourceKind<K, V>;
+  readonly #kind: WholeKind<K, V>;
 
   constructor(changes: Changes, kind: ResourceKind<K, V>) {
     this.#changes = changes;
-    this.#kind = kind;
+    this.#kind = wholeOf(kind);
   }
 
   /** All matches, oldest first; throws for an unknown filter. */
   list(query: readonly QueryEntry[]): Read<readonly V[]> {
     const { config } = this.#changes;
-    const { limit, filters } = limitOf(query, this.#kind.takesLimit ?? false);
-    const all = this.#kind.narrow?.(filters, config) ?? this.#all(config).values();
-    const fits = matchesFilters(filters, this.#kind.parents, config);
+    const { collection } = this.#kind;
+    const { limit, filters } = limitOf(query, definitionOf(collection).api.takesLimit ?? false);
+    const all = ofOwner(filters, collection, config) ?? this.#all(config).values();
+    const fits = matchesFilters<ResourceOf[K]>(filters, collection, config);
     const objects = firstOf(all, fits, limit);
     return {
       view: objects.map(this.#kind.viewer(config)),
@@ -235,7 +254,7 @@ export class Resource<K extends CollectionName, V> {
   }
 
   #find(config: GatewayConfig, key: string): ResourceOf[K] | null {
-    return (this.#kind.find ?? findByKey)(this.#all(config), key);
+    return this.#kind.find(this.#all(config), key);
   }
 
   #existing(config: GatewayConfig, key: string): ResourceOf[K] {
@@ -248,3 +267,22 @@ export class Resource<K extends CollectionName, V> {
     return new ApiError(404, `${this.#kind.word} "${key}" does not exist`);
   }
 }
+
+/** A collection as the management API uses it. */
+export type AnyResource = Pick<
+  Resource<CollectionName, unknown>,
+  "list" | "get" | "create" | "replace" | "patch" | "remove"
+>;
+
+/** The use cases of all collections: those of `own`, and for the others what their definitions say. */
+export const createResources = <Own extends { readonly [K in CollectionName]?: AnyResource }>(
+  changes: Changes,
+  own: Own,
+): ResourcesWith<Own> =>
+  mapCollections(
+    (collection) => own[collection] ?? new Resource(changes, { collection }),
+  ) as unknown as ResourcesWith<Own>;
+
+type ResourcesWith<Own> = {
+  readonly [K in CollectionName]: K extends keyof Own ? Own[K] : Resource<K, ResourceOf[K]>;
+};

@@ -3,23 +3,23 @@ import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type SecretUse, secretUses } from "../model/destination.ts";
 import { ApiError } from "../model/error.ts";
-import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
-import type { AlertType } from "../model/alert.ts";
-import type { DnsProviderType } from "../model/dns-provider.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  definitionOf,
+  type GatewayConfig,
+  type SingletonName,
+} from "../model/gateway-config.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import { recordSchemas } from "../store/records.ts";
+import { recordSchemas } from "../model/records.ts";
 import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 
 /** Collections whose objects send secrets. */
-export const sendingCollections = [
-  "plugins",
-  "alerts",
-  "dns_providers",
-  "acme_accounts",
-] as const satisfies readonly CollectionName[];
-type Sending = (typeof sendingCollections)[number];
+export const sendingCollections: readonly CollectionName[] = collectionNames.filter(
+  (name) => definitionOf(name).sendsSecrets === true,
+);
 
 /** Singletons that send secrets. */
 export const sendingSingletons = ["sso"] as const satisfies readonly SingletonName[];
@@ -27,11 +27,8 @@ export const sendingSingletons = ["sso"] as const satisfies readonly SingletonNa
 /** What configures the objects that send secrets. */
 export interface ConfigCatalogue {
   readonly plugins: PluginCatalogue;
-  /** The schema of the configuration of each type. */
-  readonly configs: {
-    alerts(type: AlertType): TObject;
-    dns_providers(type: DnsProviderType): TObject;
-  };
+  /** The schema of the configuration of each type, by collection. */
+  readonly configs: { readonly [K in CollectionName]?: (type: string) => TObject | undefined };
 }
 
 /**
@@ -74,42 +71,18 @@ interface ObjectRef<C = CollectionName | SingletonName> {
 
 function usesOf(
   state: GatewayConfig,
-  { collection, id }: ObjectRef<Sending>,
-  catalogue: ConfigCatalogue,
+  { collection, id }: ObjectRef<CollectionName>,
+  { plugins, configs }: ConfigCatalogue,
 ): SecretUse[] {
-  if (collection === "acme_accounts")
-    return secretUses(recordSchemas.acme_accounts, state.acme_accounts.get(id));
-  const [object, schema] = configuredOf(state, { collection, id }, catalogue);
-  if (object === undefined || schema === undefined) return [];
+  const { record, configKind } = definitionOf(collection);
+  const object = state[collection].get(id) as Readonly<Record<string, unknown>> | undefined;
+  if (object === undefined || configKind === undefined) return secretUses(record, object);
+  const kind = String(object[configKind]);
+  const schema = collection === "plugins" ? plugins.get(kind)?.config : configs[collection]?.(kind);
+  if (schema === undefined) return [];
   // A new field of this version that the stored object lacks is no change.
-  const config = Value.Default(schema, Value.Clone(object.config));
-  return secretUses(withConfig(recordSchemas[collection], schema), {
-    ...object,
-    config,
-  });
-}
-
-function configuredOf(
-  state: GatewayConfig,
-  { collection, id }: ObjectRef<Exclude<Sending, "acme_accounts">>,
-  catalogue: ConfigCatalogue,
-) {
-  switch (collection) {
-    case "plugins": {
-      const plugin = state.plugins.get(id);
-      return [plugin, plugin && catalogue.plugins.get(plugin.name)?.config] as const;
-    }
-    case "alerts": {
-      const alert = state.alerts.get(id);
-      return [alert, alert && catalogue.configs.alerts(alert.type)] as const;
-    }
-    case "dns_providers": {
-      const provider = state.dns_providers.get(id);
-      return [provider, provider && catalogue.configs.dns_providers(provider.type)] as const;
-    }
-    default:
-      return collection satisfies never;
-  }
+  const config = Value.Default(schema, Value.Clone(object["config"]));
+  return secretUses(withConfig(record, schema), { ...object, config });
 }
 
 interface Refused {

@@ -19,9 +19,6 @@ const withoutValue = ({ sealed_value: _, ...view }: Secret): SecretView => view;
 
 const createKind = (box: SecretBox): ResourceKind<"secrets", SecretView> => ({
   collection: "secrets",
-  word: "secret",
-  readOnly: [],
-  parents: {},
   decode: (document, draft, old) => {
     const { value, ...fields } = decode(secretInput, document);
     if (old !== null && old.name !== fields.name) refuseRename(old, draft);
@@ -29,7 +26,6 @@ const createKind = (box: SecretBox): ResourceKind<"secrets", SecretView> => ({
   },
   sendable: withoutValue,
   viewer: () => withoutValue,
-  content: () => (secret) => secret,
 });
 
 function seal(box: SecretBox, value: string | undefined, old: Secret | null): string {

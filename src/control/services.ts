@@ -1,15 +1,16 @@
 // Services: responses include their targets, requests may; knows no HTTP.
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
-import { type Service, serviceWithTargetsInput } from "../model/service.ts";
+import { definitionOf } from "../model/gateway-config.ts";
+import { serviceWithTargetsInput } from "../model/service.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
 import type { TargetStates } from "./health/target-states.ts";
-import { resolveKey } from "./key.ts";
+import { withIds } from "./key.ts";
 import { type ServiceView, targetLookup } from "./representation.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
-import { fieldsOfTarget, reconcileTargets, targetReadOnly } from "./targets.ts";
+import { fieldsOfTarget, reconcileTargets } from "./targets.ts";
 
 export function createServices(
   changes: Changes,
@@ -20,13 +21,10 @@ export function createServices(
 
 const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => ({
   collection: "services",
-  word: "service",
-  readOnly: [],
-  parents: {},
   finished: "targets",
   decode: (document, draft, old) => {
     const { targets, ...input } = decode(serviceWithTargetsInput, withPlainTargets(document));
-    const fields = { ...input, tls: { ...input.tls, ...clientCertificate(input.tls, draft) } };
+    const fields = withIds("services", input, draft.config);
     if (old === null && targets.length === 0) return { fields };
     const ids = idsOfTargets(document);
     const isMissing = isDocument(document) && !Object.hasOwn(document, "targets");
@@ -58,19 +56,14 @@ const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => 
   },
 });
 
-function clientCertificate({ client_certificate_id: key }: Service["tls"], draft: Draft) {
-  if (key === null) return {};
-  const at = { path: "tls.client_certificate_id", word: "certificate" };
-  return { client_certificate_id: resolveKey(draft.config.certificates, key, at) };
-}
-
 /** Removes read-only fields of targets that clients send back. */
 export function withPlainTargets(document: unknown): unknown {
   if (!isDocument(document) || !Array.isArray(document["targets"])) return document;
   const targets = document["targets"].map((target: unknown) => {
     if (!isDocument(target)) return target;
     const plain: Record<string, unknown> = { ...target };
-    for (const field of ["id", "service_id", "created_at", "updated_at", ...targetReadOnly])
+    const { readOnly } = definitionOf("targets");
+    for (const field of ["id", "service_id", "created_at", "updated_at", ...readOnly])
       delete plain[field];
     return plain;
   });

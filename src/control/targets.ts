@@ -1,12 +1,11 @@
 // Targets: written one by one or as the list of their service; knows no HTTP.
-import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { type InlineTargetInput, placeKey, type Target, targetInput } from "../model/target.ts";
+import { type InlineTargetInput, placeKey, type Target } from "../model/target.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
-import { findByKey, resolveKey } from "./key.ts";
+import { findByKey } from "./key.ts";
 import type { QueryEntry } from "./list-filter.ts";
 import type { TargetStates } from "./health/target-states.ts";
 import type { TargetView } from "./representation.ts";
@@ -18,9 +17,6 @@ import {
   type Written,
   type WriteOptions,
 } from "./resource.ts";
-
-/** Run-time state in a target's representation. */
-export const targetReadOnly = ["health", "active_requests"] as const;
 
 export class Targets extends Resource<"targets", TargetView> {
   readonly #services: () => GatewayConfig["services"];
@@ -51,22 +47,9 @@ export class Targets extends Resource<"targets", TargetView> {
   }
 }
 
-export function createTargets(changes: Changes, states: TargetStates): Targets {
-  return new Targets(changes, states);
-}
-
 const kindOf = (states: TargetStates): ResourceKind<"targets", TargetView> => ({
   collection: "targets",
-  word: "target",
-  readOnly: targetReadOnly,
-  parents: { service_id: { of: "services", ids: (target) => [target.service_id] } },
-  decode: (document, draft) => {
-    const { service_id: key, ...fields } = decode(targetInput, document);
-    const at = { path: "service_id", word: "service" };
-    return { fields: fieldsOfTarget(fields, resolveKey(draft.config.services, key, at)) };
-  },
   viewer: () => states.view,
-  content: () => (target) => target,
 });
 
 export function fieldsOfTarget(input: InlineTargetInput, serviceId: string): FieldsOf<"targets"> {

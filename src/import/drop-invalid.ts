@@ -6,7 +6,7 @@ import { DOCUMENT_FORMAT } from "../model/export-document.ts";
 import { type CollectionName, collectionNames } from "../model/gateway-config.ts";
 import { compile } from "../snapshot/compile.ts";
 import { emptyConfiguration } from "../store/first-configuration.ts";
-import { decodeRecord } from "../store/records.ts";
+import { decodeRecord } from "../model/records.ts";
 import type { Document } from "../control/body.ts";
 import { Draft } from "../control/draft.ts";
 import { fieldChecks } from "../control/field-checks.ts";

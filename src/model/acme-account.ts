@@ -1,5 +1,6 @@
 // An account at an ACME CA (RFC 8555); knows nothing of orders.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { destination, stays, storedSecret } from "./destination.ts";
 import { flag, type Identity, KEPT_THERE, labels, name, nullable } from "./fields.ts";
 
@@ -126,3 +127,12 @@ export function directoryOf(
   const { directory_url: url, staging, staging_directory_url: own } = account;
   return staging ? (own ?? STAGING[url] ?? null) : url;
 }
+
+export const acmeAccounts = defineResource<AcmeAccount>({
+  word: "ACME account",
+  input: acmeAccountInput,
+  record: acmeAccountRecord,
+  nameField: "name",
+  sendsSecrets: true,
+  api: { path: "/acme/accounts", tag: "ACME accounts", schema: "AcmeAccount" },
+});

@@ -1,5 +1,6 @@
 // An alert: which events it reports, and where it sends the messages; knows neither SMTP nor HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import { destination } from "./destination.ts";
 import {
   ALL_KEPT,
@@ -27,8 +28,12 @@ export type AlertEvent = (typeof alertEvents)[number];
 export const alertTypes = ["webhook", "smtp"] as const;
 export type AlertType = (typeof alertTypes)[number];
 
-const keys = (description: string) =>
-  listOf(t.String({ minLength: 1, maxLength: 128 }), description, 200);
+const keys = (to: string, description: string) =>
+  listOf(
+    refersTo(to, t.String({ minLength: 1, maxLength: 128 }), { isFilter: true }),
+    description,
+    200,
+  );
 
 const shared = {
   name: name("Unique name"),
@@ -40,9 +45,11 @@ const shared = {
       "Events to report. target_down, target_up: a target became unhealthy or healthy; certificate_failing: a certificate cannot be issued or renewed; certificate_expiring: a certificate expires soon or has expired; error_share: too many responses are 5xx; worker_died: a worker ended unexpectedly; overload: memory or file descriptors are short, and the gateway refuses new requests",
   }),
   service_ids: keys(
+    "services",
     "IDs or names: only targets of these services, and the error share of each; empty, with empty route_ids: everything",
   ),
   route_ids: keys(
+    "routes",
     "IDs or names: the error share of each of these routes, and only targets of their services",
   ),
   threshold: group(
@@ -99,3 +106,34 @@ export type AlertInput = Static<typeof alertInput>;
 
 /** As it is stored: references are ids, secrets in `config` are `{"sealed": ...}` or `{"$secret": ...}`. */
 export type Alert = Readonly<AlertInput> & Identity;
+
+const delivery = t.Object(
+  {
+    waiting: t.Integer({ description: "Notifications in the queue" }),
+    lost: t.Integer({ description: "Notifications dropped since the start" }),
+    last_sent_at: t.Union([t.String({ format: "date-time" }), t.Null()], {
+      description: "Time of the last delivery",
+    }),
+    last_error: t.Union([t.String(), t.Null()], {
+      description: "Error of the last attempt; null: it succeeded",
+    }),
+  },
+  { description: "State of the delivery" },
+);
+
+export const alerts = defineResource<Alert>({
+  word: "alert",
+  input: alertInput,
+  nameField: "name",
+  holdsSecrets: true,
+  sendsSecrets: true,
+  configKind: "type",
+  api: {
+    tag: "Alerts",
+    schema: "Alert",
+    view: t.Object({
+      destination: t.String({ description: "Destination, without secrets" }),
+      delivery,
+    }),
+  },
+});

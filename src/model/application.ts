@@ -1,5 +1,6 @@
 // An application: a service, its targets, routes and certificate as one object; knows none of them.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo, schemaRef } from "./resource.ts";
 import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
 
@@ -39,7 +40,7 @@ const shared = {
           "auto: ACME issues certificates for public names, others get a self-signed one; acme: always ACME; certificate: the certificate in certificate_id",
       }),
       certificate_id: nullable(
-        t.String({ minLength: 1, maxLength: 128 }),
+        refersTo("certificates", t.String({ minLength: 1, maxLength: 128 })),
         "ID or name of a certificate, for the mode certificate",
       ),
       redirect: flag(true, "Redirect plain requests to HTTPS once there is a valid certificate"),
@@ -138,3 +139,52 @@ export function referenceOf(of: ApplicationPart): PartReference | null {
   }
   return null;
 }
+
+const drift = t.Object(
+  {
+    kind: t.String({ description: "`service`, `route` and so on" }),
+    id: t.String({ description: "ID of the object" }),
+    name: t.Union([t.String(), t.Null()], { description: "Name of the object" }),
+    field: t.Union([t.String(), t.Null()], {
+      description: "Field that differs; null: the whole object",
+    }),
+    expected: t.Unknown({ description: "Value set by the application; null: absent" }),
+    found: t.Unknown({ description: "Present value; null: absent" }),
+  },
+  { title: "Drift" },
+);
+
+const refOrNull = (schema: string, description: string) =>
+  t.Union([schemaRef(schema), t.Null()], { description });
+
+export const applications = defineResource<Application>({
+  word: "application",
+  input: applicationInput,
+  record: applicationRecord,
+  nameField: "name",
+  owns: ({ parts }) => parts.flatMap((one) => referenceOf(one) ?? []),
+  api: {
+    tag: "Applications",
+    schema: "Application",
+    view: t.Object({
+      service: refOrNull("Service", "Its service, without targets; null: deleted"),
+      targets: t.Array(schemaRef("Target"), { description: "Targets of the service" }),
+      routes: t.Array(schemaRef("Route"), {
+        description: "Its route, and a second one for private names if it has both kinds",
+      }),
+      plugins: t.Array(schemaRef("Plugin"), {
+        description: "Plugin instances for access and HSTS",
+      }),
+      certificate: refOrNull("Certificate", "The certificate in the configuration"),
+      interim_certificate: refOrNull(
+        "Certificate",
+        "Self-signed certificate: served until the other is issued, and for private names",
+      ),
+      drift: t.Array(drift, { description: "Manual changes to its objects" }),
+      warnings: t.Array(t.String(), { description: "Problems that prevent it from working" }),
+      changes: t.Optional(
+        t.Array(t.Unknown(), { description: "With dry_run: what would change, field by field" }),
+      ),
+    }),
+  },
+});

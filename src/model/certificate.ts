@@ -1,5 +1,6 @@
 // A certificate that HTTPS listeners present; knows nothing of keys in use or of ACME.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import { stays } from "./destination.ts";
 import {
   flag,
@@ -29,7 +30,7 @@ export type ChallengeType = (typeof challengeTypes)[number];
 /** Fields that only apply to the source `acme`. */
 const issuing = {
   acme_account_ids: listOf(
-    t.String({ minLength: 1, maxLength: 128 }),
+    refersTo("acme_accounts", t.String({ minLength: 1, maxLength: 128 })),
     "acme: accounts to use, IDs or names; when one fails, the next one is tried. Empty: the oldest enabled account",
     10,
   ),
@@ -39,7 +40,7 @@ const issuing = {
       "acme: challenge type. http-01: over a plain listener; tls-alpn-01: over an https listener; dns-01: with a DNS provider, which wildcards need",
   }),
   dns_provider_id: nullable(
-    t.String({ minLength: 1, maxLength: 128 }),
+    refersTo("dns_providers", t.String({ minLength: 1, maxLength: 128 })),
     "acme with dns-01: DNS provider, ID or name. null: the one with the longest matching zone",
   ),
   key_type: oneOf(["ecdsa", "rsa"], {
@@ -125,7 +126,7 @@ const facts = {
 };
 
 /** What is stored. */
-export const certificateRecord = t.Object(
+const certificateRecord = t.Object(
   {
     ...shared,
     certificate: nullable(chain, "PEM; null: it has not been issued yet"),
@@ -199,3 +200,11 @@ export type IssuedCertificate = Certificate & {
 
 export const isIssued = (certificate: Certificate): certificate is IssuedCertificate =>
   certificate.certificate !== null && certificate.sealed_key !== null;
+
+export const certificates = defineResource<Certificate>({
+  word: "certificate",
+  input: certificateInput,
+  record: certificateRecord,
+  nameField: "name",
+  api: { tag: "Certificates", schema: "Certificate", view: t.Object(certificateFacts) },
+});

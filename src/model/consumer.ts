@@ -1,5 +1,6 @@
 // A consumer: a client identity of the proxied APIs; knows no credential.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineLargeResource } from "./resource.ts";
 import { flag, type Identity, labels, nullable } from "./fields.ts";
 
 /** It is sent upstream in a header field unchanged. */
@@ -33,3 +34,25 @@ export const consumerInput = t.Object(
 
 export type ConsumerInput = Static<typeof consumerInput>;
 export type Consumer = Readonly<ConsumerInput> & Identity;
+
+export const usernameOf = ({ username }: Consumer): string => username;
+export const customIdOf = ({ custom_id: customId }: Consumer): string | null => customId;
+
+export const consumers = defineLargeResource<Consumer>(
+  {
+    word: "consumer",
+    input: consumerInput,
+    normalize: (consumer: ConsumerInput) => ({
+      ...consumer,
+      groups: [...new Set(consumer.groups)],
+    }),
+    nameField: "username",
+    nameWord: "username",
+    columns: {
+      username: { of: usernameOf, isUnique: true },
+      custom_id: { of: customIdOf, isUnique: true, isNullable: true },
+    },
+    api: { tag: "Consumers", schema: "Consumer", takesLimit: true },
+  },
+  { indexes: [usernameOf, customIdOf] },
+);

@@ -1,5 +1,6 @@
 // A credential of a consumer: how the gateway authenticates it; knows nothing of how clients present it.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineLargeResource, refersTo } from "./resource.ts";
 import { stays } from "./destination.ts";
 import { flag, type Identity, integer, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
@@ -67,11 +68,11 @@ const shared = {
 /** What clients send. The consumer is named in the path or by `consumer_id`. */
 export const credentialInput = t.Object(
   {
-    consumer_id: t.String({
-      minLength: 1,
-      maxLength: 128,
-      description: "ID or username of the consumer",
-    }),
+    consumer_id: refersTo(
+      "consumers",
+      t.String({ minLength: 1, maxLength: 128, description: "ID or username of the consumer" }),
+      { isOwner: true, isFilter: true },
+    ),
     ...shared,
     secret: t.Optional(
       t.String({
@@ -103,7 +104,7 @@ const material = {
 };
 
 /** What is stored. */
-export const credentialRecord = t.Object(
+const credentialRecord = t.Object(
   {
     consumer_id: t.String(),
     ...shared,
@@ -139,3 +140,39 @@ export const lookupOf = (
   credential.type === "key"
     ? `key ${credential.secret_hash ?? ""}`
     : `${credential.type} ${credential.identifier ?? ""}`;
+
+const ownerOf = ({ consumer_id: owner }: Credential): string => owner;
+
+export const credentials = defineLargeResource<Credential>(
+  {
+    word: "credential",
+    input: credentialInput,
+    record: credentialRecord,
+    nameField: null,
+    identifiedBy: ["consumer_id", "type", "identifier", "name", "secret_hash"],
+    columns: {
+      consumer_id: { of: ownerOf, refersTo: "consumers" },
+      lookup: { of: lookupOf, isUnique: true },
+    },
+    filters: { type: { description: "Only credentials of this type", of: ({ type }) => type } },
+    api: {
+      tag: "Credentials",
+      schema: "Credential",
+      view: t.Object({
+        prefix: t.Union([t.String(), t.Null()], {
+          description: "The first characters of a key, to identify it",
+        }),
+        previous_until: t.Union([t.String({ format: "date-time" }), t.Null()], {
+          description: "Until when the secret from before the last rotation stays valid",
+        }),
+        last_used_at: t.Union([t.String({ format: "date-time" }), t.Null()], {
+          description: "Last use, accurate to the minute after a crash; null: never",
+        }),
+        secret: t.Optional(
+          t.String({ description: "Shown once, in the response that creates it" }),
+        ),
+      }),
+    },
+  },
+  { indexes: [lookupOf, ownerOf], ownerIndex: ownerOf },
+);

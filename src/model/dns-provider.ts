@@ -1,5 +1,6 @@
 // Access to the DNS zones of a provider, for dns-01 challenges; knows no provider's API.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { destination } from "./destination.ts";
 import { ALL_KEPT, flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
 
@@ -55,3 +56,13 @@ export type DnsProviderInput = Static<typeof dnsProviderInput>;
 
 /** As it is stored: secrets in `config` are `{"sealed": ...}` or `{"$secret": ...}`. */
 export type DnsProvider = Readonly<DnsProviderInput> & Identity;
+
+export const dnsProviders = defineResource<DnsProvider>({
+  word: "DNS provider",
+  input: dnsProviderInput,
+  nameField: "name",
+  holdsSecrets: true,
+  sendsSecrets: true,
+  configKind: "type",
+  api: { tag: "DNS providers", schema: "DnsProvider" },
+});

@@ -1,65 +1,83 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
-import type { AcmeAccount } from "./acme-account.ts";
-import type { Alert } from "./alert.ts";
-import type { Application } from "./application.ts";
-import type { Certificate } from "./certificate.ts";
-import type { Consumer } from "./consumer.ts";
-import type { Credential } from "./credential.ts";
-import type { DnsProvider } from "./dns-provider.ts";
-import type { Listener } from "./listener.ts";
-import type { Plugin } from "./plugin.ts";
-import type { Route } from "./route.ts";
-import type { Secret } from "./secret.ts";
-import type { Service } from "./service.ts";
+import { acmeAccounts } from "./acme-account.ts";
+import { alerts } from "./alert.ts";
+import { applications } from "./application.ts";
+import { certificates } from "./certificate.ts";
+import { consumers } from "./consumer.ts";
+import { credentials } from "./credential.ts";
+import { dnsProviders } from "./dns-provider.ts";
+import type { Identity } from "./fields.ts";
+import { listeners } from "./listener.ts";
+import { plugins } from "./plugin.ts";
+import type { LargeResourceDefinition, ReferenceField, ResourceDefinition } from "./resource.ts";
+import { routes } from "./route.ts";
+import { secrets } from "./secret.ts";
+import { services } from "./service.ts";
 import type { Settings } from "./settings.ts";
 import type { Sso } from "./sso.ts";
-import type { StreamRoute } from "./stream-route.ts";
-import type { Target } from "./target.ts";
-import type { Token } from "./token.ts";
-import type { User } from "./user.ts";
+import { streamRoutes } from "./stream-route.ts";
+import { targets } from "./target.ts";
+import { tokens } from "./token.ts";
+import { users } from "./user.ts";
 
-/** What one element of each collection is. */
-export interface ResourceOf {
-  readonly services: Service;
-  readonly targets: Target;
-  readonly routes: Route;
-  readonly stream_routes: StreamRoute;
-  readonly listeners: Listener;
-  readonly certificates: Certificate;
-  readonly acme_accounts: AcmeAccount;
-  readonly dns_providers: DnsProvider;
-  readonly applications: Application;
-  readonly consumers: Consumer;
-  readonly credentials: Credential;
-  readonly plugins: Plugin;
-  readonly alerts: Alert;
-  readonly users: User;
-  readonly tokens: Token;
-  readonly secrets: Secret;
-}
+/** The definition of each collection, referenced collections before those that refer to them. */
+const resources = {
+  services,
+  targets,
+  routes,
+  listeners,
+  acme_accounts: acmeAccounts,
+  dns_providers: dnsProviders,
+  certificates,
+  stream_routes: streamRoutes,
+  applications,
+  consumers,
+  credentials,
+  plugins,
+  alerts,
+  users,
+  tokens,
+  secrets,
+};
 
 /** The collections of a GatewayConfig. */
-export type CollectionName = keyof ResourceOf;
+export type CollectionName = keyof typeof resources;
 
-/** All of them, referenced collections before those that refer to them. */
-export const collectionNames = [
-  "services",
-  "targets",
-  "routes",
-  "listeners",
-  "acme_accounts",
-  "dns_providers",
-  "certificates",
-  "stream_routes",
-  "applications",
-  "consumers",
-  "credentials",
-  "plugins",
-  "alerts",
-  "users",
-  "tokens",
-  "secrets",
-] as const satisfies readonly CollectionName[];
+/** What one element of each collection is. */
+export type ResourceOf = {
+  readonly [K in CollectionName]: (typeof resources)[K] extends ResourceDefinition<infer T>
+    ? T
+    : never;
+};
+
+/** The collections that may be very large. */
+export type LargeName = {
+  [K in CollectionName]: (typeof resources)[K] extends LargeResourceDefinition<infer _> ? K : never;
+}[CollectionName];
+
+/** All of them, in their order. */
+export const collectionNames = Object.keys(resources) as readonly CollectionName[];
+
+/** A reference field of a collection. */
+export interface Reference extends ReferenceField {
+  readonly to: CollectionName;
+}
+
+interface AnyDefinition extends ResourceDefinition<Identity> {
+  readonly references: readonly Reference[];
+}
+
+/** The definition of a collection, for code that treats all collections alike. */
+export const definitionOf = (name: CollectionName): AnyDefinition =>
+  resources[name] as unknown as AnyDefinition;
+
+/** How a very large collection is stored; null: plain. */
+export function largeFactsOf<K extends CollectionName>(
+  name: K,
+): LargeResourceDefinition<ResourceOf[K]>["large"] | null {
+  const definition = resources[name] as unknown as Partial<LargeResourceDefinition<ResourceOf[K]>>;
+  return definition.large ?? null;
+}
 
 /** Objects of which there is exactly one each. */
 export interface SingletonOf {

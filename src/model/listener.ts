@@ -1,5 +1,6 @@
 // A listener: an address and port where clients connect; knows nothing of sockets.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { flag, type Identity, integer, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 
 export const listenerInput = t.Object(
@@ -105,3 +106,11 @@ export const listenerInput = t.Object(
 
 export type ListenerInput = Static<typeof listenerInput>;
 export type Listener = Readonly<ListenerInput> & Identity;
+
+export const listeners = defineResource<Listener>({
+  word: "listener",
+  input: listenerInput,
+  nameField: "name",
+  columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
+  api: { tag: "Listeners", schema: "Listener", write: "admin" },
+});

@@ -1,12 +1,16 @@
 // An instance of a plugin: which one, where it applies, with which configuration; knows no plugin.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import { condition } from "./condition.ts";
 import { destination } from "./destination.ts";
 import { ALL_KEPT, flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
 
-const reference = (of: string) =>
+const scope = (of: string) =>
   nullable(
-    t.String({ minLength: 1, maxLength: 128 }),
+    refersTo(`${of.replace(" ", "_")}s`, t.String({ minLength: 1, maxLength: 128 }), {
+      isOwner: true,
+      isFilter: true,
+    }),
     `Only traffic of this ${of}: ID or name; null: any`,
   );
 
@@ -20,10 +24,10 @@ export const pluginInput = t.Object(
       }),
     ),
     label: nullable(name("Unique name of this instance"), "Unique name of this instance"),
-    service_id: reference("service"),
-    route_id: reference("route"),
-    consumer_id: reference("consumer"),
-    stream_route_id: reference("stream route"),
+    service_id: scope("service"),
+    route_id: scope("route"),
+    consumer_id: scope("consumer"),
+    stream_route_id: scope("stream route"),
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
       description: `The plugin's own settings, see its schema. ${ALL_KEPT}`,
@@ -81,3 +85,25 @@ export function scopeOf(plugin: PluginScope): ScopeName | null {
   if (route_id !== null) return "route";
   return service_id === null ? "global" : "service";
 }
+
+export const plugins = defineResource<Plugin>({
+  word: "plugin",
+  input: pluginInput,
+  nameField: "label",
+  nameWord: "label",
+  label: ({ label, name: of }) => label ?? of,
+  identifiedBy: ["label", "name", "service_id", "route_id", "consumer_id", "stream_route_id"],
+  columns: { label: { of: ({ label }) => label, isUnique: true, isNullable: true } },
+  holdsSecrets: true,
+  sendsSecrets: true,
+  configKind: "name",
+  // Only a plugin's own schema tells which of its texts are ids.
+  mentions: ({ config }, { collection, id }) =>
+    (collection === "services" || collection === "consumers") &&
+    JSON.stringify(config).includes(id),
+  api: {
+    tag: "Plugins",
+    schema: "Plugin",
+    note: "`config` without secrets, but with references to named secrets",
+  },
+});

@@ -1,5 +1,6 @@
 // A route: which requests it matches and what it does with them; knows nothing of the router.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import {
   flag,
   group,
@@ -65,7 +66,7 @@ export const routeInput = t.Object(
   {
     name: nullable(name("Unique name"), "Unique name"),
     service_id: nullable(
-      t.String({ minLength: 1 }),
+      refersTo("services", t.String({ minLength: 1 }), { isFilter: true }),
       "ID or name of the service; null for a route whose plugins respond",
     ),
     hosts: listOf(
@@ -88,7 +89,11 @@ export const routeInput = t.Object(
       maxItems: 2,
       description: "Schemes that the client may use",
     }),
-    listener_ids: listOf(t.String({ minLength: 1 }), "IDs or names of listeners; empty: all", 100),
+    listener_ids: listOf(
+      refersTo("listeners", t.String({ minLength: 1 }), { isFilter: true }),
+      "IDs or names of listeners; empty: all",
+      100,
+    ),
     priority: integer(0, {
       minimum: -1_000_000,
       maximum: 1_000_000,
@@ -199,3 +204,12 @@ export function pathMatchOf(path: string | PathMatch): PathMatch {
   if (path.startsWith("~")) return { type: "regex", value: path.slice(1) };
   return { type: "prefix", value: path };
 }
+
+export const routes = defineResource<Route>({
+  word: "route",
+  input: routeInput,
+  normalize: (route: RouteInput) => ({ ...route, paths: route.paths.map(pathMatchOf) }),
+  nameField: "name",
+  columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
+  api: { tag: "Routes", schema: "Route" },
+});

@@ -2,17 +2,16 @@
 import {
   type CollectionName,
   collectionNames,
+  definitionOf,
   type GatewayConfig,
   type SingletonName,
 } from "./gateway-config.ts";
 
 /** Collections and singletons that have fields for secrets. */
-export const secretHolders = [
+export const secretHolders: readonly (CollectionName | SingletonName)[] = [
   "sso",
-  "plugins",
-  "dns_providers",
-  "alerts",
-] as const satisfies readonly (CollectionName | SingletonName)[];
+  ...collectionNames.filter((name) => definitionOf(name).holdsSecrets === true),
+];
 
 export interface SecretReference {
   /** Inside the object: `client_secret`, `headers[0].value`. */

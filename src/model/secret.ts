@@ -1,5 +1,6 @@
 // A named secret value that other objects refer to as {"$secret": "name"}; knows nothing of encryption.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { stays } from "./destination.ts";
 import { type Identity, KEPT, labels, name } from "./fields.ts";
 
@@ -21,7 +22,7 @@ export const secretInput = t.Object(
 );
 
 /** What is stored. */
-export const secretRecord = t.Object(
+const secretRecord = t.Object(
   {
     name: name("Unique name"),
     sealed_value: stays(
@@ -35,3 +36,11 @@ export const secretRecord = t.Object(
 
 export type SecretInput = Static<typeof secretInput>;
 export type Secret = Readonly<Static<typeof secretRecord>> & Identity;
+
+export const secrets = defineResource<Secret>({
+  word: "secret",
+  input: secretInput,
+  record: secretRecord,
+  nameField: "name",
+  api: { tag: "Secrets", schema: "Secret", read: "admin", write: "admin" },
+});

@@ -1,5 +1,6 @@
 // A service: an upstream application, its load balancing, health checks and retries; knows nothing of storage or HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo, schemaRef } from "./resource.ts";
 import {
   flag,
   group,
@@ -201,7 +202,7 @@ const tls = group(
       description: "Name for SNI and verification; empty: the target's host",
     }),
     client_certificate_id: nullable(
-      t.String(),
+      refersTo("certificates", t.String()),
       "ID or name of the client certificate for the target",
     ),
     min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Minimum TLS version" }),
@@ -328,3 +329,18 @@ export const serviceWithTargetsInput = t.Composite(
 export type ServiceInput = Static<typeof serviceInput>;
 export type Service = Readonly<ServiceInput> & Identity;
 export type Retries = Service["retries"];
+
+export const services = defineResource<Service>({
+  word: "service",
+  input: serviceInput,
+  nameField: "name",
+  columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
+  api: {
+    tag: "Services",
+    schema: "Service",
+    body: serviceWithTargetsInput,
+    view: t.Object({ targets: t.Array(schemaRef("Target")) }),
+    replaceNote:
+      "So does `targets`: without it, the gateway removes all targets, and `X-Warning` says how many.",
+  },
+});

@@ -1,5 +1,6 @@
 // A stream route: a TCP or UDP port whose traffic goes to a service byte for byte; knows no socket.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import {
   flag,
   type Identity,
@@ -60,10 +61,14 @@ export const streamRouteInput = t.Object(
         "none: raw bytes; passthrough: the target terminates TLS, the server name selects the route; terminate: the gateway terminates TLS",
     }),
     certificate_id: nullable(
-      t.String(),
+      refersTo("certificates", t.String()),
       "ID or name of the certificate for terminate; null: selected by server name",
     ),
-    service_id: t.String({ minLength: 1, description: "ID or name of the service" }),
+    service_id: refersTo(
+      "services",
+      t.String({ minLength: 1, description: "ID or name of the service" }),
+      { isFilter: true },
+    ),
     proxy_protocol_in: flag(false, "Expect a PROXY protocol header from proxy_protocol_trusted"),
     proxy_protocol_trusted: listOf(
       cidr,
@@ -105,3 +110,14 @@ export function portsOf({
   const [first = 0, last = 0] = port_range.split("-").map(Number);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
 }
+
+export const streamRoutes = defineResource<StreamRoute>({
+  word: "stream route",
+  input: streamRouteInput,
+  normalize: (route: StreamRouteInput) => ({
+    ...route,
+    sni: route.sni.map((host) => host.toLowerCase()),
+  }),
+  nameField: "name",
+  api: { tag: "Stream routes", schema: "StreamRoute" },
+});

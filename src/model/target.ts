@@ -1,5 +1,6 @@
 // A target: one server of a service; knows nothing of its run-time state.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource, refersTo } from "./resource.ts";
 import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
 
 /** What may be written about a target inside its service. */
@@ -29,7 +30,11 @@ const targetFields = {
 
 export const targetInput = t.Object(
   {
-    service_id: t.String({ minLength: 1, description: "ID or name of the service" }),
+    service_id: refersTo(
+      "services",
+      t.String({ minLength: 1, description: "ID or name of the service" }),
+      { isOwner: true, isFilter: true },
+    ),
     ...targetFields,
   },
   { additionalProperties: false, title: "Target" },
@@ -68,3 +73,37 @@ export const placeKey = ({ host, port }: Pick<InlineTargetInput, "host" | "port"
 export type TargetInput = Static<typeof targetInput>;
 export type InlineTargetInput = Static<typeof inlineTargetInput>;
 export type Target = Readonly<TargetInput> & Identity;
+
+/** Health of a target in responses. */
+export const targetState = t.Unsafe<string>({
+  type: "string",
+  enum: ["unknown", "healthy", "failing", "unhealthy", "draining", "disabled"],
+  description:
+    "Health of the target. failing: its last request failed, but it still receives traffic; unhealthy: it receives none while other targets do",
+});
+
+export const targets = defineResource<Target>({
+  word: "target",
+  input: targetInput,
+  nameField: null,
+  label: ({ host, port }) => `${host}${port === null ? "" : `:${port}`}`,
+  identifiedBy: ["service_id", "host", "port"],
+  columns: {
+    service_id: { of: (target) => target.service_id, refersTo: "services" },
+    host: { of: ({ host }) => host },
+    port: { of: ({ port }) => port, type: "integer", isNullable: true },
+  },
+  uniqueTogether: { targets_address: ["service_id", "host", "port"] },
+  api: {
+    tag: "Targets",
+    schema: "Target",
+    view: t.Object({
+      health: t.Object({
+        state: targetState,
+        since: t.String({ format: "date-time", description: "Start time" }),
+        last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
+      }),
+      active_requests: t.Integer({ description: "Requests in flight" }),
+    }),
+  },
+});

@@ -1,5 +1,6 @@
 // A named token for automation; knows nothing of requests.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { stays } from "./destination.ts";
 import { flag, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { roles } from "./user.ts";
@@ -19,11 +20,14 @@ const shared = {
   ...labels,
 };
 
+/** Part of a token that identifies it. */
+export const fingerprint = t.String({ description: "First 8 hexadecimal digits of the SHA-256" });
+
 /** What clients send. */
 export const tokenInput = t.Object(shared, { additionalProperties: false, title: "Token" });
 
 /** What is stored: never the token itself. */
-export const tokenRecord = t.Object(
+const tokenRecord = t.Object(
   {
     ...shared,
     token_hash: stays(
@@ -36,3 +40,27 @@ export const tokenRecord = t.Object(
 
 export type TokenInput = Static<typeof tokenInput>;
 export type Token = Readonly<Static<typeof tokenRecord>> & Identity;
+
+export const tokens = defineResource<Token>({
+  word: "token",
+  input: tokenInput,
+  record: tokenRecord,
+  nameField: "name",
+  columns: {
+    name: { of: (token) => token.name, isUnique: true },
+    token_hash: { of: (token) => token.token_hash, isUnique: true },
+  },
+  api: {
+    tag: "Tokens",
+    schema: "Token",
+    view: t.Object({
+      fingerprint,
+      last_used_at: t.Union([t.String({ format: "date-time", description: "When" }), t.Null()], {
+        description: "Last use, accurate to the minute after a crash; null: never",
+      }),
+      token: t.Optional(t.String({ description: "Shown once, in the response that creates it" })),
+    }),
+    read: "admin",
+    write: "admin",
+  },
+});

@@ -1,5 +1,6 @@
 // A user of the management API: who may change the gateway; knows nothing of sessions or of how passwords are hashed.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { defineResource } from "./resource.ts";
 import { stays } from "./destination.ts";
 import { flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
@@ -96,3 +97,24 @@ export const totpCodeInput = t.Object(
 
 export type UserInput = Static<typeof userInput>;
 export type User = Readonly<Static<typeof userRecord>> & Identity;
+
+export const users = defineResource<User>({
+  word: "user",
+  input: userInput,
+  record: userRecord,
+  nameField: "email",
+  nameWord: "e-mail address",
+  takenText: "belongs to another user already",
+  columns: { email: { of: ({ email }) => emailKey(email), isUnique: true } },
+  api: {
+    tag: "Users",
+    schema: "User",
+    view: t.Object({
+      has_password: t.Boolean({ description: "Whether the user can sign in with a password" }),
+      totp_enabled: t.Boolean({ description: "Whether sign-in requires a second factor" }),
+      sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
+    }),
+    read: "admin",
+    write: "admin",
+  },
+});

@@ -1,18 +1,10 @@
-// Rules about applications: a domain belongs to one of them, and their certificates exist.
+// Rules about applications: a domain belongs to one of them.
 import type { Application } from "../model/application.ts";
 import type { Candidate } from "./cross-rules.ts";
 import type { ProblemList } from "./problem.ts";
 
-export function checkApplications(
-  { config, previous, difference }: Candidate,
-  list: ProblemList,
-): void {
+export function checkApplications({ config, difference }: Candidate, list: ProblemList): void {
   const { upserts } = difference.applications;
-  const gone = previous === null ? [] : difference.certificates.removals;
-  const checked = gone.length > 0 ? config.applications.values() : upserts;
-  for (const { id, https } of checked)
-    if (https.certificate_id !== null && !config.certificates.has(https.certificate_id))
-      list.of("applications", id)("https.certificate_id", "certificate does not exist");
   if (upserts.length > 0) checkDomains(upserts, config.applications.values(), list);
 }
 

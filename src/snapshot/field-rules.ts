@@ -3,7 +3,6 @@ import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
-import { UUID_PATTERN } from "../model/fields.ts";
 import { checkHealth } from "./health-rules.ts";
 import { checkConnectionRules } from "./listener-rules.ts";
 import type { Report } from "./problem.ts";
@@ -46,14 +45,7 @@ function checkList(
   }
 }
 
-/** A name in the form of an id would be ambiguous in a path. */
-export function checkName(object: { readonly name: string | null }, report: Report): void {
-  if (object.name !== null && UUID_PATTERN.test(object.name))
-    report("name", "must not look like an id");
-}
-
 export function checkService(service: Service, checks: FieldChecks, report: Report): void {
-  checkName(service, report);
   const { host_header: hostHeader, hash_on: hashOn } = service;
   if (hostHeader !== "preserve" && hostHeader !== "target") {
     const problem = checks.hostHeader(hostHeader);
@@ -71,7 +63,6 @@ export function checkService(service: Service, checks: FieldChecks, report: Repo
 }
 
 export function checkRoute(route: Route, checks: FieldChecks, report: Report): void {
-  checkName(route, report);
   for (const { path, message } of checks.route(route)) report(path, message);
   checkList(route.client_cidrs, checks.cidr, (at, problem) =>
     report(`client_cidrs[${at}]`, problem),
@@ -82,7 +73,6 @@ export function checkRoute(route: Route, checks: FieldChecks, report: Report): v
 }
 
 export function checkListener(listener: Listener, checks: FieldChecks, report: Report): void {
-  checkName(listener, report);
   const problem = checks.listenAddress(listener.address);
   if (problem !== null) report("address", problem);
   for (const { path, message } of checks.hosts(listener.hosts)) report(path, message);

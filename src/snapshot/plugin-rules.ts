@@ -1,11 +1,11 @@
-// Rules about plugins, consumers and credentials: references, scopes, configurations and unique fields.
+// Rules about plugins, consumers and credentials: scopes, configurations and unique fields.
+import { customIdOf } from "../model/consumer.ts";
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Steps } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
-import { type Identity, UUID_PATTERN } from "../model/fields.ts";
+import type { Identity } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { customIdOf, ownerOf, usernameOf } from "../model/large-collections.ts";
 import { findBy } from "../model/layered-map.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
 import { type Plugin, type ScopeName, scopeOf } from "../model/plugin.ts";
@@ -41,13 +41,9 @@ interface CheckScope {
 }
 
 function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void {
-  const { config, context } = checked;
-  if (plugin.label !== null && UUID_PATTERN.test(plugin.label))
-    report("label", "must not look like an id");
+  const { context } = checked;
   const definition = context.plugins.get(plugin.name);
   if (definition === undefined) return report("name", `there is no plugin "${plugin.name}"`);
-  for (const [path, id, collection, word] of referencesOf(plugin, config))
-    if (id !== null && !collection.has(id)) report(path, `${word} does not exist`);
   const scope = scopeOf(plugin);
   if (scope === null) report("", SCOPE_RULE);
   else if (!definition.scopes.includes(scope))
@@ -84,14 +80,6 @@ const inWords: Readonly<Record<ScopeName, string>> = {
   consumer_service: "to a consumer with a service",
   stream_route: "to a stream route",
 };
-
-const referencesOf = (plugin: Plugin, config: GatewayConfig) =>
-  [
-    ["service_id", plugin.service_id, config.services, "service"],
-    ["route_id", plugin.route_id, config.routes, "route"],
-    ["consumer_id", plugin.consumer_id, config.consumers, "consumer"],
-    ["stream_route_id", plugin.stream_route_id, config.stream_routes, "stream route"],
-  ] as const;
 
 function checkOwnConfig(
   plugin: Plugin,
@@ -171,24 +159,18 @@ const scopeKeyOf = (plugin: Plugin): string =>
   ].join(" ");
 
 function checkClashes(
-  { config, previous, difference }: Candidate,
+  { config, difference }: Candidate,
   { plugins }: RuleContext,
   list: ProblemList,
 ): void {
   const { upserts } = difference.plugins;
   if (upserts.length === 0) return;
-  const labels = new Map<string, string>();
   const byScope = new Map<string, string>();
   for (const plugin of upserts) {
-    if (plugin.label !== null && previous?.plugins.get(plugin.id)?.label !== plugin.label)
-      labels.set(plugin.label, plugin.id);
     if (plugin.enabled && plugins.get(plugin.name)?.allowsMultiple !== true)
       byScope.set(scopeKeyOf(plugin), plugin.id);
   }
   for (const plugin of config.plugins.values()) {
-    const sameLabel = plugin.label === null ? undefined : labels.get(plugin.label);
-    if (sameLabel !== undefined && sameLabel !== plugin.id)
-      list.of("plugins", sameLabel)("label", `plugin "${plugin.label}" exists already`, 409);
     const sameScope = plugin.enabled ? byScope.get(scopeKeyOf(plugin)) : undefined;
     if (sameScope !== undefined && sameScope !== plugin.id)
       list.of("plugins", sameScope)(
@@ -201,27 +183,17 @@ function checkClashes(
 
 /** Unchanged instances may refer to deleted objects. */
 function checkGone({ config, difference }: Candidate, context: RuleContext, list: ProblemList) {
-  const gone = [
-    difference.services,
-    difference.routes,
-    difference.consumers,
-    difference.stream_routes,
-  ].flatMap(({ removals }) => removals);
+  const gone = [...difference.services.removals, ...difference.consumers.removals];
   if (gone.length === 0) return;
   const ids = new Set(gone);
   for (const plugin of config.plugins.values()) {
     const report = list.of("plugins", plugin.id);
-    for (const [path, id, collection, word] of referencesOf(plugin, config))
-      if (id !== null && ids.has(id) && !collection.has(id)) report(path, `${word} does not exist`);
     const definition = context.plugins.get(plugin.name);
     if (definition === undefined) continue;
     for (const { kind, path, value } of textsOf(definition.config, plugin.config))
       if ((kind === "service" || kind === "consumer") && ids.has(String(value)))
         report(`config.${path}`, `${kind} does not exist`);
   }
-  for (const owner of difference.consumers.removals)
-    for (const { id } of findBy(config.credentials, ownerOf, { value: owner }))
-      list.of("credentials", id)("consumer_id", "consumer does not exist");
 }
 
 function* checkConsumers(
@@ -230,19 +202,13 @@ function* checkConsumers(
 ): Steps<void> {
   const { consumers } = config;
   const clashes: Clashes = new Map();
-  for (const { id, username, custom_id: customId } of difference.consumers.upserts) {
+  for (const { id, custom_id: customId } of difference.consumers.upserts) {
     yield;
-    const report = list.of("consumers", id);
-    if (UUID_PATTERN.test(username)) report("username", "must not look like an id");
     const before = previous?.consumers.get(id);
-    if (before?.username !== username && isTaken(consumers, usernameOf, { value: username, id }))
-      clashes.set(`username ${username}`, () =>
-        report("username", `consumer "${username}" exists already`, 409),
-      );
     if (customId === null || before?.custom_id === customId) continue;
     if (isTaken(consumers, customIdOf, { value: customId, id }))
-      clashes.set(`custom_id ${customId}`, () =>
-        report("custom_id", "belongs to another consumer already", 409),
+      clashes.set(customId, () =>
+        list.of("consumers", id)("custom_id", "belongs to another consumer already", 409),
       );
   }
   for (const report of clashes.values()) report();
@@ -262,13 +228,12 @@ function* checkCredentials(
   { config, previous, difference }: Candidate,
   list: ProblemList,
 ): Steps<void> {
-  const { consumers, credentials } = config;
+  const { credentials } = config;
   const clashes: Clashes = new Map();
   for (const credential of difference.credentials.upserts) {
     yield;
     const { id, type } = credential;
     const report = list.of("credentials", id);
-    if (!consumers.has(credential.consumer_id)) report("consumer_id", "consumer does not exist");
     checkCredential(credential, report);
     const before = previous?.credentials.get(id);
     const value = lookupOf(credential);

@@ -4,7 +4,6 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf, type StreamRoute } from "../model/stream-route.ts";
 import { overlaps } from "./address-overlap.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
-import { checkName } from "./field-rules.ts";
 import type { ProblemList, Report } from "./problem.ts";
 
 /** Ports in one range: each is a socket in every worker. */
@@ -15,23 +14,18 @@ export function checkStreamRoutes(
   context: RuleContext,
   list: ProblemList,
 ): void {
-  const { config, previous, difference } = candidate;
+  const { config, difference } = candidate;
   for (const route of difference.stream_routes.upserts) {
     const report = list.of("stream_routes", route.id);
     checkFields(route, context, report);
-    checkReferences(route, config, report);
-    if (previous?.stream_routes.get(route.id)?.name !== route.name)
-      for (const other of config.stream_routes.values())
-        if (other.id !== route.id && other.name === route.name)
-          report("name", `stream route "${route.name}" exists already`, 409);
+    checkService(route, config, report);
     if (route.enabled) checkPorts(route, { config, context }, report);
   }
-  checkGone(candidate, list);
+  checkChangedServices(candidate, list);
   checkListenersBeside(candidate, list);
 }
 
 function checkFields(route: StreamRoute, { checks }: RuleContext, report: Report): void {
-  checkName(route, report);
   const address = checks.listenAddress(route.listen_address);
   if (address !== null) report("listen_address", address);
   checkPortFields(route, report);
@@ -67,19 +61,15 @@ function checkPortFields(route: StreamRoute, report: Report): void {
   else if (last - first >= MAX_PORTS) report("port_range", `must hold at most ${MAX_PORTS} ports`);
 }
 
-function checkReferences(route: StreamRoute, config: GatewayConfig, report: Report): void {
+/** A stream route's service must speak its protocol. */
+function checkService(route: StreamRoute, config: GatewayConfig, report: Report): void {
   const service = config.services.get(route.service_id);
-  if (service === undefined) report("service_id", "service does not exist");
-  else {
-    const wanted = route.protocol === "udp" ? ["udp"] : ["tcp", "tls"];
-    if (!wanted.includes(service.protocol))
-      report(
-        "service_id",
-        `service "${service.name}" has the protocol ${service.protocol}, not ${wanted.join(" or ")}`,
-      );
-  }
-  if (route.certificate_id !== null && !config.certificates.has(route.certificate_id))
-    report("certificate_id", "certificate does not exist");
+  const wanted = route.protocol === "udp" ? ["udp"] : ["tcp", "tls"];
+  if (service !== undefined && !wanted.includes(service.protocol))
+    report(
+      "service_id",
+      `service "${service.name}" has the protocol ${service.protocol}, not ${wanted.join(" or ")}`,
+    );
 }
 
 function checkPorts(
@@ -147,14 +137,15 @@ function sharingProblem(route: StreamRoute, listener: Listener, port: number): s
 }
 
 /** Unchanged stream routes may refer to deleted services, or to services with another protocol. */
-function checkGone({ config, previous, difference }: Candidate, list: ProblemList): void {
-  const { services, certificates, stream_routes: changed } = difference;
-  if (previous === null) return;
-  if (services.upserts.length + services.removals.length + certificates.removals.length === 0)
-    return;
+function checkChangedServices(
+  { config, previous, difference }: Candidate,
+  list: ProblemList,
+): void {
+  const { services, stream_routes: changed } = difference;
+  if (previous === null || services.upserts.length === 0) return;
   const seen = new Set(changed.upserts.map(({ id }) => id));
   for (const route of config.stream_routes.values())
-    if (!seen.has(route.id)) checkReferences(route, config, list.of("stream_routes", route.id));
+    if (!seen.has(route.id)) checkService(route, config, list.of("stream_routes", route.id));
 }
 
 function checkListenersBeside({ config, difference }: Candidate, list: ProblemList): void {

@@ -44,7 +44,6 @@ function checkPlace(
   report: Report,
 ): void {
   const service = config.services.get(target.service_id);
-  if (service === undefined) report("service_id", "service does not exist");
   const problem = context.checks.targetHost(target.host);
   if (problem !== null) report("host", problem);
   else checkPort(target, service, report);

@@ -4,48 +4,18 @@ import { asc, eq, getTableName, gt, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
-import type { ResourceChange } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  definitionOf,
+  largeFactsOf,
+  type ResourceChange,
+} from "../model/gateway-config.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
 import { type IndexOf, PackedRows } from "../model/packed-rows.ts";
 import { PlainRows } from "../model/plain-rows.ts";
+import { decodeRecord } from "../model/records.ts";
 import { StoreError } from "./error.ts";
-import type {
-  acmeAccounts,
-  alerts,
-  applications,
-  certificates,
-  consumers,
-  credentials,
-  dnsProviders,
-  listeners,
-  plugins,
-  routes,
-  secrets,
-  services,
-  targets,
-  tokens,
-  users,
-  streamRoutes,
-} from "./schema.ts";
-
-type Table =
-  | typeof services
-  | typeof targets
-  | typeof routes
-  | typeof listeners
-  | typeof certificates
-  | typeof streamRoutes
-  | typeof acmeAccounts
-  | typeof dnsProviders
-  | typeof applications
-  | typeof alerts
-  | typeof consumers
-  | typeof credentials
-  | typeof plugins
-  | typeof users
-  | typeof tokens
-  | typeof secrets;
-type Columns = Readonly<Record<string, string | number | null>>;
+import { type CollectionTable, collectionTables } from "./schema.ts";
 
 export interface Collection<T> {
   /**
@@ -74,59 +44,45 @@ export function documentOf(object: Identity): string {
   return JSON.stringify(document);
 }
 
-export interface CollectionOptions<T> {
-  readonly table: Table;
-  /** For messages: `service`. */
-  readonly word: string;
-  /** Additional columns of the table. */
-  readonly columns: (object: T) => Columns;
-  readonly columnNames: readonly string[];
-  /** Only for very large collections: the lookup keys of its objects. */
-  readonly indexes?: readonly IndexOf<T>[];
-  /** Decodes a stored document and adds defaults for missing fields. */
-  readonly decode: (document: unknown) => Omit<T, keyof Identity>;
-}
-
-export function createCollection<T extends Identity>(
+export function createCollection(
   db: BunSQLiteDatabase,
-  options: CollectionOptions<T>,
-): Collection<T> {
-  const { insert, remove, page } = prepareStatements(db, options);
+  name: CollectionName,
+): Collection<Identity> {
+  const { columns, word } = definitionOf(name);
+  const columnNames = Object.keys(columns);
+  const indexes = largeFactsOf(name)?.indexes as readonly IndexOf<Identity>[] | undefined;
+  const { insert, remove, page } = prepareStatements(db, collectionTables[name], columnNames);
   return {
     read: (trusted, ids) => {
-      const { word, decode } = options;
-      const toFields = trusted
-        ? (document: unknown) => document as ReturnType<typeof decode>
-        : decode;
+      const decode = trusted ? (document: unknown) => document as object : decodeRecord[name];
       // Packed rows share no values.
-      const shared = options.indexes === undefined ? ids : null;
-      function* objects(): Generator<T> {
+      const shared = indexes === undefined ? ids : null;
+      function* objects(): Generator<Identity> {
         for (let after = 0; ;) {
           const rows = page().values({ after }) as unknown as StoredRow[];
-          for (const row of rows) yield toObject({ word, decode: toFields, ids: shared }, row);
+          for (const row of rows) yield toObject({ word, decode, ids: shared }, row);
           const last = rows.at(-1);
           if (last === undefined) break;
           after = last[0];
         }
       }
-      return toMap(objects(), options.indexes);
+      return toMap(objects(), indexes);
     },
     clear(change, known) {
       for (const id of change.removals) remove().run({ id });
-      const before: [object: T, position: number][] = [];
-      const added: T[] = [];
+      const before: [object: Identity, position: number][] = [];
+      const added: Identity[] = [];
       for (const object of change.upserts) {
         const { id } = object;
         const position = known.isNew(id) ? null : (remove().get({ id })?.position ?? null);
         if (position === null) added.push(object);
         else before.push([object, position]);
       }
-      const write = (object: T, position: number | null) => {
+      const write = (object: Identity, position: number | null) => {
         const { id, created_at, updated_at } = object;
-        const columns = options.columns(object);
         insert().run(
           ...[position, id, created_at, updated_at, known.documentOf(object)],
-          ...options.columnNames.map((name) => columns[name] ?? null),
+          ...Object.values(columns).map(({ of }) => of(object)),
         );
       };
       return () => {
@@ -141,13 +97,11 @@ export function createCollection<T extends Identity>(
 /** The tables differ only in their additional columns. */
 function prepareStatements(
   db: BunSQLiteDatabase,
-  options: Pick<CollectionOptions<never>, "table" | "columnNames">,
+  table: CollectionTable,
+  columnNames: readonly string[],
 ) {
-  const table = options.table as typeof services;
   const columns = ["position", "id", "created_at", "updated_at", "document"];
-  const insert = lazily(() =>
-    prepareInsert(db, getTableName(table), [...columns, ...options.columnNames]),
-  );
+  const insert = lazily(() => prepareInsert(db, getTableName(table), [...columns, ...columnNames]));
   const remove = lazily(() =>
     db
       .delete(table)
@@ -247,17 +201,19 @@ function shareParts<F extends object>(fields: F, ids: Map<string, string>): F {
   return fields;
 }
 
-function toObject<T>(
+function toObject(
   {
     word,
     decode,
     ids,
-  }: Pick<CollectionOptions<T>, "word" | "decode"> & {
+  }: {
+    readonly word: string;
+    readonly decode: (document: unknown) => object;
     /** Null: nothing is shared. */
     readonly ids: Map<string, string> | null;
   },
   [, id, created_at, updated_at, text]: StoredRow,
-): T {
+): Identity {
   try {
     const fields = decode(JSON.parse(text));
     ids?.set(id, id);
@@ -266,7 +222,7 @@ function toObject<T>(
       ...(ids === null ? fields : shareParts(fields, ids)),
       created_at,
       updated_at: updated_at === created_at ? created_at : updated_at,
-    } as T;
+    };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new StoreError(`stored ${word} ${id}: ${error.message}`, { cause: error });

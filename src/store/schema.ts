@@ -1,5 +1,15 @@
 // The tables: columns for what is unique or referred to, one JSON document for the rest; knows nothing of who reads them.
-import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  type AnySQLiteColumn,
+  index,
+  integer,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
+import type { Identity } from "../model/fields.ts";
+import { type CollectionName, definitionOf, mapCollections } from "../model/gateway-config.ts";
+import type { Column } from "../model/resource.ts";
 
 /** Columns of every collection. `position` is the order of creation, which orders lists and breaks ties. */
 const object = () => ({
@@ -10,57 +20,41 @@ const object = () => ({
   document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
 });
 
-export const services = sqliteTable("services", { ...object(), name: text("name").unique() });
+const plain = () => sqliteTable("", object());
+/** The part that the tables of all collections have in common. */
+export type CollectionTable = ReturnType<typeof plain>;
 
-export const targets = sqliteTable(
-  "targets",
-  {
-    ...object(),
-    service_id: text("service_id")
-      .notNull()
-      .references(() => services.id),
-    host: text("host").notNull(),
-    port: integer("port"),
-  },
-  (table) => [
-    uniqueIndex("targets_address").on(table.service_id, table.host, table.port),
-    index("targets_service").on(table.service_id),
-  ],
-);
+/** The table of a collection, from its definition. */
+function tableOf(name: CollectionName): CollectionTable {
+  const { columns, uniqueTogether = {} } = definitionOf(name);
+  const own = Object.entries(columns).map(([column, facts]) => [column, columnOf(column, facts)]);
+  const all = { ...object(), ...Object.fromEntries(own) };
+  return sqliteTable(name, all, (table) => {
+    const named = (column: string) => table[column] as AnySQLiteColumn;
+    const together = Object.entries(uniqueTogether).map(([of, [first = "", ...rest]]) =>
+      uniqueIndex(of).on(named(first), ...rest.map(named)),
+    );
+    const references = Object.entries(columns).flatMap(([column, { refersTo }]) =>
+      refersTo === undefined
+        ? []
+        : [index(`${name}_${column.replace(/_id$/, "")}`).on(named(column))],
+    );
+    return [...together, ...references];
+  }) as unknown as CollectionTable;
+}
 
-export const routes = sqliteTable("routes", { ...object(), name: text("name").unique() });
+function columnOf(name: string, facts: Column<Identity>) {
+  const { type, isNullable = false, isUnique = false, refersTo } = facts;
+  const nullable = type === "integer" ? integer(name) : text(name);
+  const column = isNullable ? nullable : nullable.notNull();
+  const unique = isUnique ? column.unique() : column;
+  return refersTo === undefined
+    ? unique
+    : unique.references((): AnySQLiteColumn => collectionTables[refersTo as CollectionName].id);
+}
 
-export const listeners = sqliteTable("listeners", { ...object(), name: text("name").unique() });
-
-export const certificates = sqliteTable("certificates", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
-
-export const streamRoutes = sqliteTable("stream_routes", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
-
-export const acmeAccounts = sqliteTable("acme_accounts", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
-
-export const dnsProviders = sqliteTable("dns_providers", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
-
-export const applications = sqliteTable("applications", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
-
-export const alerts = sqliteTable("alerts", {
-  ...object(),
-  name: text("name").notNull().unique(),
-});
+/** By the name of the collection. */
+export const collectionTables = mapCollections(tableOf);
 
 /** The ACME state of a certificate: attempts, the next one, the open order. */
 export const acmeStates = sqliteTable("acme_states", {
@@ -88,48 +82,10 @@ export const trafficRollups = sqliteTable(
   ],
 );
 
-export const consumers = sqliteTable("consumers", {
-  ...object(),
-  username: text("username").notNull().unique(),
-  custom_id: text("custom_id").unique(),
-});
-
-export const credentials = sqliteTable(
-  "credentials",
-  {
-    ...object(),
-    consumer_id: text("consumer_id")
-      .notNull()
-      .references(() => consumers.id),
-    /** Lookup key: its type with the hash of a key, or with its identifier. */
-    lookup: text("lookup").notNull().unique(),
-  },
-  (table) => [index("credentials_consumer").on(table.consumer_id)],
-);
-
 /** Last use of credentials, written periodically. */
 export const credentialUse = sqliteTable("credential_use", {
   credential_id: text("credential_id").primaryKey(),
   last_used_at: text("last_used_at").notNull(),
-});
-
-export const plugins = sqliteTable("plugins", { ...object(), label: text("label").unique() });
-
-export const users = sqliteTable("users", {
-  ...object(),
-  /** With A to Z in lower case, because addresses are case-insensitive for A to Z. */
-  email: text("email").notNull().unique(),
-});
-
-export const tokens = sqliteTable("tokens", {
-  ...object(),
-  name: text("name").notNull().unique(),
-  token_hash: text("token_hash").notNull().unique(),
-});
-
-export const secrets = sqliteTable("secrets", {
-  ...object(),
-  name: text("name").notNull().unique(),
 });
 
 /** Single sign-on: one row, id 1. */

@@ -1,11 +1,6 @@
 // The tables of the configuration: reads all of it, writes changes; knows no file, no lock and no transaction.
 import { desc, eq, gte, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import type { AcmeAccount } from "../model/acme-account.ts";
-import type { Alert } from "../model/alert.ts";
-import type { Application } from "../model/application.ts";
-import type { DnsProvider } from "../model/dns-provider.ts";
-import type { Certificate } from "../model/certificate.ts";
 import { ApiError } from "../model/error.ts";
 import {
   type CollectionName,
@@ -15,47 +10,14 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
-import type { Consumer } from "../model/consumer.ts";
 import type { Identity } from "../model/fields.ts";
-import { type Credential, lookupOf } from "../model/credential.ts";
-import { largeCollections } from "../model/large-collections.ts";
-import type { Listener } from "../model/listener.ts";
-import type { Plugin } from "../model/plugin.ts";
-import type { Route } from "../model/route.ts";
-import type { Secret } from "../model/secret.ts";
-import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Sso } from "../model/sso.ts";
-import type { StreamRoute } from "../model/stream-route.ts";
-import type { Target } from "../model/target.ts";
-import type { Token } from "../model/token.ts";
-import { emailKey, type User } from "../model/user.ts";
 import { type Collection, createCollection, documentOf, prepareInsert } from "./collection.ts";
 import type { StagedChange } from "./staged-change.ts";
 import { StoreError } from "./error.ts";
-import { decodeRecord, recordSchemas } from "./records.ts";
-import {
-  acmeAccounts,
-  alerts,
-  applications,
-  certificates,
-  consumers,
-  credentials,
-  dnsProviders,
-  listeners,
-  meta,
-  plugins,
-  revisions,
-  routes,
-  secrets,
-  services,
-  settings,
-  sso,
-  streamRoutes,
-  targets,
-  tokens,
-  users,
-} from "./schema.ts";
+import { decodeRecord, recordSchemas } from "../model/records.ts";
+import { meta, revisions, settings, sso } from "./schema.ts";
 
 /** Time, actor and summary of a revision. */
 export interface RevisionEntry {
@@ -79,11 +41,11 @@ export const documentFormat = (): string =>
   Bun.hash(JSON.stringify([recordSchemas, COLUMNS])).toString(36);
 
 export class Tables {
-  readonly #collections: ReturnType<typeof createCollections>;
+  readonly #collections: Readonly<Record<CollectionName, Collection<Identity>>>;
   readonly #statements: ReturnType<typeof prepareStatements>;
 
   constructor(db: BunSQLiteDatabase) {
-    this.#collections = createCollections(db);
+    this.#collections = mapCollections((name) => createCollection(db, name));
     this.#statements = prepareStatements(db);
   }
 
@@ -114,9 +76,8 @@ export class Tables {
     }: { readonly staged?: StagedChange | null; readonly undo?: ConfigChange } = {},
   ): void {
     const insertions = collectionNames.map((name) => {
-      const collection = this.#collections[name] as Collection<Identity>;
       const added = new Set(undo?.[name].removals);
-      return collection.clear(change[name] as ResourceChange<Identity>, {
+      return this.#collections[name].clear(change[name] as ResourceChange<Identity>, {
         isNew: (id) => added.has(id),
         documentOf: (object) => staged?.documents.get(object) ?? documentOf(object),
       });
@@ -160,153 +121,6 @@ export class Tables {
   removeMeta(key: MetaKey): void {
     this.#statements.removeMeta.run({ key });
   }
-}
-
-const createCollections = (db: BunSQLiteDatabase) =>
-  ({
-    ...trafficCollections(db),
-    ...certificateCollections(db),
-    ...policyCollections(db),
-    ...accessCollections(db),
-  }) satisfies { readonly [K in CollectionName]: unknown };
-
-const named = (object: { readonly name: string | null }) => ({ name: object.name });
-
-function trafficCollections(db: BunSQLiteDatabase) {
-  return {
-    services: createCollection<Service>(db, {
-      table: services,
-      word: "service",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.services,
-    }),
-    targets: createCollection<Target>(db, {
-      table: targets,
-      word: "target",
-      columns: ({ service_id, host, port }) => ({ service_id, host, port }),
-      columnNames: ["service_id", "host", "port"],
-      decode: decodeRecord.targets,
-    }),
-    routes: createCollection<Route>(db, {
-      table: routes,
-      word: "route",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.routes,
-    }),
-    listeners: createCollection<Listener>(db, {
-      table: listeners,
-      word: "listener",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.listeners,
-    }),
-  };
-}
-
-function certificateCollections(db: BunSQLiteDatabase) {
-  return {
-    certificates: createCollection<Certificate>(db, {
-      table: certificates,
-      word: "certificate",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.certificates,
-    }),
-    stream_routes: createCollection<StreamRoute>(db, {
-      table: streamRoutes,
-      word: "stream route",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.stream_routes,
-    }),
-    acme_accounts: createCollection<AcmeAccount>(db, {
-      table: acmeAccounts,
-      word: "ACME account",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.acme_accounts,
-    }),
-    dns_providers: createCollection<DnsProvider>(db, {
-      table: dnsProviders,
-      word: "DNS provider",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.dns_providers,
-    }),
-    applications: createCollection<Application>(db, {
-      table: applications,
-      word: "application",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.applications,
-    }),
-  };
-}
-
-function policyCollections(db: BunSQLiteDatabase) {
-  return {
-    consumers: createCollection<Consumer>(db, {
-      table: consumers,
-      word: "consumer",
-      columns: ({ username, custom_id }) => ({ username, custom_id }),
-      columnNames: ["username", "custom_id"],
-      indexes: largeCollections.consumers,
-      decode: decodeRecord.consumers,
-    }),
-    credentials: createCollection<Credential>(db, {
-      table: credentials,
-      word: "credential",
-      columns: (credential) => ({
-        consumer_id: credential.consumer_id,
-        lookup: lookupOf(credential),
-      }),
-      columnNames: ["consumer_id", "lookup"],
-      indexes: largeCollections.credentials,
-      decode: decodeRecord.credentials,
-    }),
-    plugins: createCollection<Plugin>(db, {
-      table: plugins,
-      word: "plugin",
-      columns: ({ label }) => ({ label }),
-      columnNames: ["label"],
-      decode: decodeRecord.plugins,
-    }),
-    alerts: createCollection<Alert>(db, {
-      table: alerts,
-      word: "alert",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.alerts,
-    }),
-  };
-}
-
-function accessCollections(db: BunSQLiteDatabase) {
-  return {
-    users: createCollection<User>(db, {
-      table: users,
-      word: "user",
-      columns: ({ email }) => ({ email: emailKey(email) }),
-      columnNames: ["email"],
-      decode: decodeRecord.users,
-    }),
-    tokens: createCollection<Token>(db, {
-      table: tokens,
-      word: "token",
-      columns: (token) => ({ name: token.name, token_hash: token.token_hash }),
-      columnNames: ["name", "token_hash"],
-      decode: decodeRecord.tokens,
-    }),
-    secrets: createCollection<Secret>(db, {
-      table: secrets,
-      word: "secret",
-      columns: named,
-      columnNames: ["name"],
-      decode: decodeRecord.secrets,
-    }),
-  };
 }
 
 /** Writes the row of a single-row table. */

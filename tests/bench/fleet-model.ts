@@ -1,6 +1,7 @@
 // A model of machines, of PostgreSQL and of nodes: the product's own code follows the log, and all that it waits for has a measured time.
 import { randomBytes } from "node:crypto";
-import { configs, compileStored } from "../../src/control-plane.ts";
+import { compileStored } from "../../src/control/stored.ts";
+import { configs } from "../../src/control-plane.ts";
 import { Changes } from "../../src/control/change.ts";
 import type { FleetWrite } from "../../src/control/fleet-view.ts";
 import { local } from "../../src/control/principal.ts";

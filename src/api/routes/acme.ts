@@ -1,23 +1,14 @@
-// Endpoints of ACME accounts; decodes nothing itself.
+// Endpoint that rolls over the key of an ACME account; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import type { Endpoint } from "../endpoint.ts";
-import { pathParameter, plainResponses } from "../description.ts";
+import { plainResponses } from "../description.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/acme/accounts",
-  word: "ACME account",
-  tag: "ACME accounts",
-  schema: "AcmeAccount",
-  inputSchema: "AcmeAccountInput",
-  isNamed: true,
-};
+const at = descriptionOf("acme_accounts");
 
 export function acmeEndpoints({ acmeAccounts, acme }: ControlPlane): Endpoint[] {
   return [
-    ...readEndpoints(at, acmeAccounts),
-    ...writeEndpoints(at, acmeAccounts),
     {
       method: "POST",
       path: `${at.path}/:id/rotate-key`,
@@ -27,7 +18,7 @@ export function acmeEndpoints({ acmeAccounts, acme }: ControlPlane): Endpoint[] 
         description:
           "Replaces the account key at the CA (RFC 8555 section 7.3.5) before it responds. Certificates stay valid. 409 while an order with the account is in progress.",
         tags: [at.tag],
-        parameters: [pathParameter("ID or name of the ACME account")],
+        parameters: [idParameter("acme_accounts")],
         responses: plainResponses(at.schema, "The account", [400, 403, 404, 409, 500]),
       },
       answer: async (call) => {

@@ -1,30 +1,15 @@
-// Endpoints of alerts, their types and their tests; decodes nothing itself.
+// Endpoints of the types, tests and notifications of alerts; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
-import { listResponses, pathParameter, plainResponses } from "../description.ts";
+import { listResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/alerts",
-  word: "alert",
-  tag: "Alerts",
-  schema: "Alert",
-  inputSchema: "AlertInput",
-  parents: ["service_id", "route_id"],
-  isNamed: true,
-};
-
+const at = descriptionOf("alerts");
 type Alerts = ControlPlane["alerts"];
 
 export function alertEndpoints({ alerts }: ControlPlane): Endpoint[] {
-  return [
-    typesEndpoint(alerts),
-    ...readEndpoints(at, alerts),
-    ...writeEndpoints(at, alerts),
-    testEndpoint(alerts),
-    messagesEndpoint(alerts),
-  ];
+  return [typesEndpoint(alerts), testEndpoint(alerts), messagesEndpoint(alerts)];
 }
 
 function typesEndpoint(alerts: Alerts): Endpoint {
@@ -56,7 +41,7 @@ function messagesEndpoint(alerts: Alerts): Endpoint {
         "The last 100 notifications, newest first, with their delivery state. The gateway stores them in memory while it runs" +
         " and the alert is enabled. Tests are not included.",
       tags: [at.tag],
-      parameters: [pathParameter("ID or name of the alert")],
+      parameters: [idParameter("alerts")],
       responses: listResponses("AlertMessage", [400, 403, 404, 500]),
     },
     answer: (call) => {
@@ -76,7 +61,7 @@ function testEndpoint(alerts: Alerts): Endpoint {
       description:
         "Sends one test notification, even if the alert is disabled, and returns 200 with the result.",
       tags: [at.tag],
-      parameters: [pathParameter("ID or name of the alert")],
+      parameters: [idParameter("alerts")],
       responses: plainResponses("AlertTest", "Result of the test", [400, 403, 404, 409, 500]),
     },
     answer: async (call) => {

@@ -4,16 +4,9 @@ import type { ControlPlane } from "../../control-plane.ts";
 import { bodyOf, plainResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint, Reply } from "../endpoint.ts";
 import { flagOf, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/applications",
-  word: "application",
-  tag: "Applications",
-  schema: "Application",
-  inputSchema: "ApplicationInput",
-  isNamed: true,
-};
+const at = descriptionOf("applications");
 
 const adopt = queryParameter(
   "adopt",
@@ -43,7 +36,7 @@ export function applicationEndpoints({
       return replyWritten(await applications.patch(idOf(call), call.body, options), options);
     },
   };
-  const writing = writeEndpoints(at, applications).map((endpoint): Endpoint => {
+  const writing = writeEndpoints("applications", applications).map((endpoint): Endpoint => {
     const answer = answers[endpoint.method];
     if (answer === undefined) return endpoint;
     const { parameters = [] } = endpoint.description;
@@ -51,7 +44,11 @@ export function applicationEndpoints({
     const description = { ...endpoint.description, parameters: [...parameters, ...more] };
     return { ...endpoint, answer, description };
   });
-  return [checkEndpoint(managementAddresses), ...readEndpoints(at, applications), ...writing];
+  return [
+    checkEndpoint(managementAddresses),
+    ...readEndpoints("applications", applications),
+    ...writing,
+  ];
 }
 
 function checkEndpoint(managementAddresses: ControlPlane["managementAddresses"]): Endpoint {

@@ -1,18 +1,9 @@
-// Endpoints of certificates; decodes nothing itself.
+// Endpoints that renew, revoke and download certificates; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
-import { bodyOf, errorResponses, pathParameter, plainResponses } from "../description.ts";
+import { bodyOf, errorResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
-
-const at = {
-  path: "/api/v1/certificates",
-  word: "certificate",
-  tag: "Certificates",
-  schema: "Certificate",
-  inputSchema: "CertificateInput",
-  isNamed: true,
-};
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
 const wordsOf = {
   renew: {
@@ -27,10 +18,10 @@ const wordsOf = {
   },
 } as const;
 
+const at = descriptionOf("certificates");
+
 export function certificateEndpoints({ certificates, acme }: ControlPlane): Endpoint[] {
   return [
-    ...readEndpoints(at, certificates),
-    ...writeEndpoints(at, certificates),
     {
       ...actionOf("renew", false),
       answer: (call) => {
@@ -57,7 +48,7 @@ export function certificateEndpoints({ certificates, acme }: ControlPlane): Endp
         summary: "Download the chain of a certificate",
         description: "The certificate and its intermediates as PEM, without the key.",
         tags: [at.tag],
-        parameters: [pathParameter("ID or name of the certificate")],
+        parameters: [idParameter("certificates")],
         responses: {
           "200": {
             description: "PEM",
@@ -87,7 +78,7 @@ function actionOf(
     description: {
       ...wordsOf[action],
       tags: [at.tag],
-      parameters: [pathParameter("ID or name of the certificate")],
+      parameters: [idParameter("certificates")],
       ...(takesBody === false ? {} : { requestBody: { ...bodyOf("Revocation"), required: false } }),
       responses: plainResponses(at.schema, "The certificate", [400, 403, 404, 409, 500]),
     },

@@ -1,26 +1,14 @@
-// Endpoints of DNS providers, their types and their tests; decodes nothing itself.
+// Endpoints of the types and tests of DNS providers; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
-import { bodyOf, listResponses, pathParameter, plainResponses } from "../description.ts";
+import { bodyOf, listResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/dns-providers",
-  word: "DNS provider",
-  tag: "DNS providers",
-  schema: "DnsProvider",
-  inputSchema: "DnsProviderInput",
-  isNamed: true,
-};
+const at = descriptionOf("dns_providers");
 
 export function dnsProviderEndpoints({ dnsProviders }: ControlPlane): Endpoint[] {
-  return [
-    typesEndpoint(dnsProviders),
-    ...readEndpoints(at, dnsProviders),
-    ...writeEndpoints(at, dnsProviders),
-    testEndpoint(dnsProviders),
-  ];
+  return [typesEndpoint(dnsProviders), testEndpoint(dnsProviders)];
 }
 
 type DnsProviders = ControlPlane["dnsProviders"];
@@ -53,7 +41,7 @@ function testEndpoint(dnsProviders: DnsProviders): Endpoint {
       description:
         "Writes a TXT record to the zone, queries it and deletes it; without a zone, lists the zones. Returns 200 with the result. Providers that run a program require an admin.",
       tags: [at.tag],
-      parameters: [pathParameter("ID or name of the DNS provider")],
+      parameters: [idParameter("dns_providers")],
       requestBody: { ...bodyOf("DnsProviderTest"), required: false },
       responses: plainResponses(
         "CheckReport",

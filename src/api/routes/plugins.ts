@@ -1,30 +1,13 @@
-// Endpoints of plugin instances and of the schemas of plugins; decodes nothing itself.
+// Endpoints of the schemas of plugins; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import { listResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/plugins",
-  word: "plugin",
-  tag: "Plugins",
-  schema: "Plugin",
-  inputSchema: "PluginInput",
-  parents: ["service_id", "route_id", "consumer_id", "stream_route_id"],
-  isNamed: true,
-  nameWord: "label",
-};
+const at = descriptionOf("plugins");
 
 export function pluginEndpoints({ plugins }: ControlPlane): Endpoint[] {
-  return [
-    ...readEndpoints(at, plugins),
-    ...writeEndpoints(at, plugins),
-    ...schemaEndpoints(plugins),
-  ];
-}
-
-function schemaEndpoints(plugins: ControlPlane["plugins"]): Endpoint[] {
   return [
     {
       method: "GET",

@@ -1,6 +1,8 @@
-// The endpoints of every collection: list, create, get, replace, patch, delete; a description holds the differences.
-import type { CollectionName } from "../../model/gateway-config.ts";
-import type { Resource } from "../../control/resource.ts";
+// The endpoints of every collection: list, create, get, replace, patch, delete, as its definition describes them.
+import type { AnyResource } from "../../control/resource.ts";
+import { type CollectionName, definitionOf } from "../../model/gateway-config.ts";
+import { filterName } from "../../model/resource.ts";
+import { collectionPath } from "../access.ts";
 import {
   bodyOf,
   cascadeParameter,
@@ -26,40 +28,61 @@ import {
   writeOptionsOf,
 } from "../write-options.ts";
 
-export interface CollectionDescription {
+/** A collection in the API reference, from its definition. */
+interface CollectionDescription {
   /** `/api/v1/services` */
   readonly path: string;
   /** Noun in sentences: `service`. */
   readonly word: string;
-  /** Heading in the API reference. */
+  /** Heading. */
   readonly tag: string;
   /** Names in `components.schemas`. */
   readonly schema: string;
   readonly inputSchema: string;
-  /** Query parameters of the list beside tag, name and q. */
-  readonly parents?: readonly string[];
-  /** Further filter parameters. */
-  readonly filters?: readonly unknown[];
-  /** Whether names can replace ids in paths. */
-  readonly isNamed: boolean;
-  /** Word for such a name; default: name. */
-  readonly nameWord?: string;
+  /** What stands in a path: `ID or name`. */
+  readonly key: string;
+  /** Query parameters of the list beside those of all lists. */
+  readonly filters: readonly unknown[];
   /** A sentence about replacing one. */
-  readonly replaceNote?: string;
+  readonly replaceNote: string | undefined;
 }
 
-type AnyResource = Pick<
-  Resource<CollectionName, unknown>,
-  "list" | "get" | "create" | "replace" | "patch" | "remove"
->;
-
-export function readEndpoints(at: CollectionDescription, resource: AnyResource): Endpoint[] {
-  const parents = (at.parents ?? []).map((name) =>
-    queryParameter(
-      name,
-      `Only objects of this ${name.replace("_id", "").replace("_", " ")}: ID or name`,
-    ),
+export function descriptionOf(name: CollectionName): CollectionDescription {
+  const { word, api, nameField, nameWord = "name", references, filters = {} } = definitionOf(name);
+  const parents = references
+    .filter(({ isFilter }) => isFilter)
+    .map((field) => {
+      const of = `${definitionOf(field.to).word}: ID or name`;
+      return queryParameter(filterName(field), `Only objects of this ${of}`);
+    });
+  const own = Object.entries(filters).map(([filter, { description }]) =>
+    queryParameter(filter, description),
   );
+  const most = `Maximum number of ${api.tag.toLowerCase()}, the oldest first`;
+  const limit = api.takesLimit === true ? [queryParameter("limit", most)] : [];
+  return {
+    path: collectionPath(name),
+    word,
+    tag: api.tag,
+    schema: api.schema,
+    inputSchema: `${api.schema}Input`,
+    key: nameField === null ? "ID" : `ID or ${nameWord}`,
+    filters: [...parents, ...own, ...limit],
+    replaceNote: api.replaceNote,
+  };
+}
+
+/** The path parameter of an object. */
+export const idParameter = (name: CollectionName) => keyParameter(descriptionOf(name));
+
+/** The endpoints that every collection has. */
+export const collectionEndpoints = (name: CollectionName, resource: AnyResource): Endpoint[] => [
+  ...readEndpoints(name, resource),
+  ...writeEndpoints(name, resource),
+];
+
+export function readEndpoints(name: CollectionName, resource: AnyResource): Endpoint[] {
+  const at = descriptionOf(name);
   return [
     {
       method: "GET",
@@ -68,7 +91,7 @@ export function readEndpoints(at: CollectionDescription, resource: AnyResource):
       description: {
         summary: `List ${at.tag.toLowerCase()}`,
         tags: [at.tag],
-        parameters: [...filterParameters, ...parents, ...(at.filters ?? [])],
+        parameters: [...filterParameters, ...at.filters],
         responses: readResponses(at.schema, { list: true }),
       },
       answer: (call) => replyRead(resource.list(filtersOf(call))),
@@ -80,7 +103,7 @@ export function readEndpoints(at: CollectionDescription, resource: AnyResource):
       description: {
         summary: `Get a ${at.word}`,
         tags: [at.tag],
-        parameters: [idParameter(at)],
+        parameters: [keyParameter(at)],
         responses: readResponses(at.schema),
       },
       answer: (call) => {
@@ -91,7 +114,8 @@ export function readEndpoints(at: CollectionDescription, resource: AnyResource):
   ];
 }
 
-export function writeEndpoints(at: CollectionDescription, resource: AnyResource): Endpoint[] {
+export function writeEndpoints(name: CollectionName, resource: AnyResource): Endpoint[] {
+  const at = descriptionOf(name);
   return [
     createEndpoint(at, resource),
     replaceEndpoint(at, resource),
@@ -132,7 +156,7 @@ function replaceEndpoint(at: CollectionDescription, resource: AnyResource): Endp
         .filter((sentence) => sentence !== undefined)
         .join(" "),
       tags: [at.tag],
-      parameters: [idParameter(at), dryRunParameter, ifMatchParameter, ifNoneMatchParameter],
+      parameters: [keyParameter(at), dryRunParameter, ifMatchParameter, ifNoneMatchParameter],
       requestBody: bodyOf(at.inputSchema),
       responses: writeResponses(at.schema),
     },
@@ -151,7 +175,7 @@ function patchEndpoint(at: CollectionDescription, resource: AnyResource): Endpoi
     description: {
       summary: `Change fields of a ${at.word}`,
       tags: [at.tag],
-      parameters: [idParameter(at), dryRunParameter, ifMatchParameter],
+      parameters: [keyParameter(at), dryRunParameter, ifMatchParameter],
       requestBody: patchOf(at.inputSchema),
       responses: writeResponses(at.schema),
     },
@@ -170,7 +194,7 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
     description: {
       summary: `Delete a ${at.word}`,
       tags: [at.tag],
-      parameters: [idParameter(at), dryRunParameter, cascadeParameter, ifMatchParameter],
+      parameters: [keyParameter(at), dryRunParameter, cascadeParameter, ifMatchParameter],
       responses: deleteResponses(),
     },
     answer: (call) => remove(call, resource),
@@ -195,9 +219,8 @@ async function remove(call: Call, resource: AnyResource): Promise<Reply> {
   };
 }
 
-function idParameter({ word, isNamed, nameWord = "name" }: CollectionDescription) {
-  return pathParameter(isNamed ? `ID or ${nameWord} of the ${word}` : `ID of the ${word}`);
-}
+const keyParameter = ({ key, word }: CollectionDescription) =>
+  pathParameter(`${key} of the ${word}`);
 
 export function idOf(call: Call): string {
   return call.params["id"] ?? "";

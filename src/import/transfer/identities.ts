@@ -4,21 +4,13 @@ import { UUID_PATTERN } from "../../model/fields.ts";
 import {
   type CollectionName,
   collectionNames,
+  definitionOf,
   type GatewayConfig,
 } from "../../model/gateway-config.ts";
 import { emailKey } from "../../model/user.ts";
 import type { Steps } from "../../pace.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../../control/body.ts";
-
-/** The unique fields, taken together, of collections without unique names. */
-const keyFields: Readonly<Partial<Record<CollectionName, readonly string[]>>> = {
-  users: ["email"],
-  consumers: ["username"],
-  targets: ["service_id", "host", "port"],
-  credentials: ["consumer_id", "type", "identifier", "name", "secret_hash"],
-  plugins: ["label", "name", "service_id", "route_id", "consumer_id", "stream_route_id"],
-};
 
 /** One object of an imported file. */
 export interface Item {
@@ -78,7 +70,7 @@ export function* identify(
 }
 
 const refersInKey = (name: CollectionName) =>
-  keyFields[name]?.some((field) => field.endsWith("_id")) ?? false;
+  definitionOf(name).identifiedBy.some((field) => field.endsWith("_id"));
 
 function* readItems(
   {
@@ -200,8 +192,9 @@ class Registry {
 }
 
 function keyOf(collection: CollectionName, object: object): string | null {
-  const fields = keyFields[collection] ?? ["name"];
-  const values = fields.map((name) => (object as Document)[name] ?? null);
+  const values = definitionOf(collection).identifiedBy.map(
+    (name) => (object as Document)[name] ?? null,
+  );
   if (values.every((value) => value === null)) return null;
   return JSON.stringify(
     values.map((value) => (collection === "users" ? emailKey(String(value)) : value)),
@@ -210,8 +203,7 @@ function keyOf(collection: CollectionName, object: object): string | null {
 
 /** The name of an object in references. */
 function nameOf(collection: CollectionName, object: object): string | null {
-  const field = { consumers: "username", plugins: "label", users: "email" }[collection as string];
-  const name = (object as Document)[field ?? "name"];
+  const name = (object as Document)[definitionOf(collection).nameField ?? "name"];
   return typeof name === "string" ? name : null;
 }
 

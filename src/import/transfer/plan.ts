@@ -1,5 +1,5 @@
 // Writes an imported file into a draft: checks objects by schema, encrypts secrets, removes missing objects. No HTTP.
-import { decodeRecord } from "../../store/records.ts";
+import { decodeRecord } from "../../model/records.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import { DOCUMENT_FORMAT, documentMembers, type ImportMode } from "../../model/export-document.ts";
 import {

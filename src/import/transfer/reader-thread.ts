@@ -2,7 +2,7 @@
 import { compact, type Defaults, expand } from "../../model/compact.ts";
 import { defaultsOf } from "../../model/decode.ts";
 import { ApiError, type ApiStatus } from "../../model/error.ts";
-import { recordSchemas } from "../../store/records.ts";
+import { recordSchemas } from "../../model/records.ts";
 import type { ReportEntry } from "../report.ts";
 import type { OpenDocument } from "./document-reader.ts";
 import {

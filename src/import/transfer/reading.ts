@@ -5,7 +5,7 @@ import { ApiError } from "../../model/error.ts";
 import { encryptedDocument } from "../../model/export-document.ts";
 import type { CollectionName } from "../../model/gateway-config.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
-import { decodeRecord } from "../../store/records.ts";
+import { decodeRecord } from "../../model/records.ts";
 import { isDocument } from "../../control/body.ts";
 import { convert, type ImportSource } from "../convert.ts";
 import type { OpenTables } from "../npm/tables.ts";

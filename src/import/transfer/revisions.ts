@@ -1,5 +1,5 @@
 // The history of the configuration: who changed what when, and restoring any stored revision; knows no HTTP.
-import { decodeRecord } from "../../store/records.ts";
+import { decodeRecord } from "../../model/records.ts";
 import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
 import type { Steps } from "../../pace.ts";
 import { ApiError } from "../../model/error.ts";

@@ -9,7 +9,7 @@ import type { AuditSink } from "../../control/audit-entry.ts";
 import { isDocument } from "../../control/body.ts";
 import type { Changes } from "../../control/change.ts";
 import type { Draft } from "../../control/draft.ts";
-import { resolveKey } from "../../control/key.ts";
+import { withIds } from "../../control/key.ts";
 import {
   markRemovals,
   refuseSealed,
@@ -131,12 +131,6 @@ const withoutConfigSecrets = (alert: Alert): Alert => ({
 
 const kindOf = (options: AlertsOptions): ResourceKind<"alerts", AlertView> => ({
   collection: "alerts",
-  word: "alert",
-  readOnly: ["destination", "delivery"],
-  parents: {
-    service_id: { of: "services", ids: (alert) => alert.service_ids },
-    route_id: { of: "routes", ids: (alert) => alert.route_ids },
-  },
   decode: (document, draft, old) => ({ fields: fieldsOf(document, { ...options, draft, old }) }),
   sendable: withoutConfigSecrets,
   viewer: () => (alert) => ({
@@ -144,7 +138,6 @@ const kindOf = (options: AlertsOptions): ResourceKind<"alerts", AlertView> => ({
     destination: destinationOf(alert, options.engine),
     delivery: options.engine.deliveryOf(alert.id),
   }),
-  content: () => (alert) => alert,
 });
 
 /** Empty when unknown. */
@@ -166,7 +159,7 @@ function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"alerts"> 
   // Filling in defaults would turn a list into an object with numbers as names.
   if (isDocument(document) && Array.isArray(document["config"]))
     throw invalid("config", "must be an object");
-  const { config: sent, service_ids, route_ids, ...input } = decode(alertInput, document);
+  const { config: sent, ...input } = decode(alertInput, document);
   refuseSealed(input, "");
   const { old, draft, box } = context;
   const sink = sinks[input.type];
@@ -178,22 +171,7 @@ function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"alerts"> 
   });
   // Only clients that may refer to a named secret learn what is wrong with its value.
   draft.checkLater(() => checkConfig({ config }, input.type, context));
-  const ids = (keys: readonly string[], collection: "services" | "routes") => {
-    const word = collection.slice(0, -1);
-    const found = keys.map((key, index) =>
-      resolveKey<{ readonly id: string }>(draft.config[collection], key, {
-        path: `${word}_ids[${index}]`,
-        word,
-      }),
-    );
-    return [...new Set(found)];
-  };
-  return {
-    ...input,
-    service_ids: ids(service_ids, "services"),
-    route_ids: ids(route_ids, "routes"),
-    config,
-  };
+  return { ...withIds("alerts", input, draft.config), config };
 }
 
 function checkConfig(

@@ -2,11 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  compileStored,
-  type ControlPlane,
-  createControlPlane,
-} from "../../../src/control-plane.ts";
+import { compileStored } from "../../../src/control/stored.ts";
+import { type ControlPlane, createControlPlane } from "../../../src/control-plane.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import { local } from "../../../src/control/principal.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";

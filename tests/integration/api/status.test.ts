@@ -90,7 +90,7 @@ describe("seen from inside", () => {
 
   test("an unexpected failure sends the client an id and logs the reason", async () => {
     const { control, logged, ask } = start();
-    control.routes.list = () => {
+    control.resources.routes.list = () => {
       throw new TypeError("undefined is not a function");
     };
     const { status, body, headers } = await ask("GET /api/v1/routes");

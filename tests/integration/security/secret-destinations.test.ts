@@ -4,7 +4,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { dnsProviders } from "../../../src/acme/dns/index.ts";
 import { sinks } from "../../../src/observe/alerts/sinks.ts";
 import { markOf } from "../../../src/model/destination.ts";
-import { recordSchemas } from "../../../src/store/records.ts";
+import { recordSchemas } from "../../../src/model/records.ts";
 import { plugins } from "../../support/plugins.ts";
 import { eventually } from "../../support/poll.ts";
 import { SecretCanary } from "./secret-canary.ts";

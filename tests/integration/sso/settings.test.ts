@@ -71,7 +71,7 @@ describe("the client secret", () => {
       status: 400,
       message: expect.stringMatching(/^client_secret: there is no secret "idp"/),
     });
-    const { secrets } = world.plane.control;
+    const { secrets } = world.plane.control.resources;
     await secrets.create({ name: "idp", value: "canary-old-secret" }, options);
     await world.sso.settings.patch(reference, options);
     expect(world.sso.settings.get().view.client_secret_set).toBe(true);

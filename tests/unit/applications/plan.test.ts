@@ -9,7 +9,7 @@ import type { Certificate } from "../../../src/model/certificate.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
-import { decodeRecord } from "../../../src/store/records.ts";
+import { decodeRecord } from "../../../src/model/records.ts";
 
 const NOW = Date.parse("2026-06-01T00:00:00Z");
 const DAY_MS = 86_400_000;

@@ -266,7 +266,7 @@ describe("an authenticated principal", () => {
     const { control, isValid } = start();
     const principal = await signedIn(eve)(control);
     await control.users.patch(eve.id, { role: "admin", name: "Eve" }, options);
-    await control.services.create({ name: "web" }, options);
+    await control.resources.services.create({ name: "web" }, options);
     expect(isValid(principal)).toBe(true);
   });
 
@@ -296,7 +296,7 @@ describe("while there are no users", () => {
   });
 
   test("a request that began without a user is rejected once the first user exists", async () => {
-    const { auth, users, services, changes } = start();
+    const { auth, users, changes, resources } = start();
     const nobody = auth.authenticator.authenticate(nothing, PEER)!;
     const by = { ...options, by: nobody };
     const seen: boolean[] = [];
@@ -310,13 +310,13 @@ describe("while there are no users", () => {
     const results = await Promise.allSettled([
       users.create(first, by),
       users.create({ ...first, email: "second@a.example" }, by),
-      services.create({ name: "web" }, by),
+      resources.services.create({ name: "web" }, by),
     ]);
     const done = results.filter(({ status }) => status === "fulfilled");
     expect(changes.config.users.size).toBe(1);
     // Hashing a password takes time, so the service may have been created before the first user, but nothing after.
     expect(done.length).toBe(1 + changes.config.services.size);
     expect(seen).toContain(false);
-    expect(services.create({ name: "late" }, by)).rejects.toThrow("no longer valid");
+    expect(resources.services.create({ name: "late" }, by)).rejects.toThrow("no longer valid");
   });
 });

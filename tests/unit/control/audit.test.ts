@@ -2,7 +2,8 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
-import { configs, compileStored } from "../../../src/control-plane.ts";
+import { compileStored } from "../../../src/control/stored.ts";
+import { configs } from "../../../src/control-plane.ts";
 import { AdminNetworks, localAccess } from "../../../src/control/admin-network.ts";
 import { AuditLog } from "../../../src/control/audit.ts";
 import { Changes } from "../../../src/control/change.ts";

@@ -26,7 +26,7 @@ async function refusal(promise: Promise<unknown>): Promise<ApiError> {
 describe("a change", () => {
   test("is prepared, stored, activated and announced, in this order", async () => {
     const { control, steps, events } = controlPlane();
-    const { revision } = await control.services.create(web, options);
+    const { revision } = await control.resources.services.create(web, options);
     expect(revision).toBe(2);
     expect(steps.steps).toEqual(["prepare 2", "commit 2", "activate 2", "event 2"]);
     expect(events[0]).toMatchObject({ actor: "tester", summary: 'create service "web"' });
@@ -35,7 +35,7 @@ describe("a change", () => {
 
   test("is stored as the rows that it writes, nothing else", async () => {
     const { control, steps } = controlPlane(configOf({ services: [service("old")] }));
-    const { view } = await control.services.create(
+    const { view } = await control.resources.services.create(
       { ...web, targets: [{ host: "a.example", port: 80 }] },
       options,
     );
@@ -53,9 +53,9 @@ describe("a change", () => {
 
   test("without a difference reaches neither the workers nor the database", async () => {
     const { control, steps } = controlPlane();
-    const { view } = await control.services.create(web, options);
+    const { view } = await control.resources.services.create(web, options);
     steps.steps.length = 0;
-    const again = await control.services.replace("web", view, options);
+    const again = await control.resources.services.replace("web", view, options);
     expect(again.view).toEqual(view);
     expect(again.revision).toBe(2);
     expect(steps.steps).toEqual([]);
@@ -63,13 +63,18 @@ describe("a change", () => {
 
   test("requested as a dry run is checked and returned, but not applied", async () => {
     const { control, steps } = controlPlane();
-    const { view, revision } = await control.services.create(web, { ...options, dryRun: true });
+    const { view, revision } = await control.resources.services.create(web, {
+      ...options,
+      dryRun: true,
+    });
     expect(view.name).toBe("web");
     expect(revision).toBe(1);
     expect(steps.steps).toEqual([]);
-    expect(control.services.list([]).view).toEqual([]);
+    expect(control.resources.services.list([]).view).toEqual([]);
     const wrong = { name: "web", host_header: "no host" };
-    const error = await refusal(control.services.create(wrong, { ...options, dryRun: true }));
+    const error = await refusal(
+      control.resources.services.create(wrong, { ...options, dryRun: true }),
+    );
     expect(error.message).toStartWith("host_header: must be");
   });
 });
@@ -118,32 +123,32 @@ describe("a change that fails", () => {
   test.each(cases)("$why", async ({ fail, status, message, steps: expected }) => {
     const { control, steps } = controlPlane();
     Object.assign(steps.fail, fail);
-    const error = await refusal(control.services.create(web, options));
+    const error = await refusal(control.resources.services.create(web, options));
     expect({ status: error.status, message: error.message }).toEqual({ status, message });
     expect(steps.steps).toEqual(expected);
-    expect(control.services.list([]).view).toEqual([]);
+    expect(control.resources.services.list([]).view).toEqual([]);
     expect(control.changes.revision).toBe(1);
 
     // The next change is not disturbed and gets the same number.
     for (const key of Object.keys(steps.fail)) delete steps.fail[key as keyof typeof steps.fail];
-    expect((await control.services.create(web, options)).revision).toBe(2);
+    expect((await control.resources.services.create(web, options)).revision).toBe(2);
   });
 
   test("after it was stored is kept, and the next change builds on it", async () => {
     const { control, steps } = controlPlane();
     steps.fail.activate = new Error("silent");
-    const error = await refusal(control.services.create(web, options));
+    const error = await refusal(control.resources.services.create(web, options));
     expect(error.message).toBe(
       "the change is stored as revision 2, but not all workers serve it yet",
     );
-    expect(control.services.get("web").view.name).toBe("web");
+    expect(control.resources.services.get("web").view.name).toBe("web");
     delete steps.fail.activate;
-    expect((await control.services.create({ name: "b" }, options)).revision).toBe(3);
+    expect((await control.resources.services.create({ name: "b" }, options)).revision).toBe(3);
   });
 
   test("for a reason of the configuration reaches no worker", async () => {
     const { control, steps } = controlPlane();
-    const error = await refusal(control.routes.create({ service_id: "nope" }, options));
+    const error = await refusal(control.resources.routes.create({ service_id: "nope" }, options));
     expect(error.message).toBe('service_id: service "nope" does not exist');
     expect(steps.steps).toEqual([]);
   });
@@ -153,7 +158,7 @@ describe("a change after which another one is stored first", () => {
   test("drops what it prepared, and runs again", async () => {
     const { control, steps } = controlPlane();
     steps.conflicts = 2;
-    const { revision, view } = await control.services.create(web, options);
+    const { revision, view } = await control.resources.services.create(web, options);
     expect(revision).toBe(2);
     expect(steps.steps.filter((step) => step !== "event 2")).toEqual([
       ...["prepare 2", "commit 2", "discard 2"],
@@ -161,7 +166,7 @@ describe("a change after which another one is stored first", () => {
       ...["prepare 2", "commit 2", "activate 2"],
     ]);
     expect(steps.commits).toHaveLength(1);
-    expect(control.services.list([]).view).toEqual([view]);
+    expect(control.resources.services.list([]).view).toEqual([view]);
   });
 
   test("is refused when it is not valid any more", async () => {
@@ -217,7 +222,7 @@ describe("changes at the same time", () => {
     const gate = Promise.withResolvers<void>();
     steps.gate = gate.promise;
     const names = ["a", "b", "c"];
-    const all = names.map((name) => control.services.create({ name }, options));
+    const all = names.map((name) => control.resources.services.create({ name }, options));
     gate.resolve();
     expect((await Promise.all(all)).map(({ revision }) => revision)).toEqual([2, 3, 4]);
     expect(steps.steps.filter((step) => step.startsWith("prepare"))).toEqual([
@@ -230,19 +235,19 @@ describe("changes at the same time", () => {
 
   test("with the same name: exactly one wins", async () => {
     const { control } = controlPlane();
-    const all = Array.from({ length: 10 }, () => control.services.create(web, options));
+    const all = Array.from({ length: 10 }, () => control.resources.services.create(web, options));
     const results = await Promise.allSettled(all);
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-    expect(control.services.list([]).view).toHaveLength(1);
+    expect(control.resources.services.list([]).view).toHaveLength(1);
   });
 
   test("with the same condition: the second one finds the object changed", async () => {
     const { control } = controlPlane();
-    const { tag } = await control.services.create(web, options);
+    const { tag } = await control.resources.services.create(web, options);
     const conditions = { match: [tag], onlyIfAbsent: false };
     const results = await Promise.allSettled(
       ["one", "two"].map((description) =>
-        control.services.patch("web", { description }, { ...options, conditions }),
+        control.resources.services.patch("web", { description }, { ...options, conditions }),
       ),
     );
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
@@ -252,15 +257,15 @@ describe("changes at the same time", () => {
 describe("times of creation", () => {
   test("never repeat, whatever the clock says", async () => {
     const { control } = controlPlane(configOf({}), () => Date.parse(at));
-    for (const name of ["a", "b", "c"]) await control.services.create({ name }, options);
-    const times = control.services.list([]).view.map((view) => view.created_at);
+    for (const name of ["a", "b", "c"]) await control.resources.services.create({ name }, options);
+    const times = control.resources.services.list([]).view.map((view) => view.created_at);
     expect(times).toEqual([...new Set(times)].sort());
   });
 
   test("continue from the stored ones when the clock was set back", async () => {
     const stored = configOf({ services: [service("old")] });
     const { control } = controlPlane(stored, () => Date.parse("2020-01-01T00:00:00Z"));
-    const { view } = await control.services.create(web, options);
+    const { view } = await control.resources.services.create(web, options);
     expect(view.created_at > at).toBe(true);
   });
 });
@@ -270,10 +275,10 @@ describe("changes that are paused", () => {
     const { control, steps } = controlPlane();
     const gate = Promise.withResolvers<void>();
     steps.gate = gate.promise;
-    const underWay = control.services.create({ name: "a" }, options);
+    const underWay = control.resources.services.create({ name: "a" }, options);
     // The turn in which the first one begins.
     await Promise.resolve();
-    const waiting = refusal(control.services.create({ name: "b" }, options));
+    const waiting = refusal(control.resources.services.create({ name: "b" }, options));
     let isPaused = false;
     const paused = control.changes.pause("a moment, please").then(() => (isPaused = true));
     await Promise.resolve();
@@ -281,21 +286,21 @@ describe("changes that are paused", () => {
     gate.resolve();
     expect((await underWay).revision).toBe(2);
     await paused;
-    const later = refusal(control.services.create({ name: "c" }, options));
+    const later = refusal(control.resources.services.create({ name: "c" }, options));
     for (const error of [await waiting, await later]) {
       expect(error).toMatchObject({ status: 409, message: "a moment, please" });
       expect(error.headers["retry-after"]).toBe("5");
     }
     expect(control.changes.revision).toBe(2);
     control.changes.resume();
-    expect((await control.services.create({ name: "d" }, options)).revision).toBe(3);
+    expect((await control.resources.services.create({ name: "d" }, options)).revision).toBe(3);
   });
 
   test("wait in order until the pause ends", async () => {
     const { control, steps } = controlPlane();
     const ready = Promise.withResolvers<void>();
     control.changes.holdUntil(ready.promise);
-    const all = ["a", "b"].map((name) => control.services.create({ name }, options));
+    const all = ["a", "b"].map((name) => control.resources.services.create({ name }, options));
     await Promise.resolve();
     expect(steps.steps).toEqual([]);
     ready.resolve();

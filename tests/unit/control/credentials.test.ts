@@ -15,7 +15,7 @@ type Shown = any;
 
 async function world(clock?: { now: () => number }) {
   const made = pluginWorld(clock);
-  await made.control.consumers.create({ username: "alice" }, options);
+  await made.control.resources.consumers.create({ username: "alice" }, options);
   return made;
 }
 
@@ -142,7 +142,8 @@ describe("a secret from the client", () => {
 describe("a credential", () => {
   test("keeps its type and its consumer", async () => {
     const at = await world();
-    const { credentials, consumers } = at.control;
+    const { credentials } = at.control;
+    const { consumers } = at.control.resources;
     await consumers.create({ username: "bob" }, options);
     const { id } = await create(at, { type: "key" });
     expect(await refusal(credentials.patch(id, { type: "jwt" }, options))).toBe(
@@ -159,7 +160,7 @@ describe("a credential", () => {
 
   test("of a consumer with a colon in its username needs an identifier", async () => {
     const at = await world();
-    await at.control.consumers.create({ username: "a:b" }, options);
+    await at.control.resources.consumers.create({ username: "a:b" }, options);
     const fields = { type: "basic", consumer_id: "a:b" };
     expect(await refusal(create(at, fields))).toStartWith("400 identifier: is required");
     expect((await create(at, { ...fields, identifier: "ab" })).identifier).toBe("ab");
@@ -171,7 +172,10 @@ describe("a credential", () => {
     at.control.credentialUse.touch([id]);
     at.control.runMaintenance();
     expect(at.use.size).toBe(1);
-    const { removed } = await at.control.consumers.remove("alice", { ...options, cascade: false });
+    const { removed } = await at.control.resources.consumers.remove("alice", {
+      ...options,
+      cascade: false,
+    });
     expect(removed).toEqual(['credential "phone"']);
     expect([storedOf(at, id), at.use.size]).toEqual([undefined, 0]);
   });

@@ -1,5 +1,6 @@
 // A control plane between a store and workers that only record calls.
-import { compileStored, createControlPlane } from "../../../src/control-plane.ts";
+import { compileStored } from "../../../src/control/stored.ts";
+import { createControlPlane } from "../../../src/control-plane.ts";
 import type { AuditRange, AuditStore, AuditEntry } from "../../../src/model/audit-entry.ts";
 import type { Fact, StoredSecondFactor } from "../../../src/model/fact.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";

@@ -19,7 +19,8 @@ function scene(capacity = 100) {
   const clock = { now: START };
   const board = TargetBoard.create(2, { now: START, capacity });
   const plane = controlPlane(undefined, () => clock.now, board);
-  const { services, targets, health } = plane.control;
+  const { targets, health } = plane.control;
+  const { services } = plane.control.resources;
   const create = async (name: string, ports: readonly number[], fields: object = {}) => {
     const list = ports.map((port) => ({ host: "10.0.0.1", port }));
     return (await services.create({ name, targets: list, ...fields }, options)).view;

@@ -1,6 +1,7 @@
 // A control plane with sample plugins and every kind of text in their configurations.
 import { Type as t } from "@sinclair/typebox";
-import { compileStored, createControlPlane } from "../../../src/control-plane.ts";
+import { compileStored } from "../../../src/control/stored.ts";
+import { createControlPlane } from "../../../src/control-plane.ts";
 import type { Principal, Role } from "../../../src/control/principal.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";

@@ -49,9 +49,9 @@ describe("a configuration", () => {
   test("names services and consumers; their ids are stored", async () => {
     const world = pluginWorld();
     const { control } = world;
-    const service = (await control.services.create({ name: "s" }, options)).view;
-    const consumer = (await control.consumers.create({ username: "c" }, options)).view;
-    const route = (await control.routes.create({ name: "r" }, options)).view;
+    const service = (await control.resources.services.create({ name: "s" }, options)).view;
+    const consumer = (await control.resources.consumers.create({ username: "c" }, options)).view;
+    const route = (await control.resources.routes.create({ name: "r" }, options)).view;
     const view = await make(
       world,
       { backend: "s", only: ["c", consumer.id] },
@@ -222,7 +222,8 @@ describe("secrets", () => {
 
   test("may be references; the name is shown, kept and replaced", async () => {
     const world = pluginWorld();
-    const { secrets, plugins } = world.control;
+    const { plugins } = world.control;
+    const { secrets } = world.control.resources;
     for (const name of ["one", "two"]) await secrets.create({ name, value: "s-v" }, options);
     const view = await make(world, { token: { $secret: "one" }, keys: [{ $secret: "two" }] });
     expect(view.config).toMatchObject({ token: { $secret: "one" }, keys: [{ $secret: "two" }] });
@@ -242,7 +243,7 @@ describe("secrets", () => {
   test("are not passed to another plugin", async () => {
     const world = pluginWorld();
     const { id } = await make(world, { token: "s-token" });
-    await world.control.routes.create({ name: "r" }, options);
+    await world.control.resources.routes.create({ name: "r" }, options);
     const other = { name: "strict", route_id: "r" };
     const { plugins } = world.control;
     expect(await refusal(plugins.replace(id, other, options))).toBe("400 config.key: is required");
@@ -268,7 +269,8 @@ describe("secrets", () => {
 describe("instances", () => {
   test("are found by what they are attached to, by label and by plugin", async () => {
     const world = pluginWorld();
-    const { plugins, services, consumers } = world.control;
+    const { plugins } = world.control;
+    const { services, consumers } = world.control.resources;
     await services.create({ name: "s" }, options);
     await consumers.create({ username: "c" }, options);
     const on = await make(world, {}, { service_id: "s", label: "on-s" });
@@ -287,7 +289,8 @@ describe("instances", () => {
 
   test("are deleted with what they are attached to, and protect what they reference", async () => {
     const world = pluginWorld();
-    const { services, consumers, routes, plugins } = world.control;
+    const { plugins } = world.control;
+    const { services, consumers, routes } = world.control.resources;
     for (const name of ["s", "named"]) await services.create({ name }, options);
     await consumers.create({ username: "c" }, options);
     await routes.create({ name: "r" }, options);
@@ -307,7 +310,8 @@ describe("instances", () => {
 
   test("of a plugin that needs an admin are written and deleted by admins only, in every way", async () => {
     const world = pluginWorld();
-    const { plugins, routes } = world.control;
+    const { plugins } = world.control;
+    const { routes } = world.control.resources;
     await routes.create({ name: "r" }, options);
     const body = { name: "guarded", label: "g", route_id: "r" };
     const message = "only an admin may write or delete an instance of guarded";

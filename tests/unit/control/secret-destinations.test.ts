@@ -4,7 +4,7 @@ import type { Draft } from "../../../src/control/draft.ts";
 import type { Actor } from "../../../src/control/principal.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { CollectionName, ResourceOf } from "../../../src/model/gateway-config.ts";
-import { recordSchemas } from "../../../src/store/records.ts";
+import { recordSchemas } from "../../../src/model/records.ts";
 import { at, configOf, controlPlane, options } from "./fixture.ts";
 import { as, refusal } from "./plugin-fixture.ts";
 

@@ -21,7 +21,7 @@ import { type GatewayConfig, wholeOf } from "../../../src/model/gateway-config.t
 import { loadPlugins } from "../../../src/pdk/catalogue.ts";
 import { pluginFiles } from "../../../src/plugins/index.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
-import { recordSchemas } from "../../../src/store/records.ts";
+import { recordSchemas } from "../../../src/model/records.ts";
 import { at } from "../store/fixture.ts";
 
 const rulesWith = (...parts: NewerPart[]): FormatRules => ({

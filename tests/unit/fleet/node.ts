@@ -1,5 +1,6 @@
 // A node of a fleet with a database of its own and without workers, which can end at any step and start again.
-import { configs, compileStored } from "../../../src/control-plane.ts";
+import { compileStored } from "../../../src/control/stored.ts";
+import { configs } from "../../../src/control-plane.ts";
 import { Changes } from "../../../src/control/change.ts";
 import type { FleetWrite } from "../../../src/control/fleet-view.ts";
 import { local } from "../../../src/control/principal.ts";

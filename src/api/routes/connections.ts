@@ -1,25 +1,14 @@
-// Endpoints of stream routes and of their connections; decodes nothing itself.
+// Endpoints of the connections of stream routes; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import { deleteResponses, pathParameter, readResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/stream-routes",
-  word: "stream route",
-  tag: "Stream routes",
-  schema: "StreamRoute",
-  inputSchema: "StreamRouteInput",
-  parents: ["service_id"],
-  isNamed: true,
-};
+const at = descriptionOf("stream_routes");
 
-export function streamRouteEndpoints(control: ControlPlane): Endpoint[] {
-  const { streamRoutes, streamConnections } = control;
+export function connectionEndpoints({ streamConnections }: ControlPlane): Endpoint[] {
   return [
-    ...readEndpoints(at, streamRoutes),
-    ...writeEndpoints(at, streamRoutes),
     {
       method: "GET",
       path: `${at.path}/:id/connections`,
@@ -28,7 +17,7 @@ export function streamRouteEndpoints(control: ControlPlane): Endpoint[] {
         summary: "List the connections of a stream route",
         description: "Open connections on all workers, oldest first.",
         tags: [at.tag],
-        parameters: [pathParameter("ID or name of the stream route")],
+        parameters: [idParameter("stream_routes")],
         responses: readResponses("Connection", { list: true }),
       },
       answer: async (call) => {

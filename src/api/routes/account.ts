@@ -1,4 +1,4 @@
-// Endpoints of users, their passwords and their second factors; decodes nothing itself.
+// Endpoints of the passwords and second factors of users; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
@@ -6,36 +6,21 @@ import {
   dryRunParameter,
   errorResponses,
   ifMatchParameter,
-  pathParameter,
   plainResponses,
   writeResponses,
 } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/users",
-  word: "user",
-  tag: "Users",
-  schema: "User",
-  inputSchema: "UserInput",
-  isNamed: true,
-  nameWord: "e-mail address",
-};
-
+const at = descriptionOf("users");
 const tags = [at.tag];
-const user = pathParameter("ID or e-mail address of the user");
+const user = idParameter("users");
 
-export function userEndpoints(control: ControlPlane): Endpoint[] {
-  const { users } = control;
-  return [
-    ...readEndpoints(at, users),
-    ...writeEndpoints(at, users),
-    passwordEndpoint(control),
-    ...totpEndpoints(control),
-  ];
-}
+export const accountEndpoints = (control: ControlPlane): Endpoint[] => [
+  passwordEndpoint(control),
+  ...totpEndpoints(control),
+];
 
 const callOf = (call: Call) => ({
   principal: call.principal,

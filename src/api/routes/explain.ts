@@ -1,24 +1,11 @@
-// Endpoints of routes; decodes nothing itself.
+// Endpoint that explains the routing of a request; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import { bodyOf, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/routes",
-  word: "route",
-  tag: "Routes",
-  schema: "Route",
-  inputSchema: "RouteInput",
-  parents: ["service_id", "listener_id"],
-  isNamed: true,
-};
-
-export function routeEndpoints({ routes, explain }: ControlPlane): Endpoint[] {
+export function explainEndpoints({ explain }: ControlPlane): Endpoint[] {
   return [
-    ...readEndpoints(at, routes),
-    ...writeEndpoints(at, routes),
     {
       method: "POST",
       path: "/api/v1/routes/explain",

@@ -1,30 +1,13 @@
-// Endpoints of the admin token and of named tokens; decodes nothing itself.
+// Endpoints of the admin token; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import { plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
-import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/tokens",
-  word: "token",
-  tag: "Tokens",
-  schema: "Token",
-  inputSchema: "TokenInput",
-  isNamed: true,
-};
+const tags = [descriptionOf("tokens").tag];
 
-const tags = [at.tag];
-
-export function tokenEndpoints({ auth }: ControlPlane): Endpoint[] {
-  return [
-    ...readEndpoints(at, auth.tokens),
-    ...writeEndpoints(at, auth.tokens),
-    ...adminTokenEndpoints(auth),
-  ];
-}
-
-function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
+export function adminTokenEndpoints({ auth }: ControlPlane): Endpoint[] {
   const path = "/api/v1/admin/token";
   return [
     {

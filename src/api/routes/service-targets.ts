@@ -1,33 +1,19 @@
-// Endpoints of services and of the targets inside one; decodes nothing itself.
+// Endpoints of the targets of one service; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,
   filterParameters,
-  pathParameter,
   readResponses,
   writeResponses,
 } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { filtersOf, replyRead, replyWritten, writeOptionsOf } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { idOf, idParameter } from "./resource-endpoints.ts";
 
-const at = {
-  path: "/api/v1/services",
-  word: "service",
-  tag: "Services",
-  schema: "Service",
-  inputSchema: "ServiceInput",
-  isNamed: true,
-  replaceNote:
-    "So does `targets`: without it, the gateway removes all targets, and `X-Warning` says how many.",
-};
-
-export function serviceEndpoints({ services, targets }: ControlPlane): Endpoint[] {
-  const service = pathParameter("ID or name of the service");
+export function serviceTargetEndpoints({ targets }: ControlPlane): Endpoint[] {
+  const service = idParameter("services");
   return [
-    ...readEndpoints(at, services),
-    ...writeEndpoints(at, services),
     {
       method: "GET",
       path: "/api/v1/services/:id/targets",

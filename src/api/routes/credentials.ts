@@ -1,56 +1,29 @@
-// Endpoints of consumers and of their credentials; decodes nothing itself.
+// Endpoints of the credentials of one consumer; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,
   filterParameters,
   ifMatchParameter,
-  pathParameter,
   queryParameter,
   readResponses,
   writeResponses,
 } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { filtersOf, replyRead, replyWritten, writeOptionsOf } from "../write-options.ts";
-import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+import { descriptionOf, idOf, idParameter } from "./resource-endpoints.ts";
 
-const consumersAt = {
-  path: "/api/v1/consumers",
-  word: "consumer",
-  tag: "Consumers",
-  schema: "Consumer",
-  inputSchema: "ConsumerInput",
-  filters: [queryParameter("limit", "Maximum number of consumers, the oldest first")],
-  isNamed: true,
-  nameWord: "username",
-};
+const at = descriptionOf("credentials");
 
-const credentialsAt = {
-  path: "/api/v1/credentials",
-  word: "credential",
-  tag: "Credentials",
-  schema: "Credential",
-  inputSchema: "CredentialInput",
-  parents: ["consumer_id"],
-  filters: [queryParameter("type", "Only credentials of this type")],
-  isNamed: false,
-};
-
-export function consumerEndpoints({ consumers, credentials }: ControlPlane): Endpoint[] {
-  return [
-    ...readEndpoints(consumersAt, consumers),
-    ...writeEndpoints(consumersAt, consumers),
-    ...readEndpoints(credentialsAt, credentials),
-    ...writeEndpoints(credentialsAt, credentials),
-    ...credentialsOfConsumer(credentials),
-    rotateEndpoint(credentials),
-  ];
-}
+export const credentialEndpoints = ({ credentials }: ControlPlane): Endpoint[] => [
+  ...credentialsOfConsumer(credentials),
+  rotateEndpoint(credentials),
+];
 
 function credentialsOfConsumer(credentials: ControlPlane["credentials"]): Endpoint[] {
-  const path = `${consumersAt.path}/:id/credentials`;
-  const tags = [credentialsAt.tag];
-  const consumer = pathParameter("ID or username of the consumer");
+  const path = `${descriptionOf("consumers").path}/:id/credentials`;
+  const tags = [at.tag];
+  const consumer = idParameter("consumers");
   return [
     {
       method: "GET",
@@ -59,7 +32,11 @@ function credentialsOfConsumer(credentials: ControlPlane["credentials"]): Endpoi
       description: {
         summary: "List the credentials of a consumer",
         tags,
-        parameters: [consumer, ...filterParameters, ...credentialsAt.filters],
+        parameters: [
+          consumer,
+          ...filterParameters,
+          queryParameter("type", "Only credentials of this type"),
+        ],
         responses: readResponses("Credential", { list: true }),
       },
       answer: (call) => replyRead(credentials.listIn(idOf(call), filtersOf(call))),
@@ -87,15 +64,15 @@ function credentialsOfConsumer(credentials: ControlPlane["credentials"]): Endpoi
 function rotateEndpoint(credentials: ControlPlane["credentials"]): Endpoint {
   return {
     method: "POST",
-    path: `${credentialsAt.path}/:id/rotate`,
+    path: `${at.path}/:id/rotate`,
     takesBody: "optional",
     description: {
       summary: "Rotate the secret of a credential",
       description:
         "Only this response shows the new secret. The present one stays valid for `overlap_seconds`; without a body it becomes " +
         "invalid at once. A credential with a key pair has no secret: write a new `public_key` instead.",
-      tags: [credentialsAt.tag],
-      parameters: [pathParameter("ID of the credential"), dryRunParameter, ifMatchParameter],
+      tags: [at.tag],
+      parameters: [idParameter("credentials"), dryRunParameter, ifMatchParameter],
       requestBody: { ...bodyOf("Rotation"), required: false },
       responses: writeResponses("Credential"),
     },
