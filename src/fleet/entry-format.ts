@@ -1,9 +1,15 @@
-// Since which format entries of the fleet's log can hold what: a version that adds something adds a line here. Knows no node.
+// Since which format entries of the fleet's log can hold what: marks in the model say it, for values and plugins a line here.
 import type { Fact } from "../model/fact.ts";
-import type { CollectionName, ConfigChange, SingletonName } from "../model/gateway-config.ts";
-
-/** The newest format of entries that this version reads. Each entry has the lowest one that can hold it, for older nodes. */
-export const ENTRY_FORMAT = 4;
+import {
+  type CollectionName,
+  collectionNames,
+  type ConfigChange,
+  definitionOf,
+  type SingletonName,
+  singletonNames,
+} from "../model/gateway-config.ts";
+import { recordSchemas } from "../model/records.ts";
+import { newFieldsIn } from "../model/resource.ts";
 
 /** A part of the configuration that an older format cannot hold. */
 export interface NewerPart {
@@ -31,7 +37,19 @@ export interface FormatRules {
 
 const newCache = { since: 3, in: "plugins", of: "response-cache" } as const;
 
-/** Never changed once released, only added to; then ENTRY_FORMAT grows as well. */
+/** New collections, and new fields of stored objects. */
+function markedParts(): NewerPart[] {
+  const collections = collectionNames.flatMap((name): NewerPart[] => {
+    const { since } = definitionOf(name);
+    return since === undefined ? [] : [{ since, in: name }];
+  });
+  const fields = [...collectionNames, ...singletonNames].flatMap((name) =>
+    newFieldsIn(recordSchemas[name]).map((field): NewerPart => ({ ...field, in: name })),
+  );
+  return [...collections, ...fields];
+}
+
+/** Never changed once released, only added to. */
 export const formatRules: FormatRules = {
   facts: {
     session_began: 1,
@@ -50,7 +68,17 @@ export const formatRules: FormatRules = {
     alert_sent: 1,
   },
   parts: [
+    ...markedParts(),
     { since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 },
+    { since: 4, in: "listeners", field: "engine", absent: "standard" },
+    { since: 4, in: "listeners", field: "shared_engines", absent: false },
+    { since: 4, in: "listeners", field: "max_concurrent_streams", absent: 100 },
+    { since: 4, in: "listeners", field: "max_connection_age", absent: 0 },
+    { since: 4, in: "services", field: "health.active.grpc_service", absent: "" },
+    { since: 4, in: "routes", field: "grpc_methods", absent: [] },
+    { since: 4, in: "routes", field: "exact_responses", absent: "off" },
+    { since: 4, in: "routes", field: "grpc_idle_timeout", absent: 0 },
+    { since: 4, in: "routes", field: "grpc_max_message_bytes", absent: 0 },
     { since: 2, in: "plugins", of: "rate-limit", field: "config.shared", absent: null },
     { since: 2, in: "plugins", of: "rate-limit", field: "config.on_shared_error", absent: "node" },
     { ...newCache, field: "config.heuristic", absent: 0 },
@@ -64,13 +92,8 @@ export const formatRules: FormatRules = {
     { ...newCache, field: "config.storage", absent: "memory" },
     { ...newCache, field: "config.disk_above", absent: 65_536 },
     { ...newCache, field: "config.disk_total", absent: 1_073_741_824 },
-    { since: 4, in: "listeners", field: "engine", absent: "standard" },
-    { since: 4, in: "listeners", field: "shared_engines", absent: false },
-    { since: 4, in: "listeners", field: "max_concurrent_streams", absent: 100 },
-    { since: 4, in: "listeners", field: "max_connection_age", absent: 0 },
     { since: 4, in: "services", field: "protocol", values: ["h2", "h2c", "grpc", "grpcs"] },
     { since: 4, in: "services", field: "health.active.type", values: ["grpc", "grpcs"] },
-    { since: 4, in: "services", field: "health.active.grpc_service", absent: "" },
     { since: 4, in: "plugins", field: "name", values: ["grpc-web"] },
     {
       since: 4,
@@ -79,12 +102,14 @@ export const formatRules: FormatRules = {
       field: "config.response.trailers",
       absent: { set: {}, add: {}, remove: [], rename: {} },
     },
-    { since: 4, in: "routes", field: "grpc_methods", absent: [] },
-    { since: 4, in: "routes", field: "exact_responses", absent: "off" },
-    { since: 4, in: "routes", field: "grpc_idle_timeout", absent: 0 },
-    { since: 4, in: "routes", field: "grpc_max_message_bytes", absent: 0 },
   ],
 };
+
+/** The newest format of entries that this version reads. Each entry has the lowest one that can hold it, for older nodes. */
+export const ENTRY_FORMAT = Math.max(
+  ...formatRules.parts.map(({ since }) => since),
+  ...Object.values(formatRules.facts),
+);
 
 /** Of a change only the parts that it has. */
 export type ChangedParts = Partial<ConfigChange>;

@@ -71,6 +71,8 @@ export interface ResourceFacts<T extends Identity> {
   readonly columns?: Readonly<Record<string, Column<T>>>;
   /** Columns that are unique together, by the name of the index. */
   readonly uniqueTogether?: Readonly<Record<string, readonly string[]>>;
+  /** The first format of entries of a fleet that holds such objects. Default: the first one. */
+  readonly since?: number;
   /** Whether its objects may hold references to named secrets. Default: false. */
   readonly holdsSecrets?: boolean;
   /** Whether its objects send secrets, so that a new destination needs an admin. Default: false. */
@@ -116,6 +118,39 @@ export const refersTo = <T extends TSchema>(
   schema: T,
   { isOwner = false, isFilter = false }: Partial<Omit<ReferenceMark, "to">> = {},
 ): T => ({ ...schema, [REFERENCE]: { to, isOwner, isFilter } satisfies ReferenceMark });
+
+/** A mark like the one of references. */
+const SINCE = Symbol("since");
+
+/**
+ * Marks a new field of a stored object: nodes of a fleet that read only entries of older formats do not know it. It needs a
+ * default, which stands for its absence. A new collection states `since` in its definition.
+ */
+export const since = <T extends TSchema>(format: number, schema: T): T => ({
+  ...schema,
+  [SINCE]: format,
+});
+
+/** A new field: names joined by dots, through lists. */
+export interface NewField {
+  readonly since: number;
+  readonly field: string;
+  readonly absent: unknown;
+}
+
+/** All marked fields of a schema. */
+export function newFieldsIn(schema: TSchema, path = ""): NewField[] {
+  const mark = schema[SINCE as unknown as string] as number | undefined;
+  if (mark !== undefined) return [{ since: mark, field: path, absent: schema.default }];
+  const inner = [...(schema.anyOf ?? []), ...(schema.items === undefined ? [] : [schema.items])];
+  const members = Object.entries((schema.properties ?? {}) as Record<string, TSchema>);
+  return [
+    ...inner.flatMap((part: TSchema) => newFieldsIn(part, path)),
+    ...members.flatMap(([name, member]) =>
+      newFieldsIn(member, path === "" ? name : `${path}.${name}`),
+    ),
+  ];
+}
 
 /** A field that holds the id of another object, or a list of ids. */
 export interface ReferenceField extends ReferenceMark {
