@@ -69,7 +69,6 @@ export const formatRules: FormatRules = {
   },
   parts: [
     ...markedParts(),
-    { since: 2, in: "settings", field: "fleet.absent_after", absent: 86_400_000 },
     { since: 4, in: "listeners", field: "engine", absent: "standard" },
     { since: 4, in: "listeners", field: "shared_engines", absent: false },
     { since: 4, in: "listeners", field: "max_concurrent_streams", absent: 100 },

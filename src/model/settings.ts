@@ -1,5 +1,6 @@
 // Settings: what holds for the whole gateway; knows no other resource.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { since } from "./resource.ts";
 import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./fields.ts";
 
 const cidr = t.String({ minLength: 1, maxLength: 64 });
@@ -134,12 +135,15 @@ export const settingsInput = t.Object(
           0,
           "Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet",
         ),
-        absent_after: integer(86_400_000, {
-          minimum: 60_000,
-          maximum: 2_592_000_000,
-          description:
-            "Milliseconds for which the fleet is prepared for the return of a node that is away: the log keeps the entries that it lacks, and what its version does not know is refused",
-        }),
+        absent_after: since(
+          2,
+          integer(86_400_000, {
+            minimum: 60_000,
+            maximum: 2_592_000_000,
+            description:
+              "Milliseconds for which the fleet is prepared for the return of a node that is away: the log keeps the entries that it lacks, and what its version does not know is refused",
+          }),
+        ),
       },
       "Nodes that are away, or cut off from the database of their fleet; without effect on a gateway without a fleet",
     ),
