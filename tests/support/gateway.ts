@@ -15,6 +15,8 @@ export interface GatewayOptions {
   wrap?: string[];
   /** Path of a compiled executable; default: $SLUICE_TEST_BINARY, else the sources. */
   binary?: string;
+  /** Path of other sources to run instead: `/tmp/tree/src/main.ts`. */
+  main?: string;
   /** An existing data directory, which is kept; default: a new one, removed by `stop`. */
   dataDir?: string;
   /** How long the start may take. */
@@ -146,8 +148,9 @@ export class Gateway {
   }
 
   #command(words: readonly string[]): string[] {
-    const { wrap = [], binary } = this.#options;
-    return [...wrap, ...program(binary), ...words];
+    const { wrap = [], binary, main: other } = this.#options;
+    const command = other === undefined ? program(binary) : [process.execPath, other];
+    return [...wrap, ...command, ...words];
   }
 
   /** Asks the gateway to stop, waits until it has, and returns the exit code. */
