@@ -2,7 +2,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
-import { type DnsProvider, dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
+import { type DnsProvider, dnsProviderTypes } from "../model/dns-provider.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { DnsClients } from "./dns/clients.ts";
 import type { AnyDnsProvider } from "./dns/definition.ts";
@@ -10,23 +10,10 @@ import type { DnsLookup } from "./dns/lookup.ts";
 import { normalName } from "./dns/names.ts";
 import { type TrialReport, tryProvider } from "./dns/trial.ts";
 import { needsAdmin } from "../control/admin-dns-providers.ts";
-import { isDocument } from "../control/body.ts";
 import type { Changes } from "../control/change.ts";
-import type { Draft } from "../control/draft.ts";
-import {
-  markRemovals,
-  refuseSealed,
-  withoutSecrets,
-  writeConfig,
-} from "../control/plugin-config-writer.ts";
+import { ConfiguredResource } from "../control/configured-resource.ts";
 import { type Actor, roleOf } from "../control/principal.ts";
-import {
-  type FieldsOf,
-  Resource,
-  type ResourceKind,
-  type WriteOptions,
-  type Written,
-} from "../control/resource.ts";
+import type { FieldsOf } from "../control/resource.ts";
 
 export interface DnsProvidersOptions {
   readonly changes: Changes;
@@ -65,11 +52,19 @@ export const dnsTestInput = t.Object(
 );
 export type DnsTestInput = Static<typeof dnsTestInput>;
 
-export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
+export class DnsProviders extends ConfiguredResource<"dns_providers", DnsProvider> {
   readonly #options: DnsProvidersOptions;
 
   constructor(options: DnsProvidersOptions) {
-    super(options.changes, kindOf(options));
+    super(options.changes, {
+      collection: "dns_providers",
+      box: options.box,
+      configurableOf: (type) => options.definitions[type as DnsProvider["type"]],
+      complete: (fields, { old, sent }) => {
+        checkConfig(fields, { ...options, old, sent });
+        return { ...fields, zones: [...new Set(fields.zones.map(zoneName))] };
+      },
+    });
     this.#options = options;
   }
 
@@ -93,63 +88,29 @@ export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
     const named = zone === undefined ? null : normalName(zone);
     return await tryProvider({ provider, zone: named, clients, lookup });
   }
-
-  override patch(
-    key: string,
-    patch: unknown,
-    options: WriteOptions,
-  ): Promise<Written<DnsProvider>> {
-    const config = isDocument(patch) ? patch["config"] : undefined;
-    if (!isDocument(config)) return super.patch(key, patch, options);
-    return super.patch(key, { ...Object(patch), config: markRemovals(config) }, options);
-  }
 }
 
-/** The representation, without secrets. */
-const view = (provider: DnsProvider): DnsProvider => ({
-  ...provider,
-  config: withoutSecrets(provider.config) as DnsProvider["config"],
-});
-
-const kindOf = (options: DnsProvidersOptions): ResourceKind<"dns_providers", DnsProvider> => ({
-  collection: "dns_providers",
-  decode: (document, draft, old) => ({ fields: fieldsOf(document, { ...options, draft, old }) }),
-  sendable: view,
-  viewer: () => view,
-});
-
-interface WriteContext extends DnsProvidersOptions {
-  readonly draft: Draft;
-  readonly old: DnsProvider | null;
-}
-
-function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"dns_providers"> {
-  // Filling in defaults would turn a list into an object with numbers as names.
-  if (isDocument(document) && Array.isArray(document["config"]))
-    throw invalid("config", "must be an object");
-  const { config: sent, zones, ...input } = decode(dnsProviderInput, document);
-  refuseSealed(input, "");
-  const { old, draft, box, definitions, programs } = context;
-  const config = writeConfig(sent, {
-    definition: definitions[input.type],
-    old: old?.type === input.type ? old.config : null,
-    draft,
-    box,
-  });
-  const inTheClear = Object.entries(Object(sent)).filter(([, value]) => typeof value === "string");
-  const wrong = definitions[input.type].problem?.({ ...config, ...Object.fromEntries(inTheClear) });
+function checkConfig(
+  { type, config }: FieldsOf<"dns_providers">,
+  {
+    definitions,
+    programs,
+    old,
+    sent,
+  }: Pick<DnsProvidersOptions, "definitions" | "programs"> & {
+    readonly old: DnsProvider | null;
+    readonly sent: object;
+  },
+): void {
+  const inTheClear = Object.entries(sent).filter(([, value]) => typeof value === "string");
+  const wrong = definitions[type].problem?.({ ...config, ...Object.fromEntries(inTheClear) });
   if (wrong) throw invalid(`config.${wrong.field}`, wrong.message);
-  const program = config["program"];
-  if (
-    input.type === "exec" &&
-    !programs.includes(String(program)) &&
-    program !== old?.config["program"]
-  )
+  const { program } = config;
+  if (type === "exec" && !programs.includes(String(program)) && program !== old?.config["program"])
     throw invalid(
       "config.program",
       "must be a program that the gateway was started with: --dns-exec PATH",
     );
-  return { ...input, zones: [...new Set(zones.map(zoneName))], config };
 }
 
 function zoneName(zone: string, index: number): string {

@@ -1,29 +1,14 @@
 // Alerts: validates them, seals their secrets and tests them; knows no sink by name.
 import type { SecretBox } from "../../crypto/secret-box.ts";
-import { type Alert, alertInput, type AlertType, alertTypes } from "../../model/alert.ts";
-import { decode } from "../../model/decode.ts";
+import { type Alert, type AlertType, alertTypes } from "../../model/alert.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import { openConfig } from "../../snapshot/plugin-config.ts";
 import type { AuditSink } from "../../control/audit-entry.ts";
-import { isDocument } from "../../control/body.ts";
 import type { Changes } from "../../control/change.ts";
+import { ConfiguredResource } from "../../control/configured-resource.ts";
 import type { Draft } from "../../control/draft.ts";
-import { withIds } from "../../control/key.ts";
-import {
-  markRemovals,
-  refuseSealed,
-  withoutSecrets,
-  writeConfig,
-} from "../../control/plugin-config-writer.ts";
 import type { Actor } from "../../control/principal.ts";
-import {
-  type FieldsOf,
-  Resource,
-  type ResourceKind,
-  type WriteOptions,
-  type Written,
-} from "../../control/resource.ts";
 import type { AlertEngine } from "./engine.ts";
 import type { AlertMessage } from "./message-history.ts";
 import { testNotice } from "./notice.ts";
@@ -63,12 +48,26 @@ export interface AlertTestReport {
   readonly duration_ms: number;
 }
 
-export class Alerts extends Resource<"alerts", AlertView> {
+export class Alerts extends ConfiguredResource<"alerts", AlertView> {
   readonly #options: AlertsOptions;
   readonly #testing = new Set<string>();
 
   constructor(options: AlertsOptions) {
-    super(options.changes, kindOf(options));
+    super(options.changes, {
+      collection: "alerts",
+      box: options.box,
+      configurableOf: (type) => sinks[type as AlertType],
+      complete: (fields, { draft }) => {
+        // Only clients that may refer to a named secret learn what is wrong with its value.
+        draft.checkLater(() => checkConfig(fields, { ...options, draft }));
+        return fields;
+      },
+      view: (shown, alert) => ({
+        ...shown,
+        destination: destinationOf(alert, options.engine),
+        delivery: options.engine.deliveryOf(alert.id),
+      }),
+    });
     this.#options = options;
   }
 
@@ -116,29 +115,7 @@ export class Alerts extends Resource<"alerts", AlertView> {
     });
     return { ...result, destination, duration_ms: Math.round(performance.now() - begin) };
   }
-
-  override patch(key: string, patch: unknown, options: WriteOptions): Promise<Written<AlertView>> {
-    const config = isDocument(patch) ? patch["config"] : undefined;
-    if (!isDocument(config)) return super.patch(key, patch, options);
-    return super.patch(key, { ...Object(patch), config: markRemovals(config) }, options);
-  }
 }
-
-const withoutConfigSecrets = (alert: Alert): Alert => ({
-  ...alert,
-  config: withoutSecrets(alert.config) as Alert["config"],
-});
-
-const kindOf = (options: AlertsOptions): ResourceKind<"alerts", AlertView> => ({
-  collection: "alerts",
-  decode: (document, draft, old) => ({ fields: fieldsOf(document, { ...options, draft, old }) }),
-  sendable: withoutConfigSecrets,
-  viewer: () => (alert) => ({
-    ...withoutConfigSecrets(alert),
-    destination: destinationOf(alert, options.engine),
-    delivery: options.engine.deliveryOf(alert.id),
-  }),
-});
 
 /** Empty when unknown. */
 function destinationOf(alert: Alert, engine: AlertEngine): string {
@@ -150,37 +127,13 @@ function destinationOf(alert: Alert, engine: AlertEngine): string {
   }
 }
 
-interface WriteContext extends AlertsOptions {
-  readonly draft: Draft;
-  readonly old: Alert | null;
-}
-
-function fieldsOf(document: unknown, context: WriteContext): FieldsOf<"alerts"> {
-  // Filling in defaults would turn a list into an object with numbers as names.
-  if (isDocument(document) && Array.isArray(document["config"]))
-    throw invalid("config", "must be an object");
-  const { config: sent, ...input } = decode(alertInput, document);
-  refuseSealed(input, "");
-  const { old, draft, box } = context;
-  const sink = sinks[input.type];
-  const config = writeConfig(sent, {
-    definition: sink,
-    old: old?.type === input.type ? old.config : null,
-    draft,
-    box,
-  });
-  // Only clients that may refer to a named secret learn what is wrong with its value.
-  draft.checkLater(() => checkConfig({ config }, input.type, context));
-  return { ...withIds("alerts", input, draft.config), config };
-}
-
 function checkConfig(
-  stored: Pick<Alert, "config">,
-  type: AlertType,
-  { box, draft, managementAddresses }: WriteContext,
+  alert: Pick<Alert, "config" | "type">,
+  { box, draft, managementAddresses }: AlertsOptions & { readonly draft: Draft },
 ): void {
+  const { type } = alert;
   const sink = sinks[type];
-  const opened = openConfig(stored, sink, {
+  const opened = openConfig(alert, sink, {
     secrets: draft.config.secrets,
     openSealed: (sealed) => box.open(sealed),
   });

@@ -133,7 +133,7 @@ beforeAll(async () => {
   });
   tree.checkTypes();
   gateway = await startGateway({ main: join(tree.path, "src/main.ts") });
-}, 120_000);
+}, 240_000);
 
 afterAll(async () => {
   await gateway?.stop();
