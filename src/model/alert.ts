@@ -28,7 +28,7 @@ export const alertTypes = ["webhook", "smtp"] as const;
 export type AlertType = (typeof alertTypes)[number];
 
 const keys = (description: string) =>
-  listOf(t.String({ minLength: 1, maxLength: 128 }), description, 200);
+  listOf(t.String({ minLength: 1, maxLength: 128 }), description, { maxItems: 200 });
 
 const shared = {
   name: name("Unique name"),

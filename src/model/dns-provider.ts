@@ -27,7 +27,7 @@ const shared = {
   zones: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
     "Zones that it may write, longest match wins; empty: discovered from the provider",
-    200,
+    { maxItems: 200 },
   ),
   propagation_timeout: integer(120, {
     minimum: 0,

@@ -15,7 +15,7 @@ export const listenerInput = t.Object(
     hosts: listOf(
       t.String({ minLength: 1, maxLength: 255 }),
       "Host names that it serves, `*.example.com` for all subdomains; empty: any. Listeners with different names may share an address and port: the most specific name wins",
-      100,
+      { maxItems: 100 },
     ),
     protocol: oneOf(["http", "https"], { default: "http", description: "http: plain; https: TLS" }),
     engine: oneOf(["standard", "full"], {

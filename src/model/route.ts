@@ -77,10 +77,12 @@ export const routeInput = t.Object(
       "Paths; empty: any",
     ),
     grpc_methods: listOf(grpcMatch, "gRPC services and methods, beside the paths; empty: any"),
-    methods: listOf(t.String({ minLength: 1, maxLength: 64 }), "Methods; empty: any", 50),
-    headers: listOf(valueMatch, "Conditions on headers, all must hold", 50),
-    query: listOf(valueMatch, "Conditions on query parameters, all must hold", 50),
-    cookies: listOf(valueMatch, "Conditions on cookies, all must hold", 50),
+    methods: listOf(t.String({ minLength: 1, maxLength: 64 }), "Methods; empty: any", {
+      maxItems: 50,
+    }),
+    headers: listOf(valueMatch, "Conditions on headers, all must hold", { maxItems: 50 }),
+    query: listOf(valueMatch, "Conditions on query parameters, all must hold", { maxItems: 50 }),
+    cookies: listOf(valueMatch, "Conditions on cookies, all must hold", { maxItems: 50 }),
     client_cidrs: listOf(t.String({ minLength: 1, maxLength: 64 }), "Client networks; empty: any"),
     protocols: t.Array(oneOf(["http", "https"], { description: "Scheme" }), {
       default: ["http", "https"],
@@ -88,7 +90,9 @@ export const routeInput = t.Object(
       maxItems: 2,
       description: "Schemes that the client may use",
     }),
-    listener_ids: listOf(t.String({ minLength: 1 }), "IDs or names of listeners; empty: all", 100),
+    listener_ids: listOf(t.String({ minLength: 1 }), "IDs or names of listeners; empty: all", {
+      maxItems: 100,
+    }),
     priority: integer(0, {
       minimum: -1_000_000,
       maximum: 1_000_000,

@@ -16,7 +16,7 @@ import {
   type ResourceChange,
 } from "../model/gateway-config.ts";
 import type { Consumer } from "../model/consumer.ts";
-import type { Identity } from "../model/fields.ts";
+import { type Identity, withoutForm } from "../model/fields.ts";
 import { type Credential, lookupOf } from "../model/credential.ts";
 import { largeCollections } from "../model/large-collections.ts";
 import type { Listener } from "../model/listener.ts";
@@ -76,7 +76,7 @@ const COLUMNS = "e-mail addresses with A to Z in lower case";
  * a start with many routes.
  */
 export const documentFormat = (): string =>
-  Bun.hash(JSON.stringify([recordSchemas, COLUMNS])).toString(36);
+  Bun.hash(JSON.stringify([recordSchemas, COLUMNS], withoutForm)).toString(36);
 
 export class Tables {
   readonly #collections: ReturnType<typeof createCollections>;

@@ -12,6 +12,7 @@ import {
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
+import { portErrorOf } from "../../api/error.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
@@ -31,7 +32,6 @@ import {
   mayDisconnect,
   isOwnListener,
   type ListenerValues,
-  fieldErrorOf,
   rules,
   toBody,
   toValues,
@@ -53,7 +53,7 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
     toValues,
     toBody,
     validate: rules,
-    fieldErrorOf,
+    fieldErrorOf: portErrorOf,
     onSaved: ({ id }) => navigate(pagePath("listeners", id), { replace: true }),
   });
   const listener = source?.value ?? null;

@@ -1,5 +1,4 @@
 // The fields of the form of a listener, converted from and to the API's objects; renders nothing.
-import type { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 import { isHostPattern } from "../routes/route-values.ts";
 
@@ -81,13 +80,6 @@ export const usesOnlyStandard = ({
   protocol,
 }: Pick<Listener, "engine" | "shared_engines" | "protocol">): boolean =>
   engine === "standard" && !(isShared && protocol === "https");
-
-/** The gateway's error names the address in use, not the field. */
-export function fieldErrorOf(error: ApiError): { field: string; text: string } | null {
-  const [, text] = /^listener "[^"]*": ((?:UDP )?port .*)$/s.exec(error.message) ?? [];
-  if (text === undefined) return null;
-  return { field: text.includes("no such address") ? "address" : "port", text };
-}
 
 /** Fields whose change may disconnect the browser. */
 const ENDPOINT_FIELDS = [

@@ -38,7 +38,7 @@ function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
     toValues,
     toBody,
     validate: rules,
-    done: "Settings saved",
+    done: () => "Settings saved",
   });
   return (
     <FormPage

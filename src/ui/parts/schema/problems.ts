@@ -1,6 +1,6 @@
 // Validates a value against a JSON Schema while typing; compiles no code, which the Content-Security-Policy forbids.
 import { isDocument } from "../../api/merge-patch.ts";
-import { isNeeded, type JsonSchema, optionsOf, memberOf } from "./shape.ts";
+import { isNeeded, type JsonSchema, labelOf, optionsOf, memberOf } from "./shape.ts";
 
 export interface Problem {
   /** `limits.0.requests` */
@@ -16,6 +16,8 @@ export function problemsOf(schema: JsonSchema, value: unknown, path = ""): reado
   if (schema["x-kind"] === "secret" && isDocument(value)) return [];
   if (schema.type !== undefined && !hasType(schema.type, value))
     return [problem(path, `must be ${TYPES[schema.type] ?? schema.type}`)];
+  if (schema.const !== undefined && value !== schema.const)
+    return [problem(path, `must be ${JSON.stringify(schema.const)}`)];
   if (schema.enum !== undefined && !(schema.enum as readonly unknown[]).includes(value))
     return [problem(path, `must be one of ${schema.enum.join(", ")}`)];
   if (typeof value === "string") return toProblems(path, ofText(schema, value));
@@ -80,7 +82,11 @@ function ofText(schema: JsonSchema, value: string): string | null {
     return minLength === 1 ? "must not be empty" : `needs at least ${minLength} characters`;
   if (value.length > maxLength) return `must have at most ${maxLength} characters`;
   if (pattern === undefined || new RegExp(pattern, "u").test(value)) return null;
-  return errorMessage ?? "does not match the required format";
+  const { example } = schema.form ?? {};
+  const message = errorMessage ?? "does not match the required format";
+  return example === undefined || message.includes("such as")
+    ? message
+    : `${message}, such as ${example}`;
 }
 
 function ofNumber(schema: JsonSchema, value: number): string | null {
@@ -118,7 +124,9 @@ function ofObject(
   const missing = Object.keys(properties)
     .concat((schema.required ?? []).filter((name) => !Object.hasOwn(properties, name)))
     .filter((name) => isNeeded(schema, name) && value[name] === undefined)
-    .map((name) => problem(under(path, name), "is required", true));
+    .map((name) =>
+      problem(under(path, name), `${labelOf(name, properties[name] ?? {})} is required`, true),
+    );
   const inner = Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined) return [];
     const at = under(path, name);

@@ -1,11 +1,14 @@
 // Schema form fields that reference objects: stored secrets, services, consumers; shows no secret.
-import { Anchor, Autocomplete, Group, PasswordInput, Select } from "@mantine/core";
+import { Anchor, Autocomplete, Group, MultiSelect, PasswordInput, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
+import { Link } from "wouter";
 import { isDocument } from "../../api/merge-patch.ts";
 import { includesRole, useResource, useResourceList, useRole } from "../../api/queries.ts";
-import type { Read } from "../../api/resources.ts";
+import { nameOf, type Read, type ResourceKey, resources } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
 import { type FieldInputProps, useFormFacts, useTexts } from "./field-frame.tsx";
+import { shapeOf } from "./shape.ts";
 
 /** `{"$secret": "name"}` references a stored secret by name. */
 function referenceOf(value: unknown): string | null {
@@ -81,23 +84,99 @@ function KnownSecrets({ texts, name, onChange }: NameProps) {
   );
 }
 
-export function ServiceField({ info, value, onChange }: FieldInputProps) {
-  const texts = useTexts(info);
-  const { data = [] } = useResourceList("services");
-  const known = data.find(({ id, name }) => id === value || name === value);
-  const data_ = data.map(({ id, name }) => ({ value: id, label: name }));
-  const isUnknown = typeof value === "string" && value !== "" && known === undefined;
+/** An object of the collection that the schema names, by its id. */
+export function ReferenceField(props: FieldInputProps) {
+  const { of = "", only = {} } = shapeOf(props.info.schema).schema.form ?? {};
+  if (of === "consumers") return <ConsumerField {...props} />;
+  return <ListedField {...props} of={of as ResourceKey} only={only} />;
+}
+
+export const ServiceField = (props: FieldInputProps) => (
+  <ListedField {...props} of="services" only={{}} />
+);
+
+interface ListedProps extends FieldInputProps {
+  readonly of: ResourceKey;
+  readonly only: Readonly<Record<string, readonly unknown[]>>;
+}
+
+function ListedField({ info, value, onChange, of, only }: ListedProps) {
+  const { description, ...texts } = useTexts(info);
+  const { offered, known, isEmpty } = useOffered(of, only, value === null ? [] : [value]);
+  const { word, plural } = resources[of];
   return (
     <Select
       {...texts}
+      description={
+        <>
+          {description}
+          {isEmpty && (
+            <>
+              . There are no {plural} for it yet:{" "}
+              <Anchor component={Link} href={pagePath(of.replace("/", "-"), "new")} size="xs">
+                create one
+              </Anchor>
+            </>
+          )}
+        </>
+      }
       searchable
-      clearable
-      placeholder="Choose a service"
-      data={isUnknown ? [...data_, { value, label: value }] : data_}
-      value={known?.id ?? (isUnknown ? value : null)}
+      clearable={!info.isNeeded}
+      limit={MAX_LISTED}
+      placeholder={info.isNeeded ? `Choose a ${word}` : "none"}
+      nothingFoundMessage={`No ${word} with this name`}
+      data={offered}
+      value={known(value)}
       onChange={(next) => onChange(next ?? (info.isNeeded ? undefined : null))}
     />
   );
+}
+
+export function ReferencesField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
+  const { of = "", only = {} } = info.schema.form ?? {};
+  const chosen = Array.isArray(value) ? (value as unknown[]) : [];
+  const { offered, known } = useOffered(of as ResourceKey, only, chosen);
+  return (
+    <MultiSelect
+      {...texts}
+      searchable
+      clearable
+      limit={MAX_LISTED}
+      placeholder={chosen.length === 0 ? "all" : ""}
+      nothingFoundMessage="No matches"
+      data={offered}
+      value={chosen.flatMap((each) => known(each) ?? [])}
+      onChange={onChange}
+    />
+  );
+}
+
+const MAX_LISTED = 100;
+
+/** Objects to choose, with the chosen ones; an unknown one may be named, or not be read yet. */
+function useOffered(of: ResourceKey, only: ListedProps["only"], chosen: readonly unknown[]) {
+  const { data } = useResourceList(of);
+  const all = (data ?? []) as readonly { readonly id: string; readonly name?: string | null }[];
+  const isOffered = (object: object) =>
+    Object.entries(only).every(([name, values]) =>
+      values.includes((object as Record<string, unknown>)[name]),
+    );
+  const find = (key: unknown) => all.find(({ id, name }) => id === key || name === key);
+  const known = (key: unknown) =>
+    find(key)?.id ?? (typeof key === "string" && key !== "" ? key : null);
+  const fitting = all.filter(
+    (object) => isOffered(object) || chosen.some((key) => find(key) === object),
+  );
+  const others = chosen.filter((key) => find(key) === undefined).flatMap((key) => known(key) ?? []);
+  return {
+    known,
+    isEmpty: data !== undefined && fitting.length === 0,
+    offered: [
+      ...fitting.map((object) => ({ value: object.id, label: nameOf(object) })),
+      ...others.map((value) => ({ value, label: data === undefined ? "…" : value })),
+    ],
+  };
 }
 
 /** Maximum number of options; there may be a hundred thousand consumers. */

@@ -1,4 +1,5 @@
 // Maps a JSON Schema to a field type and a label; renders nothing.
+import type { FieldForm } from "../../../model/fields.ts";
 
 /** The keywords that the gateway's schemas use. */
 export interface JsonSchema {
@@ -27,6 +28,8 @@ export interface JsonSchema {
   /** Error message for the pattern. */
   readonly errorMessage?: string;
   readonly writeOnly?: boolean;
+  readonly const?: unknown;
+  readonly form?: FieldForm;
   /** The meaning of a string: a secret, the name of a service. */
   readonly "x-kind"?: string;
   /** Whether it is a destination of secrets. */
@@ -45,6 +48,8 @@ export type Shape =
   | "secret"
   | "service"
   | "consumer"
+  | "reference"
+  | "references"
   | "number"
   | "flag"
   | "choice"
@@ -69,17 +74,24 @@ export interface Shaped {
 export function shapeOf(whole: JsonSchema): Shaped {
   const options = optionsOf(whole);
   const [only] = options;
+  if (whole.form?.options !== undefined && whole.type !== "array")
+    return { shape: "choice", schema: whole, isNullable: false };
   if (whole.anyOf === undefined || only === undefined)
     return { shape: plainShape(whole), schema: whole, isNullable: false };
   const isNullable = whole.anyOf.length > 0 && options.length < flatten(whole).length;
   if (options.length === 1)
-    return { shape: plainShape(only), schema: { ...whole, ...only, ...texts(whole) }, isNullable };
+    return {
+      shape: plainShape({ ...only, ...texts(whole) }),
+      schema: { ...whole, ...only, ...texts(whole) },
+      isNullable,
+    };
   return { shape: isTextOrList(options) ? "word_or_words" : "union", schema: whole, isNullable };
 }
 
-const texts = ({ description, default: initial }: JsonSchema): JsonSchema => ({
+const texts = ({ description, default: initial, form }: JsonSchema): JsonSchema => ({
   ...(description === undefined ? {} : { description }),
   ...(initial === undefined ? {} : { default: initial }),
+  ...(form === undefined ? {} : { form }),
 });
 
 const flatten = (schema: JsonSchema): readonly JsonSchema[] =>
@@ -106,7 +118,7 @@ function plainShape(schema: JsonSchema): Shape {
     case "boolean":
       return "flag";
     case "array":
-      return listShape(schema.items ?? {});
+      return schema.form?.of === undefined ? listShape(schema.items ?? {}) : "references";
     case "object":
       return objectShape(schema);
     default:
@@ -114,8 +126,10 @@ function plainShape(schema: JsonSchema): Shape {
   }
 }
 
-function textShape({ enum: words, maxLength = 0, "x-kind": kind }: JsonSchema): Shape {
+function textShape({ enum: words, maxLength = 0, "x-kind": kind, form }: JsonSchema): Shape {
   if (words !== undefined) return "choice";
+  if (form?.of !== undefined) return "reference";
+  if (form?.input === "long" || form?.input === "code") return "long";
   if (kind === "secret" || kind === "service" || kind === "consumer") return kind;
   return maxLength > 20_000 ? "long" : "text";
 }
@@ -171,10 +185,11 @@ function hasPart(schema: JsonSchema, isIt: (part: JsonSchema) => boolean): boole
   return isIt(schema) || inner.some((part) => hasPart(part, isIt));
 }
 
-export type Unit = "ms" | "s" | "B";
+export type Unit = "ms" | "s" | "B" | "%";
 
 /** The unit of a number, from its name and description. */
-export function unitOf(name: string, { description = "" }: JsonSchema): Unit | null {
+export function unitOf(name: string, { description = "", form }: JsonSchema): Unit | null {
+  if (form?.unit !== undefined) return form.unit;
   if (/_ms$/.test(name) || /^milliseconds\b/i.test(description)) return "ms";
   if (/^seconds\b|\bin seconds\b/i.test(description)) return "s";
   return /^bytes\b|\bso many bytes\b/i.test(description) || /_bytes$/.test(name) ? "B" : null;
@@ -192,6 +207,9 @@ export function toLabel(name: string): string {
   const shown = words.map((word) => (CAPITALS.has(word) ? word.toUpperCase() : word)).join(" ");
   return shown.charAt(0).toUpperCase() + shown.slice(1);
 }
+
+/** The label of a field. */
+export const labelOf = (name: string, { form }: JsonSchema): string => form?.title ?? toLabel(name);
 
 /** `Limits` is `Limit`. */
 export function toSingular(label: string): string {

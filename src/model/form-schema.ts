@@ -1,0 +1,11 @@
+// The schemas of what the forms of the web UI edit, as plain JSON; run as a macro when the UI is bundled.
+import type { TSchema } from "@sinclair/typebox";
+import { streamRouteInput } from "./stream-route.ts";
+
+export const formSchemas = {
+  "stream-routes": streamRouteInput,
+} as const satisfies Readonly<Record<string, TSchema>>;
+
+/** The schema of a collection, by its path in the API. */
+export const formSchemaOf = (name: keyof typeof formSchemas): object =>
+  JSON.parse(JSON.stringify(formSchemas[name])) as object;
