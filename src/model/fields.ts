@@ -12,7 +12,9 @@ export interface FieldForm {
   /** Place among the fields of its section, which otherwise keep the order of the schema; default: 0. */
   readonly order?: number;
   /** Values of fields beside it with which it is shown. A field that is not shown has its default. */
-  readonly when?: Readonly<Record<string, readonly unknown[]>>;
+  readonly when?: FieldCondition | readonly FieldCondition[];
+  /** Needed while it is shown, although its default is empty. */
+  readonly isNeeded?: true;
   /** Label of each value, as JSON unless it is a string. */
   readonly options?: Readonly<Record<string, string>>;
   /** With `options`: other texts are allowed, in an input with this label. */
@@ -21,8 +23,12 @@ export interface FieldForm {
   readonly zero?: string;
   readonly unit?: "ms" | "s" | "B" | "%";
   readonly example?: string;
-  /** The input, unless the schema alone determines it; `none`: it has none. */
-  readonly input?: "long" | "code" | "plain-number" | "checks" | "radios" | "row" | "half" | "none";
+  /** A rule that the gateway checks by code, so that its error shows while the user types. */
+  readonly check?: { readonly pattern: string; readonly message: string };
+  /** Only when an object is created. */
+  readonly isNewOnly?: true;
+  /** The input, unless the schema alone determines it; `bare`: its section is its label; `none`: it has none. */
+  readonly input?: "long" | "code" | "plain-number" | "checks" | "radios" | "row" | "bare" | "none";
   /** Collection whose objects it refers to by id. */
   readonly of?: string;
   /** Values of fields of these objects: only such objects are offered. */
@@ -30,6 +36,9 @@ export interface FieldForm {
   /** Of an object: the sections of its fields, in order. */
   readonly groups?: readonly FormGroup[];
 }
+
+/** Values by the name of a field; of several conditions one is enough. */
+export type FieldCondition = Readonly<Record<string, readonly unknown[]>>;
 
 export interface FormGroup {
   readonly id: string;
@@ -110,6 +119,22 @@ export const group = <T extends Record<string, TSchema>>(
   form?: FieldForm,
 ) =>
   t.Object(properties, { additionalProperties: false, default: {}, description, ...shown(form) });
+
+/** What the UI says about a host pattern while the user types; the gateway checks more. */
+export const hostCheck: FieldForm["check"] = {
+  pattern:
+    "^(\\*|(\\*\\.)?[\\p{L}\\p{N}_-]+(\\.[\\p{L}\\p{N}_-]+)*\\.?|\\[?[0-9a-f:.]+\\]?)(:\\d+)?$",
+  message: "is not a host name: enter shop.example.com or *.example.com, without https:// and path",
+};
+
+/** The same of a network. */
+const networkCheck: FieldForm["check"] = {
+  pattern: "^(?:\\d{1,3}(?:\\.\\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:/\\d{1,3})?$",
+  message: "is not an address or network such as 10.0.0.0/8 or 2001:db8::/32",
+};
+
+/** An address or network. */
+export const cidr = t.String({ minLength: 1, maxLength: 64, form: { check: networkCheck } });
 
 /** A unique name: printable, no leading or trailing space, and nothing that reads like an id. */
 export const name = (description: string, form: FieldForm = {}) =>

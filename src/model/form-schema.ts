@@ -1,9 +1,17 @@
 // The schemas of what the forms of the web UI edit, as plain JSON; run as a macro when the UI is bundled.
 import type { TSchema } from "@sinclair/typebox";
+import { listenerInput } from "./listener.ts";
+import { routeInput } from "./route.ts";
+import { serviceWithTargetsInput } from "./service.ts";
 import { streamRouteInput } from "./stream-route.ts";
+import { singleTargetInput } from "./target.ts";
 
 export const formSchemas = {
+  listeners: listenerInput,
+  routes: routeInput,
+  services: serviceWithTargetsInput,
   "stream-routes": streamRouteInput,
+  targets: singleTargetInput,
 } as const satisfies Readonly<Record<string, TSchema>>;
 
 /** The schema of a collection, by its path in the API. */

@@ -1,8 +1,6 @@
 // Settings: what holds for the whole gateway; knows no other resource.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./fields.ts";
-
-const cidr = t.String({ minLength: 1, maxLength: 64 });
+import { cidr, flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./fields.ts";
 
 /** Names of query parameters whose values are confidential. */
 const SECRET_NAMES = [

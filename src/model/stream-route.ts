@@ -1,6 +1,7 @@
 // A stream route: a TCP or UDP port whose traffic goes to a service byte for byte; knows no socket.
 import { type Static, Type as t } from "@sinclair/typebox";
 import {
+  cidr,
   type FieldForm,
   flag,
   type Identity,
@@ -12,8 +13,6 @@ import {
   nullable,
   oneOf,
 } from "./fields.ts";
-
-const cidr = t.String({ minLength: 1, maxLength: 64 });
 
 export const streamRouteInput = t.Object(
   {

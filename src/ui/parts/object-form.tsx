@@ -14,7 +14,7 @@ import { Can } from "./page-layout.tsx";
 import { type ResourceForm, useResourceForm } from "./resource-form.tsx";
 import type { FieldInputProps } from "./schema/field-frame.tsx";
 import type { JsonSchema } from "./schema/shape.ts";
-import { SchemaFields, schemaOptions } from "./schema-fields.tsx";
+import { ofStored, SchemaFields, schemaOptions } from "./schema-fields.tsx";
 
 /** The state that slots of the form read and change. */
 export type ObjectFormState = Pick<ResourceForm<Document>, "form" | "isDirty">;
@@ -25,6 +25,8 @@ interface Props<K extends ResourceKey> {
   readonly start: FormStart<Read<K>>;
   /** About a new object; a stored one shows its description. */
   readonly text: string;
+  /** Of a new object that is no clone, beside the defaults. */
+  readonly initial?: Document;
   /** Whether an object can be cloned. Default: true. */
   readonly isClonable?: boolean;
   /** More buttons. */
@@ -41,10 +43,18 @@ interface Props<K extends ResourceKey> {
 
 export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
   const { resource, start, text, before, notice, overrides, after } = props;
-  const schema = props.schema as JsonSchema;
   const [, navigate] = useLocation();
+  const isNew = start.source === null;
+  const [schema] = useState(() => {
+    const whole = props.schema as JsonSchema;
+    return isNew ? whole : ofStored(whole);
+  });
   const [options] = useState(() => schemaOptions(schema));
-  const [template] = useState(() => ({ ...start.template, ...fromSearch(schema) }));
+  const [template] = useState(() => ({
+    ...props.initial,
+    ...start.template,
+    ...fromSearch(schema),
+  }));
   const { word, plural, writes: needs } = resources[resource];
   const page = resource.replace("/", "-");
   const { form, ...rest } = useResourceForm<K, Document>({

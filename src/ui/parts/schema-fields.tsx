@@ -24,6 +24,17 @@ export const schemaOptions = (schema: JsonSchema) => ({
     : {}),
 });
 
+/** The schema of stored objects. */
+export function ofStored(schema: JsonSchema): JsonSchema {
+  const { properties = {}, required = [] } = schema;
+  const isKept = (name: string) => properties[name]?.form?.isNewOnly !== true;
+  return {
+    ...schema,
+    properties: Object.fromEntries(Object.entries(properties).filter(([name]) => isKept(name))),
+    required: required.filter(isKept),
+  };
+}
+
 /** Whether the schema has a field at a path. */
 function isKnown(schema: JsonSchema, [name = "", ...rest]: readonly string[]): boolean {
   return optionsOf(schema).some((option) => {

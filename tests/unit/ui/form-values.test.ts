@@ -1,13 +1,16 @@
 // What forms by a schema show, send and say about their values, without a browser.
 import { describe, expect, test } from "bun:test";
-import { formSchemaOf } from "../../../src/model/form-schema.ts";
+import { formSchemaOf, formSchemas } from "../../../src/model/form-schema.ts";
 import { scaleOf } from "../../../src/ui/parts/schema/number-field.tsx";
 import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
 import { type JsonSchema, optionsOf } from "../../../src/ui/parts/schema/shape.ts";
 import { summaryOf, toChecked, toSent, withDefaults } from "../../../src/ui/parts/schema/values.ts";
-import { schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
+import { ofStored, schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
 
+const asJson = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as JsonSchema;
 const stream = formSchemaOf("stream-routes") as JsonSchema;
+const route = formSchemaOf("routes") as JsonSchema;
+const service = formSchemaOf("services") as JsonSchema;
 
 test("a new object has every default, and nothing else", () => {
   const values = withDefaults(stream, { service_id: "s", created_at: "now" });
@@ -29,6 +32,42 @@ test("fields that are no longer shown are sent with their defaults", () => {
 
 test("an input that was emptied is sent with its default", () => {
   expect(toSent(stream, { idle_timeout: undefined })).toMatchObject({ idle_timeout: 600 });
+});
+
+describe("an unchanged form sends nothing", () => {
+  test("of a route, with a path that the API had as text", () => {
+    const { toValues, toBody } = schemaOptions(route);
+    const read = { id: "1", name: "r", paths: [{ type: "regex", value: "^/a" }, "/b"] };
+    const body = toBody(toValues(read));
+    expect(body["paths"]).toEqual(read.paths);
+    expect(toBody(toValues(body))).toEqual(body);
+  });
+
+  test("of a stored service: its targets are not part of it", () => {
+    const { toValues, toBody } = schemaOptions(ofStored(service));
+    const body = toBody(toValues({ id: "1", name: "web", targets: [] }));
+    expect("targets" in body).toBe(false);
+    expect(problemsOf(ofStored(service), body)).toEqual([]);
+    expect(body["health"]).toMatchObject({ passive: { statuses: [502, 503, 504] } });
+  });
+});
+
+test("a field that another one asks for is needed while it is shown", () => {
+  const listener = formSchemaOf("listeners") as JsonSchema;
+  const check = (client_auth: string) =>
+    problemsOf(
+      listener,
+      toChecked(listener, { name: "x", port: 1, protocol: "https", client_auth }),
+    );
+  expect(check("none")).toEqual([]);
+  expect(check("require").map(({ path, message }) => [path, message])).toEqual([
+    ["client_ca", "Client CAs are required"],
+  ]);
+});
+
+test("what only the code of the gateway checks shows while the user types", () => {
+  const found = problemsOf(route, toChecked(route, { hosts: ["a.test", "https://a.test"] }));
+  expect(found.map(({ path }) => path)).toEqual(["hosts.1"]);
 });
 
 describe("rows", () => {
@@ -92,6 +131,12 @@ test.each([
   expect(scaleOf(unit, value).label).toBe(label);
 });
 
+test.each(Object.entries(formSchemas))("the defaults of %s are valid", (_, whole) => {
+  const schema = asJson(whole);
+  const problems = problemsOf(schema, toChecked(schema, {}));
+  expect(problems.filter(({ isMissing }) => !isMissing)).toEqual([]);
+});
+
 /** All fields with form facts, by their path. */
 function fieldsOf(schema: JsonSchema, path = ""): (readonly [string, JsonSchema, JsonSchema])[] {
   return optionsOf(schema).flatMap((option) => {
@@ -104,13 +149,13 @@ function fieldsOf(schema: JsonSchema, path = ""): (readonly [string, JsonSchema,
   });
 }
 
-describe.each([["stream-routes", stream]] as const)("the form facts of %s", (_, schema) => {
-  test.each(fieldsOf(schema))("are right at %s", (_path, field, owner) => {
+describe.each(Object.entries(formSchemas))("the form facts of %s", (_, schema) => {
+  test.each(fieldsOf(asJson(schema)))("are right at %s", (_path, field, owner) => {
     const { group, when = {}, options, only, of } = field.form ?? {};
     const groups = owner.form?.groups ?? [];
     if (group !== undefined && group !== "labels")
       expect(groups.map(({ id }) => id)).toContain(group);
-    for (const [name, values] of Object.entries(when)) {
+    for (const [name, values] of [when].flat().flatMap((each) => Object.entries(each))) {
       const beside = owner.properties?.[name];
       expect(beside).toBeDefined();
       for (const value of values) expect(problemsOf(beside as JsonSchema, value)).toEqual([]);

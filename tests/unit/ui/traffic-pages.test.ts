@@ -1,11 +1,8 @@
 // What the pages of routes, services, stream routes and listeners compute without a browser.
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { ApiError, portErrorOf } from "../../../src/ui/api/error.ts";
-import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
-import * as listener from "../../../src/ui/pages/listeners/listener-values.ts";
+import { isOwnListener, mayDisconnect } from "../../../src/ui/pages/listeners/own-listener.ts";
 import { matchText, type PathMatch, matchesPath } from "../../../src/ui/pages/routes/route-text.ts";
-import * as route from "../../../src/ui/pages/routes/route-values.ts";
-import * as service from "../../../src/ui/pages/services/service-values.ts";
 import { addressOf, shareOf } from "../../../src/ui/pages/services/target-weight.ts";
 import { ageOf, inBytes } from "../../../src/ui/pages/stream-routes/stream-numbers.ts";
 
@@ -40,34 +37,6 @@ test.each([
   expect(matchText({ grpc_methods: [], ...given })).toBe(expected);
 });
 
-describe("an unchanged form sends nothing", () => {
-  test("of a route, with a path that the API had as text", () => {
-    const read = { id: "1", name: "r", paths: [path("regex", "^/a")], service_id: "s" };
-    const body = () => route.toBody(route.toValues(read));
-    expect(mergePatch({ ...body() }, { ...body() })).toEqual({});
-    expect(body().paths).toEqual([path("regex", "^/a")]);
-  });
-
-  test("of an existing service: its targets are not part of it", () => {
-    const body = service.toBody(service.toValues({ id: "1", name: "web", targets: [] }));
-    expect("targets" in body).toBe(false);
-    expect(body.health?.passive?.statuses).toEqual([502, 503, 504]);
-  });
-});
-
-test("rows that were added and left empty are not sent", () => {
-  const values = {
-    ...route.toValues({}),
-    paths: [route.newPath, path("prefix", "/a")],
-    headers: [route.newCondition, { name: "x-a", op: "present", value: "forgotten" } as const],
-  };
-  expect(route.toBody(values)).toMatchObject({
-    name: null,
-    paths: [path("prefix", "/a")],
-    headers: [{ name: "x-a", op: "present", value: "" }],
-  });
-});
-
 test.each([
   ['listener "x": port 80 on 1.2.3.4: address already in use by nginx (pid 7)', "port"],
   ['listener "x": port 80 on 1.2.3.4: no such address on this machine', "address"],
@@ -84,9 +53,9 @@ test.each([
   [{ port: 8080, protocol: "http" }, { port: "8080", protocol: "http:" }, true],
   [{ port: 8080, protocol: "http" }, { port: "9080", protocol: "http:" }, false],
 ] as const)("%j serves a page at %j: %p", (of, at, expected) => {
-  expect(listener.isOwnListener(of, at)).toBe(expected);
-  expect(listener.mayDisconnect(of, { port: true }, at)).toBe(expected);
-  expect(listener.mayDisconnect(of, { tags: true }, at)).toBe(false);
+  expect(isOwnListener(of, at)).toBe(expected);
+  expect(mayDisconnect(of, { port: true }, at)).toBe(expected);
+  expect(mayDisconnect(of, { tags: true }, at)).toBe(false);
 });
 
 test("shares are counted within a tier, among targets that receive traffic", () => {

@@ -15,6 +15,8 @@ export interface FieldInfo {
   readonly isNeeded: boolean;
   /** The example value at this path. */
   readonly example: unknown;
+  /** Whether it stands in a row, where its label is not shown. */
+  readonly isInRow?: boolean;
 }
 
 /** Of a member of an object. */
@@ -24,7 +26,7 @@ export function memberInfo({ path, schema, example }: FieldInfo, name: string): 
     name,
     label: labelOf(name, schema.properties?.[name] ?? {}),
     schema: schema.properties?.[name] ?? {},
-    isNeeded: isNeeded(schema, name),
+    isNeeded: isNeeded(schema, name) || schema.properties?.[name]?.form?.isNeeded === true,
     example: isDocument(example) ? example[name] : undefined,
   };
 }
@@ -89,15 +91,17 @@ export function useErrorCount(paths: readonly string[]): number {
 }
 
 /** Label, help, error and required mark, as input props. */
-export function useTexts({ path, label, schema, isNeeded }: FieldInfo, isDeep = false) {
+export function useTexts(info: FieldInfo, isDeep = false) {
+  const { path, label, schema, isNeeded, isInRow = false } = info;
   const error = useErrorAt(path, isDeep);
   const { isReadOnly } = useFormFacts();
   return {
-    label,
+    label: isInRow ? undefined : label,
+    description: isInRow ? undefined : help(schema),
+    ...(isInRow ? { "aria-label": label } : {}),
     error,
     disabled: isReadOnly,
     withAsterisk: isNeeded,
-    description: help(schema),
   };
 }
 

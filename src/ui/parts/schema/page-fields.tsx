@@ -40,6 +40,7 @@ export function PageSections({ schema, value, entered, onChange, after = {} }: S
       </Stack>
     );
     const { title, text } = group;
+    if (title === "") return <div key={group.id}>{content}</div>;
     if (group.folded !== true)
       return (
         <Section key={group.id} title={title} text={text}>
@@ -53,6 +54,7 @@ export function PageSections({ schema, value, entered, onChange, after = {} }: S
         title={title}
         text={text}
         summary={summaryOf(fields, value) || group.summary}
+        isOpenAtFirst={summaryOf(fields, value) !== ""}
         fields={names}
         errors={errors}
       >

@@ -52,12 +52,15 @@ const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)", font
 
 export function FlagField({ info, value, onChange }: FieldInputProps) {
   const { withAsterisk: _, ...texts } = useTexts(info);
-  const isOn = typeof value === "boolean" ? value : info.schema.default === true;
+  const { schema } = info;
+  const isOn = [true, "on"].includes((value ?? schema.default) as boolean | string);
   return (
     <Switch
       {...texts}
       checked={isOn}
-      onChange={({ currentTarget: { checked } }) => onChange(checked)}
+      onChange={({ currentTarget: { checked } }) =>
+        onChange(schema.enum === undefined ? checked : checked ? "on" : "off")
+      }
     />
   );
 }
@@ -75,7 +78,7 @@ export function WordsField({ info, value, onChange }: FieldInputProps) {
   const words = Array.isArray(value) ? value : [];
   const isDefault = value === undefined && initial.length > 0;
   const wrong = words.findIndex((_, index) => errors[`${info.path}.${index}`] !== undefined);
-  const ofWord = `${String(words[wrong])}: ${errors[`${info.path}.${wrong}`] ?? ""}`;
+  const ofWord = `${String(words[wrong])} ${errors[`${info.path}.${wrong}`] ?? ""}`;
   const take = (next: readonly string[]) => {
     if (next.length === 0 && schema.default === undefined) return onChange(emptyOf(info.schema));
     if (next.length === 0 && isNullable) return onChange(null);

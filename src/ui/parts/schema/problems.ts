@@ -1,6 +1,7 @@
 // Validates a value against a JSON Schema while typing; compiles no code, which the Content-Security-Policy forbids.
-import { isDocument } from "../../api/merge-patch.ts";
+import { type Document, isDocument } from "../../api/merge-patch.ts";
 import { isNeeded, type JsonSchema, labelOf, optionsOf, memberOf } from "./shape.ts";
+import { isShown } from "./values.ts";
 
 export interface Problem {
   /** `limits.0.requests` */
@@ -81,8 +82,9 @@ function ofText(schema: JsonSchema, value: string): string | null {
   if (value.length < minLength)
     return minLength === 1 ? "must not be empty" : `needs at least ${minLength} characters`;
   if (value.length > maxLength) return `must have at most ${maxLength} characters`;
+  const { example, check } = schema.form ?? {};
+  if (check !== undefined && !new RegExp(check.pattern, "iu").test(value)) return check.message;
   if (pattern === undefined || new RegExp(pattern, "u").test(value)) return null;
-  const { example } = schema.form ?? {};
   const message = errorMessage ?? "does not match the required format";
   return example === undefined || message.includes("such as")
     ? message
@@ -115,6 +117,16 @@ function ofList(schema: JsonSchema, value: readonly unknown[], path: string): re
   return [...toProblems(path, own), ...inner];
 }
 
+function isMissing(schema: JsonSchema, name: string, values: Document): boolean {
+  const value = values[name];
+  const field = schema.properties?.[name] ?? {};
+  if (field.form?.isNeeded !== true) return isNeeded(schema, name) && value === undefined;
+  return isShown(field, values) && (value === undefined || value === null || value === "");
+}
+
+const missingText = (label: string): string =>
+  /[^s]s$/.test(label) ? `${label} are required` : `${label} is required`;
+
 function ofObject(
   schema: JsonSchema,
   value: Readonly<Record<string, unknown>>,
@@ -123,9 +135,9 @@ function ofObject(
   const { properties = {} } = schema;
   const missing = Object.keys(properties)
     .concat((schema.required ?? []).filter((name) => !Object.hasOwn(properties, name)))
-    .filter((name) => isNeeded(schema, name) && value[name] === undefined)
+    .filter((name) => isMissing(schema, name, value))
     .map((name) =>
-      problem(under(path, name), `${labelOf(name, properties[name] ?? {})} is required`, true),
+      problem(under(path, name), missingText(labelOf(name, properties[name] ?? {})), true),
     );
   const inner = Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined) return [];

@@ -113,7 +113,12 @@ function ListedField({ info, value, onChange, of, only }: ListedProps) {
           {isEmpty && (
             <>
               . There are no {plural} for it yet:{" "}
-              <Anchor component={Link} href={pagePath(of.replace("/", "-"), "new")} size="xs">
+              <Anchor
+                component={Link}
+                href={pagePath(of.replace("/", "-"), "new")}
+                size="xs"
+                underline="always"
+              >
                 create one
               </Anchor>
             </>

@@ -127,15 +127,22 @@ function plainShape(schema: JsonSchema): Shape {
 }
 
 function textShape({ enum: words, maxLength = 0, "x-kind": kind, form }: JsonSchema): Shape {
-  if (words !== undefined) return "choice";
+  if (words !== undefined) return isSwitch(words) ? "flag" : "choice";
   if (form?.of !== undefined) return "reference";
   if (form?.input === "long" || form?.input === "code") return "long";
   if (kind === "secret" || kind === "service" || kind === "consumer") return kind;
   return maxLength > 20_000 ? "long" : "text";
 }
 
+const isSwitch = (words: readonly unknown[]): boolean =>
+  words.length === 2 && words.includes("on") && words.includes("off");
+
 function listShape(item: JsonSchema): Shape {
   const { shape } = shapeOf(item);
+  const options = optionsOf(item);
+  // Numbers and texts, such as 204 and 200-299.
+  if (options.length > 1 && options.every(({ type = "" }) => /^(?:string|integer)$/.test(type)))
+    return "words";
   if (shape === "text" || (shape === "number" && item.type === "integer")) return "words";
   if (shape === "choice") return "choices";
   return shape === "json" ? "json" : "items";

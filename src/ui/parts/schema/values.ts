@@ -16,14 +16,25 @@ function defaulted(field: JsonSchema, value: unknown): unknown {
   const { schema, isNullable } = shapeOf(field);
   const isNull = value === null && (isNullable || field.form?.options !== undefined);
   const given = isNull ? null : (value ?? field.default);
+  const row = rowOf(schema);
+  if (Array.isArray(given) && row !== undefined)
+    return given.map((each: unknown) => (isDocument(each) ? withDefaults(row, each) : each));
   if (schema.properties === undefined || (isNullable && !isDocument(given))) return given;
   return withDefaults(schema, given);
 }
 
+/** The objects of a list. */
+const rowOf = ({ items = {} }: JsonSchema): JsonSchema | undefined =>
+  optionsOf(items).find(({ properties }) => properties !== undefined);
+
 /** Whether a field is shown beside these values. */
 export const isShown = ({ form }: JsonSchema, beside: Document): boolean =>
   form?.input !== "none" &&
-  Object.entries(form?.when ?? {}).every(([name, values]) => values.includes(beside[name]));
+  [form?.when ?? {}]
+    .flat()
+    .some((condition) =>
+      Object.entries(condition).every(([name, values]) => values.includes(beside[name])),
+    );
 
 /** As it is sent: fields that are not shown must not fail validation, and rows without any input are not sent. */
 export const toSent = (schema: JsonSchema, value: unknown): Document =>
@@ -47,7 +58,7 @@ function shownPart(schema: JsonSchema, value: unknown, rowsOf: RowsOf): Document
 function shownValue(field: JsonSchema, value: unknown, rowsOf: RowsOf): unknown {
   const { schema } = shapeOf(field);
   if (isDocument(value) && schema.properties !== undefined) return shownPart(schema, value, rowsOf);
-  const row = optionsOf(schema.items ?? {}).find(({ properties }) => properties !== undefined);
+  const row = rowOf(schema);
   if (!Array.isArray(value) || row === undefined) return value;
   const empty = withDefaults(row, {});
   return rowsOf(
