@@ -13,8 +13,8 @@ export interface FieldForm {
   readonly order?: number;
   /** Values of fields beside it with which it is shown. A field that is not shown has its default. */
   readonly when?: FieldCondition | readonly FieldCondition[];
-  /** Needed while it is shown, although its default is empty. */
-  readonly isNeeded?: true;
+  /** Needed while it is shown, or under a condition, although its default is empty. */
+  readonly isNeeded?: true | FieldCondition;
   /** Label of each value, as JSON unless it is a string. */
   readonly options?: Readonly<Record<string, string>>;
   /** With `options`: other texts are allowed, in an input with this label. */

@@ -4,11 +4,13 @@ import { listenerInput } from "./listener.ts";
 import { routeInput } from "./route.ts";
 import { serviceWithTargetsInput } from "./service.ts";
 import { streamRouteInput } from "./stream-route.ts";
+import { settingsInput } from "./settings.ts";
 import { singleTargetInput } from "./target.ts";
 
 export const formSchemas = {
   listeners: listenerInput,
   routes: routeInput,
+  settings: settingsInput,
   services: serviceWithTargetsInput,
   "stream-routes": streamRouteInput,
   targets: singleTargetInput,

@@ -1,12 +1,20 @@
 // The page of one object of any resource: its form by the schema, with actions; knows no resource by name.
 import { Button } from "@mantine/core";
+import type { FormErrors } from "@mantine/form";
 import { type ComponentType, type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { capitalised } from "../api/changes.tsx";
 import { portErrorOf } from "../api/error.ts";
 import type { Document } from "../api/merge-patch.ts";
 import { useMayChange } from "../api/queries.ts";
-import { nameOf, type Read, type ResourceKey, resources, type Write } from "../api/resources.ts";
+import {
+  nameOf,
+  type Read,
+  type ResourceKey,
+  resources,
+  type Role,
+  type Write,
+} from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { ConfirmDelete, type PendingDelete, toPendingDelete } from "./confirm-delete.tsx";
 import { FormPage, type FormStart } from "./form-page.tsx";
@@ -35,6 +43,16 @@ interface Props<K extends ResourceKey> {
   readonly before?: (object: Read<K>, state: ObjectFormState) => ReactNode;
   /** Content above the fields. */
   readonly notice?: (state: ObjectFormState) => ReactNode;
+  /** Content below the fields. */
+  readonly below?: (object: Read<K> | null) => ReactNode;
+  /** The schema where it depends on values, such as a type. */
+  readonly schemaFor?: (values: Document) => JsonSchema;
+  /** More errors, by path. */
+  readonly check?: (values: Document) => FormErrors;
+  /** Whether it has shown the saved object itself. */
+  readonly onSaved?: (object: Read<K>) => boolean;
+  /** Least role that may save; default: that of the resource. */
+  readonly needs?: Role;
   /** Inputs made by hand, by path. */
   readonly overrides?: Readonly<Record<string, ComponentType<FieldInputProps>>>;
   /** More content of a section, by its id. */
@@ -49,13 +67,19 @@ export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
     const whole = props.schema as JsonSchema;
     return isNew ? whole : ofStored(whole);
   });
-  const [options] = useState(() => schemaOptions(schema));
+  const { schemaFor = () => schema } = props;
+  const options = schemaOptions(schema, {
+    isStored: !isNew,
+    ...(props.schemaFor === undefined ? {} : { schemaFor }),
+    ...(props.check === undefined ? {} : { check: props.check }),
+  });
   const [template] = useState(() => ({
     ...props.initial,
     ...start.template,
     ...fromSearch(schema),
   }));
-  const { word, plural, writes: needs } = resources[resource];
+  const { word, plural, writes } = resources[resource];
+  const { needs = writes } = props;
   const page = resource.replace("/", "-");
   const { form, ...rest } = useResourceForm<K, Document>({
     ...options,
@@ -70,7 +94,9 @@ export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
       );
       return found === null || field === undefined ? null : { field, text: found.text };
     },
-    onSaved: ({ id }) => navigate(pagePath(page, id), { replace: true }),
+    onSaved: (saved) => {
+      if (props.onSaved?.(saved) !== true) navigate(pagePath(page, saved.id), { replace: true });
+    },
   });
   const object = start.source?.value ?? null;
   const state = { form, isDirty: rest.isDirty };
@@ -90,12 +116,13 @@ export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
       {notice?.(state)}
       <SchemaFields
         form={form}
-        schema={schema}
+        schema={schemaFor(form.values)}
         isStored={object !== null}
         isReadOnly={!mayChange}
         {...(overrides === undefined ? {} : { overrides })}
         {...(after === undefined ? {} : { after: after(state) })}
       />
+      {props.below?.(object)}
     </FormPage>
   );
 }
@@ -108,7 +135,7 @@ function fromSearch({ properties = {} }: JsonSchema): Record<string, string> {
 
 interface ActionsProps<K extends ResourceKey> extends Pick<
   Props<K>,
-  "resource" | "actions" | "isClonable"
+  "resource" | "actions" | "isClonable" | "needs"
 > {
   readonly object: Read<K>;
   readonly page: string;
@@ -116,12 +143,13 @@ interface ActionsProps<K extends ResourceKey> extends Pick<
 
 function Actions<K extends ResourceKey>(props: ActionsProps<K>) {
   const { resource, object, page, actions, isClonable = true } = props;
+  const { needs = resources[resource].writes } = props;
   const [, navigate] = useLocation();
   const [pending, setPending] = useState<readonly PendingDelete[] | null>(null);
   return (
     <>
       {actions?.(object)}
-      <Can needs={resources[resource].writes}>
+      <Can needs={needs}>
         {isClonable && (
           <Button
             variant="default"

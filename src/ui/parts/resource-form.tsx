@@ -37,7 +37,7 @@ export interface FormOptions<T extends object, V extends object> {
     error: ApiError,
   ) => { readonly field: string; readonly text: string } | null;
   /** Whether the form shows errors at a path; default: of fields that have a value. */
-  readonly hasField?: (path: string) => boolean;
+  readonly hasField?: (path: string, values: V) => boolean;
   /** Fields with secrets, which are never stored in drafts. */
   readonly secrets?: readonly (keyof V)[];
   /** The same for secrets nested in other fields. Absent: none. */
@@ -205,7 +205,7 @@ function useSaving<T extends object, V extends object>(
   { form, origin, reset }: SavingDeps<T, V>,
 ) {
   const { toValues, toBody, fieldOf, fieldErrorOf } = options;
-  const { hasField = (path) => hasValue(form.getValues(), path) } = options;
+  const { hasField = (path, values) => hasValue(values, path) } = options;
   const [failure, setFailure] = useState<Error | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const bodyOf = (object: Partial<T>) => toBody(toValues(object)) as Document;
@@ -224,7 +224,7 @@ function useSaving<T extends object, V extends object>(
     const field =
       found?.field ??
       (error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field));
-    if (!hasField(field)) return setFailure(error);
+    if (!hasField(field, form.getValues())) return setFailure(error);
     const text = found?.text ?? error.detail;
     form.setFieldError(field, text);
     // List inputs show the error of one item for the whole list.
@@ -286,7 +286,7 @@ function hasValue(values: object, path: string): boolean {
 /** A copy of an object without unique fields, to clone it. */
 export function cloneOf<T extends object>(object: T): Partial<T> {
   const copy = { ...object } as Record<string, unknown>;
-  for (const field of ["id", "created_at", "updated_at"]) delete copy[field];
+  for (const field of ["id", "created_at", "updated_at", "custom_id"]) delete copy[field];
   for (const field of ["name", "label", "username"])
     if (typeof copy[field] === "string" && copy[field] !== "") copy[field] = `${copy[field]} copy`;
   return copy as Partial<T>;

@@ -6,23 +6,44 @@ import { Field } from "./schema/field.tsx";
 import { type FieldInputProps, FormFactsContext } from "./schema/field-frame.tsx";
 import { PageSections } from "./schema/page-fields.tsx";
 import { problemsOf } from "./schema/problems.ts";
-import { hasSecret, type JsonSchema, optionsOf } from "./schema/shape.ts";
+import { hasSecret, isSecret, type JsonSchema, memberOf, optionsOf } from "./schema/shape.ts";
 import { toChecked, toSent, withDefaults } from "./schema/values.ts";
 import { withoutSecrets } from "./schema/without-secrets.ts";
 
+interface SchemaFacts {
+  /** Whether write-only secrets are stored, so that they may stay empty. */
+  readonly isStored?: boolean;
+  /** The schema where it depends on values, such as a type. */
+  readonly schemaFor?: (values: Document) => JsonSchema;
+  /** More errors, by path. */
+  readonly check?: (values: Document) => FormErrors;
+}
+
 /** What a schema determines of the state of its form. */
-export const schemaOptions = (schema: JsonSchema) => ({
-  toValues: (object: object) => withDefaults(schema, object),
-  toBody: (values: Document) => toSent(schema, values),
-  validate: (values: Document): FormErrors =>
-    Object.fromEntries(
-      problemsOf(schema, toChecked(schema, values)).map(({ path, message }) => [path, message]),
-    ),
-  hasField: (path: string) => isKnown(schema, path.split(".")),
-  ...(hasSecret(schema)
-    ? { withoutSecrets: (values: Document) => withoutSecrets(schema, values) as Document }
-    : {}),
-});
+export function schemaOptions(whole: JsonSchema, facts: SchemaFacts = {}) {
+  const { isStored = false, schemaFor = () => whole, check = () => ({}) } = facts;
+  const toValues = (object: object) => withDefaults(schemaFor(object as Document), object);
+  return {
+    toValues,
+    toBody: (values: Document) => toSent(schemaFor(values), values),
+    validate(values: Document): FormErrors {
+      const schema = schemaFor(values);
+      const problems = problemsOf(schema, toChecked(schema, values)).filter(
+        ({ isMissing, path }) => !(isStored && isMissing && isSecretAt(schema, path.split("."))),
+      );
+      const found = problems.map(({ path, message }) => [path, message] as const);
+      return { ...Object.fromEntries(found), ...check(values) };
+    },
+    hasField: (path: string, values: Document) =>
+      fieldAt(schemaFor(values), path.split(".")) !== null,
+    ...(hasSecret(whole) || facts.schemaFor !== undefined
+      ? {
+          withoutSecrets: (values: Document) =>
+            withoutSecrets(schemaFor(values), values) as Document,
+        }
+      : {}),
+  };
+}
 
 /** The schema of stored objects. */
 export function ofStored(schema: JsonSchema): JsonSchema {
@@ -35,15 +56,20 @@ export function ofStored(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** Whether the schema has a field at a path. */
-function isKnown(schema: JsonSchema, [name = "", ...rest]: readonly string[]): boolean {
-  return optionsOf(schema).some((option) => {
-    const { properties, items } = option;
-    const inner = properties === undefined ? (items ?? {}) : properties[name];
-    if (inner === undefined || (properties === undefined && items === undefined)) return false;
-    return rest.length === 0 || isKnown(inner, rest) || inner.properties === undefined;
-  });
+/** The field at a path; null: there is none. */
+function fieldAt(schema: JsonSchema, [name = "", ...rest]: readonly string[]): JsonSchema | null {
+  for (const { properties, items, ...option } of optionsOf(schema)) {
+    const inner = properties?.[name] ?? items ?? memberOf(option) ?? null;
+    if (inner === null) continue;
+    return rest.length === 0 ? inner : fieldAt(inner, rest);
+  }
+  return null;
 }
+
+const isSecretAt = (schema: JsonSchema, path: readonly string[]): boolean => {
+  const field = fieldAt(schema, path);
+  return field !== null && isSecret(field);
+};
 
 interface Props {
   readonly form: UseFormReturnType<Document>;

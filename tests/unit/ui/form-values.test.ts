@@ -118,7 +118,12 @@ test("a summary names what differs from the defaults, with labels and units", ()
 
 test("errors of the API find their field, also in lists", () => {
   const { hasField } = schemaOptions(stream);
-  expect(["listen_port", "sni.0", "nothing", ""].map(hasField)).toEqual([true, true, false, false]);
+  expect(["listen_port", "sni.0", "nothing", ""].map((path) => hasField(path, {}))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test.each([

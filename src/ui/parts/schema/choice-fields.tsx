@@ -11,7 +11,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import { emptyOf, type FieldInputProps, useTexts } from "./field-frame.tsx";
-import { type JsonSchema, meaningsOf, shapeOf } from "./shape.ts";
+import { type JsonSchema, meaningsOf, optionsOf, shapeOf } from "./shape.ts";
 import { optionOf } from "./values.ts";
 
 /** More or longer options do not fit in one row on a phone. */
@@ -78,8 +78,10 @@ function OptionsField({
 const OTHER = "\u0000other";
 
 /** The value of an option. */
-const valueOfOption = (schema: JsonSchema, key: string): unknown =>
-  schema.type === "string" ? key : (JSON.parse(key) as unknown);
+function valueOfOption(schema: JsonSchema, key: string): unknown {
+  const isText = optionsOf(schema).some(({ type }) => type === "string");
+  return isText && key !== "null" ? key : (JSON.parse(key) as unknown);
+}
 
 /** Each option with its meaning. */
 function RadiosField({ info, value, onChange, options }: OptionsProps) {

@@ -22,6 +22,7 @@ export function startOf(whole: JsonSchema): unknown {
   if (shape === "object" || shape === "picked" || shape === "pairs" || shape === "map") return {};
   if (shape === "items") return [];
   if (shape === "union") return "";
+  if (shape === "choice" && schema.default === undefined) return schema.enum?.[0] ?? "";
   return schema.default ?? (shape === "flag" ? true : shape === "json" ? {} : "");
 }
 
@@ -228,6 +229,7 @@ export function MapField({ info, value, onChange }: FieldInputProps) {
           <Entry
             key={`${index} of ${entries.length}`}
             info={innerInfo(info, { name, schema: inner, example: exampleOf(name) })}
+            of={info.label}
             name={name}
             value={each}
             onName={(next) => set(entries.with(index, [next, each]))}
@@ -286,16 +288,47 @@ const innerInfo = (info: FieldInfo, { name, schema, example }: Part): FieldInfo 
   isNeeded: false,
 });
 
+/** Name and value side by side. */
+function EntryRow({ info, of, name, value, onName, onChange, onRemove }: EntryProps) {
+  const { isReadOnly } = useFormFacts();
+  return (
+    <Group gap={6} wrap="nowrap" align="flex-start" maw={480}>
+      <TextInput
+        aria-label={`${of}: name`}
+        placeholder="Name"
+        style={{ flex: 1 }}
+        disabled={isReadOnly}
+        value={name}
+        onChange={({ currentTarget: { value: next } }) => onName(next)}
+      />
+      <Box style={{ flex: 1, minWidth: 0 }}>
+        <InnerField
+          info={{ ...info, label: `${of}: value`, isInRow: true }}
+          value={value}
+          onChange={onChange}
+        />
+      </Box>
+      {!isReadOnly && (
+        <RemoveButton label={`Remove ${name === "" ? "it" : name}`} onClick={onRemove} />
+      )}
+    </Group>
+  );
+}
+
 interface EntryProps extends FieldInputProps {
+  /** Label of the map. */
+  readonly of: string;
   readonly name: string;
   readonly onName: (name: string) => void;
   readonly onRemove: () => void;
 }
 
-function Entry({ info, name, value, onName, onChange, onRemove }: EntryProps) {
-  const { isReadOnly } = useFormFacts();
+function Entry(props: EntryProps) {
+  const { info, name, value, onName, onChange, onRemove } = props;
+  const { isReadOnly, isPage } = useFormFacts();
   const { shape } = shapeOf(info.schema);
   const isLarge = ["object", "picked", "items", "map"].includes(shape);
+  if (isPage && !isLarge) return <EntryRow {...props} />;
   return (
     <Paper withBorder p="sm" component="fieldset" aria-label={name} m={0} miw={0}>
       <Group align="flex-start" gap="sm" wrap={isLarge ? "wrap" : "nowrap"}>

@@ -1,7 +1,7 @@
 // Validates a value against a JSON Schema while typing; compiles no code, which the Content-Security-Policy forbids.
 import { type Document, isDocument } from "../../api/merge-patch.ts";
-import { isNeeded, type JsonSchema, labelOf, optionsOf, memberOf } from "./shape.ts";
-import { isShown } from "./values.ts";
+import { isNeeded, isSecret, type JsonSchema, labelOf, optionsOf, memberOf } from "./shape.ts";
+import { holds, isShown } from "./values.ts";
 
 export interface Problem {
   /** `limits.0.requests` */
@@ -13,8 +13,8 @@ export interface Problem {
 
 /** Empty: valid. Absent values with a default are valid. */
 export function problemsOf(schema: JsonSchema, value: unknown, path = ""): readonly Problem[] {
+  if (isSecret(schema) && (isDocument(value) || value === null)) return [];
   if (schema.anyOf !== undefined) return ofUnion(schema, value, path);
-  if (schema["x-kind"] === "secret" && isDocument(value)) return [];
   if (schema.type !== undefined && !hasType(schema.type, value))
     return [problem(path, `must be ${TYPES[schema.type] ?? schema.type}`)];
   if (schema.const !== undefined && value !== schema.const)
@@ -120,8 +120,10 @@ function ofList(schema: JsonSchema, value: readonly unknown[], path: string): re
 function isMissing(schema: JsonSchema, name: string, values: Document): boolean {
   const value = values[name];
   const field = schema.properties?.[name] ?? {};
-  if (field.form?.isNeeded !== true) return isNeeded(schema, name) && value === undefined;
-  return isShown(field, values) && (value === undefined || value === null || value === "");
+  const { isNeeded: condition } = field.form ?? {};
+  if (condition === undefined) return isNeeded(schema, name) && value === undefined;
+  const isAsked = isShown(field, values) && (condition === true || holds(condition, values));
+  return isAsked && (value === undefined || value === null || value === "");
 }
 
 const missingText = (label: string): string =>

@@ -8,7 +8,7 @@ import { includesRole, useResource, useResourceList, useRole } from "../../api/q
 import { nameOf, type Read, type ResourceKey, resources } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { type FieldInputProps, useFormFacts, useTexts } from "./field-frame.tsx";
-import { shapeOf } from "./shape.ts";
+import { mayBeNamed, shapeOf } from "./shape.ts";
 
 /** `{"$secret": "name"}` references a stored secret by name. */
 function referenceOf(value: unknown): string | null {
@@ -26,7 +26,18 @@ export function SecretField({ info, value, onChange }: FieldInputProps) {
   const change = () => onChange(mode === "typed" ? { $secret: "" } : undefined);
   // Only admins may use stored secrets in destinations.
   const mayChange = isAdmin || mode === "named" || info.schema["x-stays"] !== undefined;
-  const link = !isReadOnly && mayChange && (
+  const isRemovable = isStored && shapeOf(info.schema).isNullable;
+  const remove = isRemovable && !isReadOnly && (
+    <Anchor
+      component="button"
+      type="button"
+      size="xs"
+      onClick={() => onChange(value === null ? undefined : null)}
+    >
+      {value === null ? "Keep the stored value" : "Remove the stored value"}
+    </Anchor>
+  );
+  const link = !isReadOnly && mayChange && mayBeNamed(info.schema) && (
     <Anchor component="button" type="button" size="xs" onClick={change}>
       {mode === "typed" ? "Use a stored secret" : "Enter a value"}
     </Anchor>
@@ -34,6 +45,7 @@ export function SecretField({ info, value, onChange }: FieldInputProps) {
   const description = (
     <Group component="span" gap="xs" justify="space-between">
       <span>{texts.description}</span>
+      {remove}
       {link}
     </Group>
   );
@@ -44,7 +56,13 @@ export function SecretField({ info, value, onChange }: FieldInputProps) {
       {...texts}
       description={description}
       autoComplete="new-password"
-      placeholder={isStored && value === undefined ? "Unchanged; type to replace it" : ""}
+      placeholder={
+        value === null
+          ? "Removed when saved"
+          : isStored && value === undefined
+            ? "Unchanged; type to replace it"
+            : (info.schema.form?.example ?? "")
+      }
       value={typeof value === "string" ? value : ""}
       onChange={({ currentTarget: { value: next } }) => onChange(next === "" ? undefined : next)}
     />

@@ -74,11 +74,14 @@ export interface Shaped {
 export function shapeOf(whole: JsonSchema): Shaped {
   const options = optionsOf(whole);
   const [only] = options;
+  const isNull = options.length < flatten(whole).length;
+  if (whole.writeOnly === true && options.some(({ type }) => type === "string"))
+    return { shape: "secret", schema: whole, isNullable: isNull };
   if (whole.form?.options !== undefined && whole.type !== "array")
     return { shape: "choice", schema: whole, isNullable: false };
   if (whole.anyOf === undefined || only === undefined)
     return { shape: plainShape(whole), schema: whole, isNullable: false };
-  const isNullable = whole.anyOf.length > 0 && options.length < flatten(whole).length;
+  const isNullable = whole.anyOf.length > 0 && isNull;
   if (options.length === 1)
     return {
       shape: plainShape({ ...only, ...texts(whole) }),
@@ -175,8 +178,15 @@ export const isNeeded = (schema: JsonSchema, name: string): boolean =>
   (schema.required ?? []).includes(name) && schema.properties?.[name]?.default === undefined;
 
 /** Whether it contains a secret. */
-export const hasSecret = (schema: JsonSchema): boolean =>
-  hasPart(schema, (part) => part["x-kind"] === "secret");
+export const hasSecret = (schema: JsonSchema): boolean => hasPart(schema, isSecret);
+
+/** Whether its value is write-only. */
+export const isSecret = (schema: JsonSchema): boolean =>
+  schema["x-kind"] === "secret" || schema.writeOnly === true;
+
+/** Whether a stored secret may be named instead. */
+export const mayBeNamed = (schema: JsonSchema): boolean =>
+  schema["x-kind"] === "secret" || optionsOf(schema).some(({ type }) => type === "object");
 
 /** Whether it contains a destination of secrets. */
 export const hasDestination = (schema: JsonSchema): boolean =>

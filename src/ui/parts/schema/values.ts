@@ -1,7 +1,8 @@
 // The values of a form by its schema: defaults, fields that are not shown, summaries; renders nothing.
+import type { FieldCondition } from "../../../model/fields.ts";
 import { type Document, isDocument, isSame } from "../../api/merge-patch.ts";
 import { inWords } from "../fields.tsx";
-import { type JsonSchema, labelOf, optionsOf, shapeOf, unitOf } from "./shape.ts";
+import { isSecret, type JsonSchema, labelOf, optionsOf, shapeOf, unitOf } from "./shape.ts";
 
 /** The value with every default, without fields that the schema does not have. */
 export function withDefaults(schema: JsonSchema, value: unknown): Document {
@@ -29,12 +30,11 @@ const rowOf = ({ items = {} }: JsonSchema): JsonSchema | undefined =>
 
 /** Whether a field is shown beside these values. */
 export const isShown = ({ form }: JsonSchema, beside: Document): boolean =>
-  form?.input !== "none" &&
-  [form?.when ?? {}]
-    .flat()
-    .some((condition) =>
-      Object.entries(condition).every(([name, values]) => values.includes(beside[name])),
-    );
+  form?.input !== "none" && [form?.when ?? {}].flat().some((condition) => holds(condition, beside));
+
+/** Whether the fields have the values of a condition. */
+export const holds = (condition: FieldCondition, fields: Document): boolean =>
+  Object.entries(condition).every(([name, values]) => values.includes(fields[name]));
 
 /** As it is sent: fields that are not shown must not fail validation, and rows without any input are not sent. */
 export const toSent = (schema: JsonSchema, value: unknown): Document =>
@@ -99,7 +99,7 @@ const partsOf = (fields: Readonly<Record<string, JsonSchema>>, values: Document)
 function textOf(name: string, schema: JsonSchema, value: unknown): string {
   const option = schema.form?.options?.[optionOf(value)];
   if (option !== undefined) return option;
-  if (schema["x-kind"] === "secret" || schema.form?.of !== undefined) return "";
+  if (isSecret(schema) || schema.form?.of !== undefined) return "";
   if (typeof value === "number") {
     const unit = unitOf(name, schema);
     if (unit === null) return String(value);
