@@ -1,19 +1,27 @@
 // The schemas of what the forms of the web UI edit, as plain JSON; run as a macro when the UI is bundled.
 import type { TSchema } from "@sinclair/typebox";
+import { consumerInput } from "./consumer.ts";
 import { listenerInput } from "./listener.ts";
 import { routeInput } from "./route.ts";
 import { serviceWithTargetsInput } from "./service.ts";
+import { ssoInput } from "./sso.ts";
 import { streamRouteInput } from "./stream-route.ts";
 import { settingsInput } from "./settings.ts";
 import { singleTargetInput } from "./target.ts";
+import { tokenInput } from "./token.ts";
+import { userInput } from "./user.ts";
 
 export const formSchemas = {
+  consumers: consumerInput,
   listeners: listenerInput,
   routes: routeInput,
   settings: settingsInput,
+  sso: ssoInput,
   services: serviceWithTargetsInput,
   "stream-routes": streamRouteInput,
   targets: singleTargetInput,
+  tokens: tokenInput,
+  users: userInput,
 } as const satisfies Readonly<Record<string, TSchema>>;
 
 /** The schema of a collection, by its path in the API. */

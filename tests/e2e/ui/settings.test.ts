@@ -121,7 +121,8 @@ test("two users who change the settings at once choose which values to keep", as
   // A form without input shows the newly saved values.
   await eventually(
     async () =>
-      (await ann.page.getByRole("textbox", { name: "Requests", exact: true }).inputValue()) === "5 000",
+      (await ann.page.getByRole("textbox", { name: "Requests", exact: true }).inputValue()) ===
+      "5 000",
   );
   expect([...ann.complaints, ...bob.complaints]).toEqual([]);
   await Promise.all([ann.close(), bob.close()]);

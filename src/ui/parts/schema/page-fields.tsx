@@ -134,12 +134,14 @@ interface MembersProps {
 }
 
 function Members({ info, names, value, onMember }: MembersProps) {
+  const { overrides } = useFormFacts();
   return (
     <Grid>
       {names.map((name) => {
         const member = memberInfo(info, name);
+        const isHalf = isNarrow(member.schema) && overrides[member.path] === undefined;
         return (
-          <Grid.Col key={name} span={isNarrow(member.schema) ? { base: 12, sm: 6 } : 12}>
+          <Grid.Col key={name} span={isHalf ? { base: 12, sm: 6 } : 12}>
             <InnerField
               info={member}
               value={value[name]}
