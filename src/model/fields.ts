@@ -37,7 +37,7 @@ export interface FieldForm {
   readonly groups?: readonly FormGroup[];
 }
 
-/** Values by the name of a field; of several conditions one is enough. */
+/** Values by the name of a field, or of an element of its list; of several conditions one is enough. */
 export type FieldCondition = Readonly<Record<string, readonly unknown[]>>;
 
 export interface FormGroup {

@@ -1,6 +1,9 @@
 // The schemas of what the forms of the web UI edit, as plain JSON; run as a macro when the UI is bundled.
 import type { TSchema } from "@sinclair/typebox";
+import { acmeAccountInput } from "./acme-account.ts";
+import { alertInput } from "./alert.ts";
 import { consumerInput } from "./consumer.ts";
+import { dnsProviderInput } from "./dns-provider.ts";
 import { listenerInput } from "./listener.ts";
 import { routeInput } from "./route.ts";
 import { serviceWithTargetsInput } from "./service.ts";
@@ -12,7 +15,10 @@ import { tokenInput } from "./token.ts";
 import { userInput } from "./user.ts";
 
 export const formSchemas = {
+  "acme/accounts": acmeAccountInput,
+  alerts: alertInput,
   consumers: consumerInput,
+  "dns-providers": dnsProviderInput,
   listeners: listenerInput,
   routes: routeInput,
   settings: settingsInput,

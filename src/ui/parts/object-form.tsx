@@ -44,7 +44,9 @@ interface Props<K extends ResourceKey> {
   /** Content above the fields. */
   readonly notice?: (state: ObjectFormState) => ReactNode;
   /** Content below the fields. */
-  readonly below?: (object: Read<K> | null) => ReactNode;
+  readonly below?: (object: Read<K> | null, state: ObjectFormState) => ReactNode;
+  /** Follows a change by changes of other fields. */
+  readonly onChange?: (name: string, value: unknown, form: ObjectFormState["form"]) => void;
   /** The schema where it depends on values, such as a type. */
   readonly schemaFor?: (values: Document) => JsonSchema;
   /** More errors, by path. */
@@ -117,15 +119,19 @@ export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
       <SchemaFields
         form={form}
         schema={schemaFor(form.values)}
-        isStored={object !== null}
+        isStored={object !== null && typeOf(object) === typeOf(form.values)}
+        onChange={(name, value) => props.onChange?.(name, value, form)}
         isReadOnly={!mayChange}
         {...(overrides === undefined ? {} : { overrides })}
         {...(after === undefined ? {} : { after: after(state) })}
       />
-      {props.below?.(object)}
+      {props.below?.(object, state)}
     </FormPage>
   );
 }
+
+/** Secrets are stored for one type. */
+const typeOf = (object: object): unknown => (object as { readonly type?: unknown }).type;
 
 /** `new?service_id=ID` starts with that service. */
 function fromSearch({ properties = {} }: JsonSchema): Record<string, string> {

@@ -56,6 +56,29 @@ export function ofStored(schema: JsonSchema): JsonSchema {
   };
 }
 
+/** A kind of object whose `config` has a schema of its own. */
+interface ConfigType {
+  readonly type: string;
+  readonly title: string;
+  readonly schema: unknown;
+}
+
+/** The schema with the `config` of its `type`, and a choice of types. */
+export function schemaOfType(whole: JsonSchema, types: readonly ConfigType[], type: unknown) {
+  const { properties = {} } = whole;
+  const { schema } = types.find((one) => one.type === type) ?? {};
+  const options = Object.fromEntries(types.map((one) => [one.type, one.title]));
+  const form = { ...(schema as JsonSchema | undefined)?.form, ...properties["config"]?.form };
+  return {
+    ...whole,
+    properties: {
+      ...properties,
+      type: { ...properties["type"], form: { ...properties["type"]?.form, options } },
+      config: { ...(schema as JsonSchema | undefined), default: {}, form },
+    },
+  };
+}
+
 /** The field at a path; null: there is none. */
 function fieldAt(schema: JsonSchema, [name = "", ...rest]: readonly string[]): JsonSchema | null {
   for (const { properties, items, ...option } of optionsOf(schema)) {
@@ -79,6 +102,8 @@ interface Props {
   readonly isReadOnly: boolean;
   /** Inputs made by hand, by path. */
   readonly overrides?: Readonly<Record<string, ComponentType<FieldInputProps>>>;
+  /** Follows a change by changes of other fields. */
+  readonly onChange?: (name: string, value: unknown) => void;
   /** More content of a section, by its id. */
   readonly after?: Readonly<Record<string, ReactNode>>;
 }
@@ -99,6 +124,7 @@ export function SchemaFields(props: Props) {
   }, [schema, values, refused, isStored, isReadOnly, overrides]);
   const change = (name: string, value: unknown) => {
     form.setFieldValue(name, value as never);
+    props.onChange?.(name, value);
     form.setErrors((current) =>
       Object.fromEntries(
         Object.entries(current).filter(([at]) => at !== name && !at.startsWith(`${name}.`)),

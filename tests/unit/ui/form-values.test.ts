@@ -163,7 +163,10 @@ describe.each(Object.entries(formSchemas))("the form facts of %s", (_, schema) =
     for (const [name, values] of [when].flat().flatMap((each) => Object.entries(each))) {
       const beside = owner.properties?.[name];
       expect(beside).toBeDefined();
-      for (const value of values) expect(problemsOf(beside as JsonSchema, value)).toEqual([]);
+      for (const value of values)
+        expect(
+          problemsOf(beside as JsonSchema, beside?.type === "array" ? [value] : value),
+        ).toEqual([]);
     }
     if (field.enum !== undefined && options !== undefined)
       expect(Object.keys(options).toSorted()).toEqual(field.enum.map(String).toSorted());

@@ -109,19 +109,46 @@ export function PageObject({ info, value, onChange }: FieldInputProps) {
       )}
       {error !== null && <Input.Error role="alert">{error}</Input.Error>}
       {isThere &&
-        sectionsOf(schema, members).map(({ group, names }) => (
-          <Stack key={group.id} gap="sm">
-            {group.title !== "" && <SubHead title={group.title} text={group.text} />}
+        sectionsOf(schema, members).map((section) => (
+          <InnerSection key={section.group.id} path={info.path} section={section}>
             <Members
               info={inner}
-              names={names}
+              names={section.names}
               value={isDocument(value) ? value : {}}
               onMember={(name, next) =>
                 onChange(withMember(isDocument(value) ? value : {}, name, next))
               }
             />
-          </Stack>
+          </InnerSection>
         ))}
+    </Stack>
+  );
+}
+
+interface InnerSectionProps {
+  readonly path: string;
+  readonly section: FieldSection;
+  readonly children: ReactNode;
+}
+
+function InnerSection({ path, section: { group, names }, children }: InnerSectionProps) {
+  const { errors } = useFormFacts();
+  const { title, text, folded } = group;
+  if (folded === true)
+    return (
+      <FoldedSection
+        title={title}
+        text={text}
+        fields={names.map((name) => `${path}.${name}`)}
+        errors={errors}
+      >
+        {children}
+      </FoldedSection>
+    );
+  return (
+    <Stack gap="sm">
+      {title !== "" && <SubHead title={title} text={text} />}
+      {children}
     </Stack>
   );
 }

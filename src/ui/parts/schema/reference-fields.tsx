@@ -19,15 +19,15 @@ function referenceOf(value: unknown): string | null {
 /** A new secret, or a reference to a stored one. */
 export function SecretField({ info, value, onChange }: FieldInputProps) {
   const texts = useTexts(info, true);
-  const { isStored, isReadOnly } = useFormFacts();
+  const { isStored, isReadOnly, isPage } = useFormFacts();
   const isAdmin = includesRole(useRole(), "admin");
   const name = referenceOf(value);
   const mode = name === null ? "typed" : "named";
   const change = () => onChange(mode === "typed" ? { $secret: "" } : undefined);
   // Only admins may use stored secrets in destinations.
   const mayChange = isAdmin || mode === "named" || info.schema["x-stays"] !== undefined;
-  const isRemovable = isStored && shapeOf(info.schema).isNullable;
-  const remove = isRemovable && !isReadOnly && (
+  const isRemovable = isStored && (!info.isNeeded || shapeOf(info.schema).isNullable);
+  const remove = isPage && isRemovable && !isReadOnly && (
     <Anchor
       component="button"
       type="button"
@@ -55,6 +55,9 @@ export function SecretField({ info, value, onChange }: FieldInputProps) {
     <PasswordInput
       {...texts}
       description={description}
+      {...(info.isInRow === true
+        ? { inputWrapperOrder: ["label", "input", "error", "description"] as const }
+        : {})}
       autoComplete="new-password"
       placeholder={
         value === null

@@ -213,7 +213,7 @@ export function unitOf(name: string, { description = "", form }: JsonSchema): Un
 }
 
 const CAPITALS = new Set(
-  "id url uri ttl tls http https ip ipv6 dns csp hsts jwks jwt json html ca dn san asn cidr ms api pkce otlp udp tcp".split(
+  "id url uri ttl tls http https ip ipv6 dns csp hsts jwks jwt json html ca dn san asn cidr ms api pkce otlp udp tcp tsig".split(
     " ",
   ),
 );

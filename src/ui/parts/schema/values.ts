@@ -34,7 +34,9 @@ export const isShown = ({ form }: JsonSchema, beside: Document): boolean =>
 
 /** Whether the fields have the values of a condition. */
 export const holds = (condition: FieldCondition, fields: Document): boolean =>
-  Object.entries(condition).every(([name, values]) => values.includes(fields[name]));
+  Object.entries(condition).every(([name, values]) =>
+    [fields[name]].flat().some((value) => values.includes(value)),
+  );
 
 /** As it is sent: fields that are not shown must not fail validation, and rows without any input are not sent. */
 export const toSent = (schema: JsonSchema, value: unknown): Document =>
