@@ -13,7 +13,8 @@ TESTS ?= ./tests
 PROCESSES ?= 2
 
 SOURCES = $(shell find src drizzle -type f 2>/dev/null)
-UI_SOURCES = $(shell find src/ui -type f 2>/dev/null)
+# The schemas of the model stand in the bundle.
+UI_SOURCES = $(shell find src/ui src/model -type f 2>/dev/null)
 
 #? help: Show this list
 .PHONY: help

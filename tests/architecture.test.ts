@@ -211,6 +211,23 @@ describe("the checker refuses", () => {
       says: "api/a.ts embeds drizzle/0000.sql",
     },
     {
+      why: "a macro without a row",
+      files: {
+        "ui/a.ts":
+          'import { b } from "../control/b.ts" with { type: "macro" };\nexport default b();\n',
+        "control/b.ts": value,
+      },
+      says: "ui/a.ts runs control/b.ts at build time",
+    },
+    {
+      why: "the same file without being a macro",
+      files: {
+        "ui/a.ts": 'import { b } from "../model/form-schema.ts";\nexport default b;\n',
+        "model/form-schema.ts": value,
+      },
+      says: "ui may not import model",
+    },
+    {
       why: "the address of the worker outside main.ts",
       files: { "supervisor/pool.ts": 'new Worker(new URL("../worker.ts", import.meta.url));\n' },
       says: "only main.ts may",
@@ -286,6 +303,14 @@ describe("the checker accepts", () => {
       files: {
         "store/a.ts":
           'import sql from "../../drizzle/0000.sql" with { type: "text" };\nexport default sql;\n',
+      },
+    },
+    {
+      why: "a macro of the table",
+      files: {
+        "ui/a.ts":
+          'import { b } from "../model/form-schema.ts" with { type: "macro" };\nexport default b();\n',
+        "model/form-schema.ts": "export const b = () => 1;\n",
       },
     },
     { why: "a file of exactly the limit", files: { "http/a.ts": "export {};\n".repeat(399) } },

@@ -1,6 +1,11 @@
 // THE table of the management API: every path, its methods and who may use them; what is not in it does not exist.
 import type { Role } from "../control/principal.ts";
-import { type CollectionName, collectionNames, definitionOf } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  definitionOf,
+  pathOf,
+} from "../model/gateway-config.ts";
 
 export interface AccessRow {
   readonly path: string;
@@ -18,8 +23,7 @@ const self = "viewer";
 const open = { GET: "open" } as const;
 
 /** `/api/v1/dns-providers` */
-export const collectionPath = (name: CollectionName): string =>
-  `/api/v1${definitionOf(name).api.path ?? `/${name.replaceAll("_", "-")}`}`;
+export const collectionPath = (name: CollectionName): string => `/api/v1/${pathOf(name)}`;
 
 /** The rows of a collection and of its objects. Endpoints require an admin for some objects of other collections as well. */
 function rowsOf(name: CollectionName): AccessRow[] {

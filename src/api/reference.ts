@@ -3,6 +3,7 @@ import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, YAML_PATH } from "./docs.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { withoutForm } from "../model/fields.ts";
 import { schemas } from "./schemas.ts";
 import { anyScheme, describeAccess, securitySchemes } from "./security-schemes.ts";
 
@@ -69,11 +70,14 @@ function docsPlugin({ version, sessionCookie }: ReferenceOptions) {
         version,
         description: introduction,
       },
-      components: { schemas, securitySchemes: securitySchemes(sessionCookie) },
+      components: { schemas: describedSchemas(), securitySchemes: securitySchemes(sessionCookie) },
       security: anyScheme,
     } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
   });
 }
+
+const describedSchemas = () =>
+  JSON.parse(JSON.stringify(schemas, withoutForm)) as Record<string, object>;
 
 /** A sluice gate; without an icon in the page browsers request /favicon.ico. */
 const ICON =

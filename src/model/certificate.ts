@@ -32,7 +32,7 @@ const issuing = {
   acme_account_ids: listOf(
     refersTo("acme_accounts", t.String({ minLength: 1, maxLength: 128 })),
     "acme: accounts to use, IDs or names; when one fails, the next one is tried. Empty: the oldest enabled account",
-    10,
+    { maxItems: 10 },
   ),
   challenge: oneOf(challengeTypes, {
     default: "http-01",
@@ -70,7 +70,7 @@ const issuing = {
         hosts: listOf(
           hostName("Host name or pattern"),
           "Names that may get a certificate; required",
-          200,
+          { maxItems: 200 },
         ),
       },
       "Issue a certificate when a client first requests a name",
@@ -89,7 +89,7 @@ const shared = {
   domains: listOf(
     hostName("Host name"),
     "Host names that it serves. upload: default: all names in the certificate, or a subset of them; self_signed and acme: required",
-    200,
+    { maxItems: 200 },
   ),
   ...issuing,
   enabled: flag(true, "Whether listeners present it"),

@@ -2,7 +2,17 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource } from "./resource.ts";
 import { destination } from "./destination.ts";
-import { ALL_KEPT, flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+import {
+  ALL_KEPT,
+  type FieldForm,
+  flag,
+  type Identity,
+  integer,
+  labels,
+  listOf,
+  name,
+  oneOf,
+} from "./fields.ts";
 
 export const dnsProviderTypes = [
   "cloudflare",
@@ -21,22 +31,40 @@ export const dnsProviderTypes = [
 export type DnsProviderType = (typeof dnsProviderTypes)[number];
 
 const shared = {
-  name: name("Unique name"),
+  name: name("Unique name", { group: "labels" }),
   type: destination(
-    oneOf(dnsProviderTypes, { description: "Provider; exec: a program on this machine" }),
+    oneOf(dnsProviderTypes, {
+      description: "Provider; exec: a program on this machine",
+      form: { title: "Provider", help: "", order: -1 },
+    }),
   ),
   zones: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
     "Zones that it may write, longest match wins; empty: discovered from the provider",
-    200,
+    {
+      maxItems: 200,
+      form: {
+        help: "Zones that it is used for. Empty: automatic",
+        example: "example.com",
+        group: "zones",
+      },
+    },
   ),
   propagation_timeout: integer(120, {
     minimum: 0,
     maximum: 3600,
     description:
       "Seconds to wait until the zone's authoritative name servers return the record; 0: not checked",
+    form: {
+      help: "Maximum wait until all name servers of the zone serve the record",
+      zero: "not checked",
+      group: "zones",
+    },
   }),
-  enabled: flag(true, "Whether certificates may use it"),
+  enabled: flag(true, "Whether certificates may use it", {
+    help: "Off: the gateway writes no records with it",
+    group: "labels",
+  }),
   ...labels,
 };
 
@@ -49,7 +77,17 @@ export const dnsProviderInput = t.Object(
       description: `Settings of the provider. ${ALL_KEPT}. {"$secret": "name"} refers to a named secret`,
     }),
   },
-  { additionalProperties: false, title: "DNS provider" },
+  {
+    additionalProperties: false,
+    title: "DNS provider",
+    form: {
+      groups: [
+        { id: "provider", title: "Provider" },
+        { id: "zones", title: "Zones" },
+        { id: "labels", title: "Name and notes" },
+      ],
+    } satisfies FieldForm,
+  },
 );
 
 export type DnsProviderInput = Static<typeof dnsProviderInput>;

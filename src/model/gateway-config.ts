@@ -71,6 +71,10 @@ interface AnyDefinition extends ResourceDefinition<Identity> {
 export const definitionOf = (name: CollectionName): AnyDefinition =>
   resources[name] as unknown as AnyDefinition;
 
+/** Its path below `/api/v1`: `dns-providers`. */
+export const pathOf = (name: CollectionName): string =>
+  definitionOf(name).api.path ?? name.replaceAll("_", "-");
+
 /** How a very large collection is stored; null: plain. */
 export function largeFactsOf<K extends CollectionName>(
   name: K,

@@ -33,6 +33,8 @@ export interface ResourceApi {
   readonly schema: string;
   /** The schema of requests, where it has more than `input`: targets inside of a service. Default: `input`. */
   readonly body?: TObject;
+  /** The schema of its form. Default: that of requests. */
+  readonly form?: TObject;
   /** Fields that only responses have. Default: none. */
   readonly view?: TObject;
   /** The least role that may read. Default: viewer. */
@@ -184,6 +186,9 @@ function referencesIn(schema: TSchema, steps: readonly string[] = []): Reference
     referencesIn(member, [...steps, name]),
   );
 }
+
+/** The collection that a field refers to; null: none. */
+export const referenceIn = (schema: TSchema): string | null => markOf(schema)?.to ?? null;
 
 const isList = (schema: TSchema) => schema.type === "array";
 

@@ -1,42 +1,58 @@
 // Settings: what holds for the whole gateway; knows no other resource.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { since } from "./resource.ts";
-import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./fields.ts";
+import {
+  cidr,
+  type FieldForm,
+  flag,
+  group,
+  integer,
+  listOf,
+  milliseconds,
+  nullable,
+  oneOf,
+} from "./fields.ts";
+import { limits } from "./limits.ts";
+import { SECRET_NAMES } from "./secret-names.ts";
 
-const cidr = t.String({ minLength: 1, maxLength: 64 });
-
-/** Names of query parameters whose values are confidential. */
-const SECRET_NAMES = [
-  "access_token",
-  "apikey",
-  "assertion",
-  "auth",
-  "authorization",
-  "bearer",
-  "code",
-  "credential",
-  "credentials",
-  "hmac",
-  "jsessionid",
-  "jwt",
-  "key",
-  "otp",
-  "pass",
-  "passcode",
-  "passphrase",
-  "passwd",
-  "password",
-  "phpsessid",
-  "pin",
-  "pwd",
-  "secret",
-  "session",
-  "sessionid",
-  "sid",
-  "sig",
-  "signature",
-  "token",
-] as const;
+const form: FieldForm = {
+  groups: [
+    { id: "management", title: "Management", text: "This web UI and the API behind it." },
+    {
+      id: "proxies",
+      title: "Proxies in front",
+      text: "A load balancer or CDN in front of this gateway passes client addresses in X-Forwarded-For.",
+    },
+    { id: "site", title: "Default site", text: "The response when no route matches." },
+    { id: "requests", title: "Requests", text: "Request ids, debug headers and masking." },
+    {
+      id: "retention",
+      title: "Retention",
+      text: "How much history is stored. The oldest entries are deleted first.",
+    },
+    {
+      id: "geoip",
+      title: "GeoIP",
+      text: "Databases in MaxMind format for plugins that use country or network (ASN).",
+      folded: true,
+      summary: "No databases",
+    },
+    {
+      id: "limits",
+      title: "Limits",
+      text: "Limits of the whole gateway. Plugins can limit by route and client.",
+      folded: true,
+      summary: "Defaults",
+    },
+    {
+      id: "fleet",
+      title: "Fleet",
+      text: "Nodes that are away, or cut off from the database of their fleet. Without effect on a gateway without a fleet.",
+      folded: true,
+      summary: "Defaults",
+    },
+  ],
+};
 
 export const settingsInput = t.Object(
   {
@@ -47,20 +63,49 @@ export const settingsInput = t.Object(
         maxLength: 255,
       }),
       "Public URL of the management API and UI",
+      {
+        title: "Public address",
+        help: "URL of this UI. Single sign-on redirects to it, alerts link to it, and with https:// the session cookie is Secure. Empty: none",
+        example: "https://gateway.example.com",
+      },
     ),
     trusted_proxies: listOf(
       cidr,
       "Networks whose X-Forwarded-* headers are trusted on every listener",
+      {
+        form: {
+          help: "Addresses and networks whose X-Forwarded-* headers are trusted, on every listener. Empty: none. Never trust a network that clients connect from",
+          example: "192.0.2.0/24",
+          group: "proxies",
+        },
+      },
     ),
     admin_allowed_cidrs: listOf(
       cidr,
       "Networks that may use the management API. Empty: those of --admin-allow; without either, only this machine. A change that locks out its own client needs ?force=1",
+      {
+        form: {
+          title: "Allowed networks",
+          help: "The gateway rejects clients from other networks. Empty: the networks of --admin-allow",
+          example: "10.0.0.0/8",
+        },
+      },
     ),
     default_site: group(
       {
         action: oneOf(["404", "redirect", "html", "close"], {
           default: "404",
           description: "Response when no route matches",
+          form: {
+            title: "Response",
+            help: "",
+            options: {
+              "404": "Not found: the gateway's page with status 404",
+              redirect: "Redirect",
+              html: "Custom page",
+              close: "Close the connection without a response",
+            },
+          },
         }),
         to: t.String({
           default: "",
@@ -69,21 +114,53 @@ export const settingsInput = t.Object(
           pattern: "^[\\x21-\\x7e]*$",
           errorMessage: "must hold neither spaces, nor control characters, nor any beyond ASCII",
           description: "URL of the redirect",
+          form: {
+            title: "Redirect to",
+            help: "A URL, or a path on the same host",
+            example: "https://www.example.com/",
+            isNeeded: true,
+            when: { action: ["redirect"] },
+          },
         }),
-        html: t.String({ default: "", maxLength: 262_144, description: "HTML page" }),
+        html: t.String({
+          default: "",
+          maxLength: 262_144,
+          description: "HTML page",
+          form: {
+            title: "Page",
+            help: "HTML, up to 256 KB; sent with status 200",
+            example: "<!doctype html><title>Nothing here</title>",
+            input: "code",
+            when: { action: ["html"] },
+          },
+        }),
       },
       "Response when no route matches",
+      { group: "site" },
     ),
     geoip: group(
       {
-        country_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind country database"),
-        asn_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind ASN database"),
+        country_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind country database", {
+          title: "Country database",
+          help: "File path on the gateway's machine; reloaded when the file changes",
+          example: "/var/lib/geoip/GeoLite2-Country.mmdb",
+        }),
+        asn_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind ASN database", {
+          title: "ASN database",
+          help: "File path on the gateway's machine",
+          example: "/var/lib/geoip/GeoLite2-ASN.mmdb",
+        }),
       },
       "GeoIP databases",
+      { group: "geoip" },
     ),
     debug_headers: flag(
       false,
       "Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied response",
+      {
+        help: "Responses name worker, revision, route and target (X-Sluice-…). All clients see them: for debugging only",
+        group: "requests",
+      },
     ),
     retention: group(
       {
@@ -91,49 +168,73 @@ export const settingsInput = t.Object(
           minimum: 1,
           maximum: 1_000_000,
           description: "Number of revisions",
+          form: { help: "Versions of the configuration that can be restored" },
         }),
         audit_days: integer(90, {
           minimum: 1,
           maximum: 3650,
           description: "Days until audit entries are deleted",
+          form: { title: "Audit log days", help: "Maximum age of audit log entries" },
         }),
         audit_entries: integer(10_000, {
           minimum: 100,
           maximum: 10_000_000,
           description: "Number of audit entries",
+          form: { title: "Audit log entries", help: "Maximum number of audit log entries" },
         }),
         requests: integer(10_000, {
           minimum: 0,
           maximum: 1_000_000,
           description: "Recent requests in memory",
+          form: { zero: "none", order: -1 },
         }),
       },
       "Retention of the history",
+      { group: "retention" },
     ),
     requests: group(
       {
         ids: flag(
           true,
           "Send X-Request-Id to targets and clients; the ID of a trusted proxy is preserved",
+          {
+            title: "Request ids",
+            help: "The gateway sends X-Request-Id to targets and clients and logs it. An id from a trusted proxy is preserved",
+          },
         ),
         redacted_query_names: t.Array(t.String({ minLength: 1, maxLength: 64 }), {
           default: [...SECRET_NAMES],
           maxItems: 200,
           description:
             "Words in the names of query parameters whose values are masked: `key` masks `key`, `api_key` and `apiKey`",
+          form: {
+            title: "Masked query parameters",
+            help: "Words in the names of parameters with secret values, which are shown as ***: key masks key, api_key and apiKey",
+          },
         }),
       },
       "Request IDs and the log of recent requests; retention.requests is its size",
+      { group: "requests" },
     ),
     fleet: group(
       {
         max_stale_sessions: milliseconds(
           900_000,
           "Milliseconds without the database of the fleet after which a node accepts no sessions in its management API, because users may have been disabled on other nodes; tokens stay valid; 0: no limit; without effect on a gateway without a fleet",
+          {
+            title: "Sessions are valid for",
+            help: "Time without the database after which a node accepts no sessions here; tokens stay valid",
+            zero: "no limit",
+          },
         ),
         max_stale: milliseconds(
           0,
           "Milliseconds without the database of the fleet after which /readyz of a node responds with 503, so that a load balancer takes it out; 0: never; without effect on a gateway without a fleet",
+          {
+            title: "Ready for",
+            help: "Time without the database after which /readyz of a node responds with 503",
+            zero: "always ready",
+          },
         ),
         absent_after: since(
           2,
@@ -142,106 +243,19 @@ export const settingsInput = t.Object(
             maximum: 2_592_000_000,
             description:
               "Milliseconds for which the fleet is prepared for the return of a node that is away: the log keeps the entries that it lacks, and what its version does not know is refused",
+            form: {
+              title: "Prepared for a return for",
+              help: "Time for which the log keeps what a node that is away lacks, and what its version does not know is refused",
+            },
           }),
         ),
       },
       "Nodes that are away, or cut off from the database of their fleet; without effect on a gateway without a fleet",
+      { group: "fleet" },
     ),
-    limits: group(
-      {
-        max_header_fields: integer(100, {
-          minimum: 10,
-          maximum: 100,
-          description: "Number of headers in a request; above it the gateway responds with 431",
-        }),
-        max_target_bytes: integer(8192, {
-          minimum: 256,
-          maximum: 16_384,
-          description: "Length of path and query; above it the gateway responds with 414",
-        }),
-        max_response_head_bytes: integer(65_536, {
-          minimum: 1024,
-          maximum: 1_048_576,
-          description:
-            "Size of an upstream response's head in bytes; above it the gateway responds with 502",
-        }),
-        head_read_timeout: milliseconds(
-          15_000,
-          "Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without a response",
-        ),
-        body_read_timeout: milliseconds(
-          60_000,
-          "Milliseconds without a byte of the request body; then 408",
-        ),
-        body_min_rate_grace: milliseconds(
-          30_000,
-          "Milliseconds of waiting for the client before body_min_rate of its listener or route applies",
-        ),
-        response_write_timeout: milliseconds(
-          60_000,
-          "Milliseconds in which the client reads nothing of the response; then the gateway aborts it; 0: no limit",
-        ),
-        preread_timeout: integer(10_000, {
-          minimum: 100,
-          maximum: 86_400_000,
-          description:
-            "Milliseconds in which a client must send its PROXY header and TLS ClientHello; then the gateway closes the connection",
-        }),
-        stream_drain_timeout: milliseconds(
-          10_000,
-          "Milliseconds for open connections and UDP sessions of a stream route to finish after the route was deleted or changed its service",
-        ),
-        response_buffer_budget_bytes: integer(67_108_864, {
-          minimum: 0,
-          maximum: 4_294_967_296,
-          description:
-            "Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed",
-        }),
-        max_in_flight_requests: integer(0, {
-          minimum: 0,
-          maximum: 10_000_000,
-          description:
-            "Requests in flight in one worker; above it the gateway responds with 503; 0: no limit",
-        }),
-        max_in_flight_total: integer(0, {
-          minimum: 0,
-          maximum: 10_000_000,
-          description:
-            "Requests in flight in all workers together; above it the gateway responds with 503; 0: no limit",
-        }),
-        max_aborted_per_connection: integer(300, {
-          minimum: 0,
-          maximum: 1_000_000,
-          description:
-            "Requests that one connection may abort in ten seconds while a target processes them, in addition to as many as it completes; then the gateway responds to its requests with 429; 0: no limit",
-        }),
-        max_aborted_per_address: integer(2000, {
-          minimum: 0,
-          maximum: 1_000_000,
-          description:
-            "Requests that one client address may abort in ten seconds while a target processes them, in one worker; then the gateway responds to its requests with 429 for ten seconds; 0: no limit",
-        }),
-        max_memory_bytes: integer(0, {
-          minimum: 0,
-          maximum: Number.MAX_SAFE_INTEGER,
-          description:
-            "Resident memory in bytes above which the gateway responds to new requests with 503, until it is 10 % lower; 0: 80 % of what the machine or its control group allows",
-        }),
-        counter_keys: integer(131_072, {
-          minimum: 1024,
-          maximum: 4_194_304,
-          description:
-            "Counters of plugins, such as one per client address, in memory at the same time; takes effect at the next start",
-        }),
-        shutdown_timeout: milliseconds(
-          30_000,
-          "Milliseconds for requests in flight to finish when the gateway stops",
-        ),
-      },
-      "Limits",
-    ),
+    limits,
   },
-  { additionalProperties: false, title: "Settings" },
+  { additionalProperties: false, title: "Settings", form },
 );
 
 export type SettingsInput = Static<typeof settingsInput>;

@@ -1,7 +1,7 @@
 // A target: one server of a service; knows nothing of its run-time state.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource, refersTo } from "./resource.ts";
-import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
+import { type FieldForm, flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
 
 /** What may be written about a target inside its service. */
 const targetFields = {
@@ -9,22 +9,39 @@ const targetFields = {
     minLength: 1,
     maxLength: 255,
     description: "Name, IPv4 or IPv6 address, or `unix:/path`",
+    form: {
+      help: "",
+      example: "10.0.0.5",
+      check: {
+        pattern: "^(?:unix:|(?!.*//)\\S*$)",
+        message: "must be a host name or address only, such as 10.0.0.5",
+      },
+    },
   }),
   port: nullable(
     t.Integer({ minimum: 1, maximum: 65_535 }),
     "Port; required, but null for a unix socket and for a name with SRV records",
+    { help: "", example: "8080", input: "plain-number" },
   ),
   weight: integer(100, {
     minimum: 0,
     maximum: 65_535,
     description: "Share of the traffic; 0 drains the target",
+    form: {
+      help: "Share of the traffic relative to the other targets",
+      zero: "no new requests",
+    },
   }),
   priority: integer(0, {
     minimum: 0,
     maximum: 100,
     description: "Tier: a higher one is used when all lower ones are down",
+    form: {
+      title: "Tier",
+      help: "The lowest number is used first; higher tiers only while every lower tier is unhealthy",
+    },
   }),
-  enabled: flag(true, "Whether traffic may be sent to it"),
+  enabled: flag(true, "Whether traffic may be sent to it", { input: "none" }),
   ...labels,
 };
 
@@ -40,11 +57,21 @@ export const targetInput = t.Object(
   { additionalProperties: false, title: "Target" },
 );
 
+const inlineOptions = { additionalProperties: false, title: "Target of a service" };
+const hidden: FieldForm = { input: "none" };
+
 /** A target as named inside the body of its service. */
-export const inlineTargetInput = t.Object(targetFields, {
-  additionalProperties: false,
-  title: "Target of a service",
-});
+export const inlineTargetInput = t.Object(
+  {
+    ...targetFields,
+    tags: { ...targetFields.tags, form: hidden },
+    description: { ...targetFields.description, form: hidden },
+  },
+  inlineOptions,
+);
+
+/** The same with all fields in its form, as they are changed one by one. */
+const singleTargetInput = t.Object(targetFields, inlineOptions);
 
 /** A manual override of a target's health; no part of the configuration. */
 export const targetHealthInput = t.Object(
@@ -97,6 +124,7 @@ export const targets = defineResource<Target>({
   api: {
     tag: "Targets",
     schema: "Target",
+    form: singleTargetInput,
     view: t.Object({
       health: t.Object({
         state: targetState,

@@ -2,21 +2,43 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource } from "./resource.ts";
 import { stays } from "./destination.ts";
-import { flag, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
-import { roles } from "./user.ts";
+import {
+  cidr,
+  type FieldForm,
+  flag,
+  type Identity,
+  labels,
+  listOf,
+  name,
+  nullable,
+  oneOf,
+} from "./fields.ts";
+import { roleForm, roles } from "./user.ts";
 
 const shared = {
-  name: name("Unique name"),
-  role: oneOf(roles, { default: "viewer", description: "What the token may do" }),
+  name: name("Unique name", {
+    help: "The program that uses it",
+    example: "deploy-pipeline",
+  }),
+  role: oneOf(roles, {
+    default: "viewer",
+    description: "What the token may do",
+    form: roleForm,
+  }),
   expires_at: nullable(
     t.String({ format: "date-time" }),
     "RFC 3339; the gateway rejects it from then on; null: never",
+    { title: "Expires", help: "The gateway then rejects it", group: "limits" },
   ),
-  allowed_cidrs: listOf(
-    t.String({ minLength: 1, maxLength: 64 }),
-    "Client networks that may use it; empty: any",
-  ),
-  enabled: flag(true, "Whether it is accepted"),
+  allowed_cidrs: listOf(cidr, "Client networks that may use it; empty: any", {
+    form: {
+      title: "Networks",
+      help: "Accepted from these networks only. Empty: any",
+      example: "10.0.0.0/8",
+      group: "limits",
+    },
+  }),
+  enabled: flag(true, "Whether it is accepted", { help: "Off: the gateway rejects it" }),
   ...labels,
 };
 
@@ -24,7 +46,17 @@ const shared = {
 export const fingerprint = t.String({ description: "First 8 hexadecimal digits of the SHA-256" });
 
 /** What clients send. */
-export const tokenInput = t.Object(shared, { additionalProperties: false, title: "Token" });
+export const tokenInput = t.Object(shared, {
+  additionalProperties: false,
+  title: "Token",
+  form: {
+    groups: [
+      { id: "main", title: "Token" },
+      { id: "limits", title: "Limits", text: "Restrictions of the token." },
+      { id: "labels", title: "Notes" },
+    ],
+  } satisfies FieldForm,
+});
 
 /** What is stored: never the token itself. */
 const tokenRecord = t.Object(

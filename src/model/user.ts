@@ -2,11 +2,22 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource } from "./resource.ts";
 import { stays } from "./destination.ts";
-import { flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts";
+import { type FieldForm, flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
 /** From the least to the most. */
 export const roles = ["viewer", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
+
+/** The input of a role, with what each may do. */
+export const roleForm: FieldForm = {
+  help: "",
+  options: {
+    viewer: "Reads everything except secrets.",
+    editor: "Also changes traffic objects: applications, services, routes, certificates.",
+    admin: "Full access, including users, tokens, single sign-on, secrets, listeners and settings.",
+  },
+  input: "radios",
+};
 
 /**
  * Addresses and domains are the same where these are equal. Byte for byte but for A to Z: with more letters folded, U+212A
@@ -21,6 +32,11 @@ const shared = {
     pattern: "^[^\\s@\\u0000-\\u001f\\u007f<>\"',;]{1,64}@[^\\s@\\u0000-\\u001f\\u007f<>\"',;]+$",
     errorMessage: "must be an e-mail address",
     description: "E-mail address to sign in with; unique, A to Z case-insensitive",
+    form: {
+      title: "E-mail address",
+      help: "Used to sign in; the gateway sends no mail to it",
+      example: "ann@example.com",
+    },
   }),
   name: t.String({
     minLength: 1,
@@ -28,11 +44,16 @@ const shared = {
     pattern: "^[^\\u0000-\\u001f\\u007f]*$",
     errorMessage: "must not hold control characters",
     description: "Display name",
+    form: { help: "Display name, for example in the audit log", order: -1 },
   }),
   role: oneOf(roles, {
     description: "viewer reads, editor changes traffic, admin changes access and settings as well",
+    form: { ...roleForm, group: "access" },
   }),
-  enabled: flag(true, "Whether the user may sign in; turning it off ends every session"),
+  enabled: flag(true, "Whether the user may sign in; turning it off ends every session", {
+    help: "Off: the user cannot sign in, and every session ends at once",
+    group: "access",
+  }),
   ...labels,
 };
 
@@ -45,10 +66,29 @@ export const userInput = t.Object(
         maxLength: 1024,
         writeOnly: true,
         description: `At least 10 characters. A new user without one can sign in with SSO only. ${KEPT}`,
+        form: {
+          help: "At least 10 characters; not the name, the address or a common password",
+          group: "password",
+          isNewOnly: true,
+        },
       }),
     ),
   },
-  { additionalProperties: false, title: "User" },
+  {
+    additionalProperties: false,
+    title: "User",
+    form: {
+      groups: [
+        { id: "main", title: "User" },
+        { id: "access", title: "Access" },
+        {
+          id: "password",
+          title: "Password",
+          text: "Initial password; the user can change it under Your account and set up a second factor there.",
+        },
+      ],
+    } satisfies FieldForm,
+  },
 );
 
 /** What is stored. */

@@ -1,7 +1,7 @@
 // Building blocks for configuration schemas of plugins, and the kinds of their texts; knows no plugin.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { type Condition, condition as conditionSchema } from "../model/condition.ts";
-import { KEPT_THERE } from "../model/fields.ts";
+import { type FieldForm, KEPT_THERE } from "../model/fields.ts";
 import { alternativeOf, KIND, memberSchema } from "../model/schema-walk.ts";
 
 /** The kind of a text, which the gateway checks beyond its schema when the instance is written. */
@@ -19,6 +19,8 @@ export type TextKind =
   | "condition";
 
 interface TextOptions {
+  /** How the web UI shows it. */
+  readonly form?: FieldForm;
   readonly description: string;
   readonly default?: string;
   readonly maxLength?: number;

@@ -10,7 +10,7 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
-import type { Identity } from "../model/fields.ts";
+import { type Identity, withoutForm } from "../model/fields.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Sso } from "../model/sso.ts";
 import { type Collection, createCollection, documentOf, prepareInsert } from "./collection.ts";
@@ -38,7 +38,7 @@ const COLUMNS = "e-mail addresses with A to Z in lower case";
  * a start with many routes.
  */
 export const documentFormat = (): string =>
-  Bun.hash(JSON.stringify([recordSchemas, COLUMNS])).toString(36);
+  Bun.hash(JSON.stringify([recordSchemas, COLUMNS], withoutForm)).toString(36);
 
 export class Tables {
   readonly #collections: Readonly<Record<CollectionName, Collection<Identity>>>;

@@ -3,6 +3,7 @@ import { posix } from "node:path";
 
 import {
   ASSET_RULES,
+  BUILD_TIME_RULES,
   EMPTY_NAMES,
   ENTRY_FILES,
   EVERYTHING,
@@ -30,7 +31,7 @@ export function checkSources(sources: Sources): string[] {
   const graph = new Map<string, string[]>();
   const types = new Map<string, string[]>();
   for (const [path, text] of sources) {
-    breaches.push(...checkFile(path, text));
+    breaches.push(...checkFile(path, text), ...checkMacros(path, text));
     const targets: string[] = [];
     for (const specifier of valueImports(path, text)) {
       const target = resolveSource(path, specifier);
@@ -51,13 +52,28 @@ function roomOf(path: string): string {
 }
 
 // scanImports drops type-only imports, and keeps value imports, re-exports and dynamic imports.
-function valueImports(path: string, text: string): string[] {
+// Macros run when a file is bundled, so that nothing of them is imported; checkMacros holds them to their own table.
+function valueImports(path: string, whole: string): string[] {
+  const text = whole.replaceAll(MACRO_IMPORT, "");
   const transpiler = path.endsWith(".tsx") ? transpilers.tsx : transpilers.ts;
   try {
     return [...new Set(transpiler.scanImports(text).map((found) => found.path))];
   } catch (cause) {
     throw new Error(`src/${path} cannot be parsed`, { cause });
   }
+}
+
+const MACRO_IMPORT = /^import [^;]*? from "([^"]+)" with \{ type: "macro" \};$/gm;
+
+function checkMacros(path: string, text: string): string[] {
+  const targets = [...text.matchAll(MACRO_IMPORT)].map(([, specifier = ""]) =>
+    posix.join(posix.dirname(path), specifier),
+  );
+  const isAllowed = (target: string) =>
+    BUILD_TIME_RULES.some(({ room, file }) => room === roomOf(path) && file === target);
+  return targets
+    .filter((target) => !isAllowed(target))
+    .map((target) => `${path} runs ${target} at build time, but no row of the table says so.`);
 }
 
 /** Of values and of types. */

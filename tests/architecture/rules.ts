@@ -143,6 +143,22 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 /** Files that every room may import. */
 export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts", "garbage.ts", "pace.ts"];
 
+export interface BuildTimeRule {
+  readonly room: string;
+  /** Below src/. */
+  readonly file: string;
+  readonly reason: string;
+}
+
+/** Files that a room may import as macros only: they run when it is bundled, and what they return stands in the bundle. */
+export const BUILD_TIME_RULES: readonly BuildTimeRule[] = [
+  {
+    room: "ui",
+    file: "model/form-schema.ts",
+    reason: "a field is defined once, in the model, and its form follows from it",
+  },
+];
+
 /** Files that nothing may import: each starts a thread. */
 export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts", "importer.ts"];
 

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { formSchemas } from "../../src/model/form-schema.ts";
 
 /** A regular expression that is matched as whole words, and the standard term. */
 type Word = readonly [refused: string, standard: string];
@@ -128,16 +129,32 @@ const LITERALS = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g;
 
 /** The string literals of a source and the texts of its JSX; the transpiler drops comments and types. */
 function textsOf(source: string, path: string): string[] {
-  const code = transpilers[path.endsWith("x") ? "tsx" : "ts"].transformSync(source);
+  const code = transpilers[path.endsWith("x") ? "tsx" : "ts"].transformSync(
+    // A macro would run.
+    source.replaceAll(' with { type: "macro" }', ""),
+  );
   return (code.replaceAll(/^import .*$/gm, "").match(LITERALS) ?? []).map((literal) =>
     literal.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "…"),
   );
 }
 
-const uiTexts = (): readonly Text[] =>
-  sources
+const uiTexts = (): readonly Text[] => [
+  ...sources
     .filter((path) => path.startsWith("src/ui/") && !path.endsWith(".d.ts"))
-    .flatMap((path) => textsOf(read(path), path).map((text) => ({ path, text })));
+    .flatMap((path) => textsOf(read(path), path).map((text) => ({ path, text }))),
+  ...Object.entries(formSchemas).map(([name, schema]) => ({
+    path: `the form of ${name}`,
+    text: formTexts(schema).join("\n"),
+  })),
+];
+
+/** What the model says about the fields of a form. */
+function formTexts(part: unknown): string[] {
+  if (typeof part !== "object" || part === null) return [];
+  return Object.entries(part).flatMap(([name, value]) =>
+    name === "form" ? [JSON.stringify(value)] : formTexts(value),
+  );
+}
 
 /** Without code, which quotes names and outputs. */
 const docTexts = (): readonly Text[] =>

@@ -17,6 +17,7 @@ export default defineDnsProvider({
         pattern: "^https?://[^\\s?#@]+$",
         errorMessage: "must be an http:// or https:// URL without user, query and fragment",
         description: "URL of the server",
+        form: { title: "Address" },
       }),
     ),
     username: word("From the response of the registration"),

@@ -16,6 +16,7 @@ export default defineDnsProvider({
         pattern: "^https?://[^\\s?#@]+$",
         errorMessage: "must be an http:// or https:// URL without user, query and fragment",
         description: "Base URL of /present and /cleanup",
+        form: { title: "Address" },
       }),
     ),
     token: t.Optional(secret("Sent as `Authorization: Bearer`")),

@@ -6,6 +6,7 @@ import { Type as t } from "@sinclair/typebox";
 import type { Issue } from "../../model/error.ts";
 import type { AlertType } from "../../model/alert.ts";
 import { destination } from "../../model/destination.ts";
+import type { FieldForm } from "../../model/fields.ts";
 import { type ListenAddress, reaches } from "../../snapshot/address-overlap.ts";
 import { secretText } from "../../snapshot/plugin-config.ts";
 import type { Sent } from "./notice.ts";
@@ -44,12 +45,20 @@ export type AnySink = SinkDefinition;
 export const defineSink = <C extends TObject>(definition: SinkDefinition<C>): AnySink =>
   definition as unknown as AnySink;
 
-export const settings = <T extends Record<string, TSchema>>(properties: T) =>
-  t.Object(properties, { additionalProperties: false });
+export const settings = <T extends Record<string, TSchema>>(properties: T, form: FieldForm = {}) =>
+  t.Object(properties, { additionalProperties: false, form });
+
+/** What few destinations need. */
+export const advanced = (text: string): FieldForm => ({
+  groups: [
+    { id: "main", title: "" },
+    { id: "advanced", title: "Advanced", text, folded: true },
+  ],
+});
 
 /** Write-only, see `secretText`. */
-export const secret = (description: string, maxLength = 4096) =>
-  secretText({ description, maxLength });
+export const secret = (description: string, form: FieldForm = {}, maxLength = 4096) =>
+  secretText({ description, maxLength, form });
 
 export const caCertificates = t.Optional(
   destination(
@@ -58,6 +67,14 @@ export const caCertificates = t.Optional(
       pattern: "-----BEGIN CERTIFICATE-----",
       errorMessage: "must be certificates in PEM",
       description: "CAs (PEM) to trust for the server's certificate, instead of the system's",
+      form: {
+        title: "Trusted CAs",
+        help: "PEM certificates that replace the system's CAs, for a server with a private certificate",
+        example: "-----BEGIN CERTIFICATE-----",
+        input: "code",
+        group: "advanced",
+        order: 1,
+      },
     }),
   ),
 );

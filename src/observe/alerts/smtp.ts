@@ -2,61 +2,92 @@
 import { Type as t } from "@sinclair/typebox";
 import { isLoopbackHost, quote } from "../../control/outgoing-request.ts";
 import { destination } from "../../model/destination.ts";
-import { oneOf } from "../../model/fields.ts";
+import { type FieldForm, oneOf } from "../../model/fields.ts";
 import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { advanced, caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
 /** Total timeout, as a multiple of the timeout of a step. */
 const MOST_STEPS = 3;
 
-const mailbox = (description: string) =>
+const mailbox = (description: string, form: FieldForm = {}) =>
   t.String({
     maxLength: 320,
     pattern: '^[^\\s@<>,;:"\\x00-\\x1f]+@[^\\s@<>,;:"\\x00-\\x1f]+$',
     errorMessage: "must be an e-mail address",
     description,
+    form,
   });
 
-const config = settings({
-  host: destination(
-    t.String({
-      minLength: 1,
-      maxLength: 253,
-      pattern: "^[A-Za-z0-9._:-]+$",
-      errorMessage: "must be a host name or an address",
-      description: "SMTP server",
+const config = settings(
+  {
+    host: destination(
+      t.String({
+        minLength: 1,
+        maxLength: 253,
+        pattern: "^[A-Za-z0-9._:-]+$",
+        errorMessage: "must be a host name or an address",
+        description: "SMTP server",
+        form: { title: "Mail server", help: "", example: "mail.example.com" },
+      }),
+    ),
+    port: destination(
+      t.Integer({
+        minimum: 1,
+        maximum: 65_535,
+        default: 587,
+        description: "Port of the server",
+        form: { help: "", input: "plain-number" },
+      }),
+    ),
+    tls: destination(
+      oneOf(["starttls", "implicit", "none"], {
+        default: "starttls",
+        description:
+          "starttls: upgrades to TLS, or fails (587); implicit: TLS from the start (465); none: unencrypted",
+        form: {
+          title: "Encryption",
+          help: "",
+          options: { starttls: "STARTTLS (587)", implicit: "TLS (465)", none: "None" },
+        },
+      }),
+    ),
+    username: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 320,
+        description: "User for the authentication; absent: none",
+        form: { title: "User name", help: "Empty: no authentication" },
+      }),
+    ),
+    password: t.Optional(secret("Password of the user", { help: "Password of the user name" })),
+    from: mailbox("Sender", { help: "", example: "gateway@example.com", order: -1 }),
+    to: t.Array(mailbox("Recipient"), {
+      minItems: 1,
+      maxItems: 50,
+      description: "Recipients",
+      form: {
+        help: "Mail addresses; press Enter after each",
+        example: "ops@example.com",
+        order: -2,
+      },
     }),
-  ),
-  port: destination(
-    t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Port of the server" }),
-  ),
-  tls: destination(
-    oneOf(["starttls", "implicit", "none"], {
-      default: "starttls",
+    ca_certificates: caCertificates,
+    timeout: t.Integer({
+      minimum: 100,
+      maximum: 60_000,
+      default: 10_000,
       description:
-        "starttls: upgrades to TLS, or fails (587); implicit: TLS from the start (465); none: unencrypted",
+        "Timeout of each SMTP step in milliseconds: connect, greeting, each reply. The whole delivery may take three times as long",
+      form: {
+        help: "Of each step: connecting, the greeting, each reply",
+        unit: "ms",
+        group: "advanced",
+      },
     }),
-  ),
-  username: t.Optional(
-    t.String({
-      minLength: 1,
-      maxLength: 320,
-      description: "User for the authentication; absent: none",
-    }),
-  ),
-  password: t.Optional(secret("Password of the user")),
-  from: mailbox("Sender"),
-  to: t.Array(mailbox("Recipient"), { minItems: 1, maxItems: 50, description: "Recipients" }),
-  ca_certificates: caCertificates,
-  timeout: t.Integer({
-    minimum: 100,
-    maximum: 60_000,
-    default: 10_000,
-    description:
-      "Timeout of each SMTP step in milliseconds: connect, greeting, each reply. The whole delivery may take three times as long",
-  }),
-});
+  },
+  advanced("Trusted CAs, SMTP timeout."),
+);
 
 export default defineSink({
   type: "smtp",

@@ -5,48 +5,78 @@ import { reasonOf } from "../../control/outgoing-request.ts";
 import { destination } from "../../model/destination.ts";
 import type { Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
-import { caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
+import { advanced, caCertificates, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
 const TIMEOUT_MS = 10_000;
 
-const config = settings({
-  url: destination(
-    secret("http:// or https:// URL, a secret because URLs of chat services hold a token", 2048),
-  ),
-  headers: t.Array(
-    settings({
-      name: t.String({
-        maxLength: 256,
-        pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
-        errorMessage: "must be the name of a header field",
-        description: "Name",
-      }),
-      value: secret("Value"),
-    }),
-    { default: [], maxItems: 20, description: "Additional headers" },
-  ),
-  secret: t.Optional(
-    secret(
-      "Signs messages: X-Sluice-Signature is `sha256=` and the HMAC of timestamp, dot and body",
+const config = settings(
+  {
+    url: destination(
+      secret(
+        "http:// or https:// URL, a secret because URLs of chat services hold a token",
+        {
+          title: "URL",
+          help: "Stored encrypted and never shown, because URLs of chat services hold a token",
+          example: "https://example.com/hook",
+          check: { pattern: "^https?://[^\\s/]+", message: "must start with http:// or https://" },
+        },
+        2048,
+      ),
     ),
-  ),
-  content_type: t.String({
-    default: "application/json",
-    maxLength: 128,
-    pattern: "^[a-z0-9.+-]+/[a-z0-9.+-]+(?:; ?[a-z0-9-]+=[A-Za-z0-9-]+)?$",
-    errorMessage: "must be a media type",
-    description: "Type of the body",
-  }),
-  template: t.Optional(
-    t.String({
-      minLength: 1,
-      maxLength: 16_384,
-      description:
-        "Body, with ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since} and ${id} in it; absent: all of that as JSON",
+    headers: t.Array(
+      settings({
+        name: t.String({
+          maxLength: 256,
+          pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+          errorMessage: "must be the name of a header field",
+          description: "Name",
+        }),
+        value: secret("Value"),
+      }),
+      {
+        default: [],
+        maxItems: 20,
+        description: "Additional headers",
+        form: { help: "", input: "row", group: "advanced" },
+      },
+    ),
+    secret: t.Optional(
+      secret(
+        "Signs messages: X-Sluice-Signature is `sha256=` and the HMAC of timestamp, dot and body",
+        {
+          title: "Signing key",
+          help: "Signs messages: X-Sluice-Signature is sha256= and the HMAC of X-Sluice-Timestamp, a dot and the body",
+          group: "advanced",
+        },
+      ),
+    ),
+    content_type: t.String({
+      default: "application/json",
+      maxLength: 128,
+      pattern: "^[a-z0-9.+-]+/[a-z0-9.+-]+(?:; ?[a-z0-9-]+=[A-Za-z0-9-]+)?$",
+      errorMessage: "must be a media type",
+      description: "Type of the body",
+      form: { help: "", group: "advanced", order: -1 },
     }),
-  ),
-  ca_certificates: caCertificates,
-});
+    template: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 16_384,
+        description:
+          "Body, with ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since} and ${id} in it; absent: all of that as JSON",
+        form: {
+          title: "Body",
+          help: "Empty: all fields as JSON. Variables: ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since}, ${id}",
+          input: "code",
+          group: "advanced",
+          order: -2,
+        },
+      }),
+    ),
+    ca_certificates: caCertificates,
+  },
+  advanced("Custom body and headers, signatures, trusted CAs."),
+);
 
 const PLACEHOLDER = /\$\{([^{}]*)\}/g;
 

@@ -24,6 +24,18 @@ export class ApiError extends Error {
   }
 }
 
+/** An error of opening a port, which names the address in use, but no field; null: another error. */
+export function portErrorOf({ message }: ApiError): PortError | null {
+  const [, text] = /^[a-z ]+ "[^"]*": ((?:UDP )?port .*)$/s.exec(message) ?? [];
+  if (text === undefined) return null;
+  return { field: text.includes("no such address") ? "address" : "port", text };
+}
+
+interface PortError {
+  readonly field: "address" | "port";
+  readonly text: string;
+}
+
 /** `targets[0].port` as a form path: `targets.0.port`. */
 export const toFormPath = (field: string): string => field.replaceAll(/\[(\d+)\]/g, ".$1");
 

@@ -1,4 +1,4 @@
-// Form inputs for API types other than strings and numbers: tags, lists, pairs, durations; knows no resource.
+// Form inputs for API types other than strings and numbers: tags, lists, pairs; knows no resource.
 import {
   ActionIcon,
   Button,
@@ -172,37 +172,6 @@ export function HostPortField({
         {...portRest}
       />
     </Group>
-  );
-}
-
-/** A duration in the unit of the API. `zero` describes the value 0. */
-export function DurationField({
-  unit,
-  zero,
-  description,
-  value,
-  onChange,
-  ...rest
-}: FieldProps<number> & { readonly unit: "ms" | "s"; readonly zero?: string }) {
-  const meaning = zero === undefined ? "" : `0: ${zero}`;
-  const spoken = value === undefined || value === 0 ? meaning : inWords(value, unit);
-  return (
-    <NumberInput
-      min={0}
-      allowDecimal={false}
-      suffix={` ${unit}`}
-      thousandSeparator=" "
-      value={value ?? ""}
-      onChange={(next) => onChange?.(next === "" ? 0 : Number(next))}
-      description={
-        description === undefined && spoken === "" ? undefined : (
-          <>
-            {description} {spoken !== "" && `(${spoken})`}
-          </>
-        )
-      }
-      {...rest}
-    />
   );
 }
 

@@ -23,6 +23,8 @@ interface FormPageProps {
   readonly needs: Role;
   readonly isNew: boolean;
   readonly actions?: ReactNode;
+  /** More buttons beside Save. */
+  readonly footer?: ReactNode;
   /** Content above the form, such as live state. */
   readonly before?: ReactNode;
   /** Fields, in Sections. */
@@ -61,7 +63,9 @@ export function FormPage(props: FormPageProps) {
           <Fields>{children}</Fields>
         </Can>
         <Can needs={needs}>
-          <Footer form={form} isNew={isNew} back={parent?.href ?? null} />
+          <Footer form={form} isNew={isNew} back={parent?.href ?? null}>
+            {props.footer}
+          </Footer>
         </Can>
       </form>
       {form.prompts}
@@ -88,9 +92,10 @@ interface FooterProps {
   readonly isNew: boolean;
   /** Null: stay on the page. */
   readonly back: string | null;
+  readonly children: ReactNode;
 }
 
-function Footer({ form, isNew, back }: FooterProps) {
+function Footer({ form, isNew, back, children }: FooterProps) {
   return (
     <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
       <Stack gap="sm">
@@ -105,6 +110,7 @@ function Footer({ form, isNew, back }: FooterProps) {
               {form.isDirty ? "Cancel" : "Back"}
             </Button>
           )}
+          {children}
           <Button type="submit" loading={form.isSaving} disabled={!isNew && !form.isDirty}>
             {isNew ? "Create" : "Save"}
           </Button>

@@ -1,5 +1,10 @@
 // The form state of one object: validation, API errors at their fields, drafts, merging; renders no field.
-import { type FormRulesRecord, type UseFormReturnType, useForm } from "@mantine/form";
+import {
+  type FormErrors,
+  type FormRulesRecord,
+  type UseFormReturnType,
+  useForm,
+} from "@mantine/form";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 import { useSave } from "../api/changes.tsx";
@@ -12,33 +17,41 @@ import type { Read, ResourceKey, Write } from "../api/resources.ts";
 import { type Conflict, ConflictPrompt, contested } from "./conflict-prompt.tsx";
 import { dropDraft, loadDraft, storeDraft } from "./drafts.ts";
 import { useLeaveGuard } from "./leave-guard.tsx";
+import { focusField } from "./schema/focus.ts";
 
-export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
-  readonly resource: K;
+export interface FormOptions<T extends object, V extends object> {
   /** The object and its ETag as read; null: the form creates one. */
-  readonly source: Versioned<Read<K>> | null;
+  readonly source: Versioned<T> | null;
   /** The initial object of a new one: a clone, or null. */
-  readonly template?: Partial<Read<K>>;
+  readonly template?: Partial<T>;
   /** Values of the form; missing fields get their defaults. */
-  readonly toValues: (object: Partial<Read<K>>) => V;
+  readonly toValues: (object: Partial<T>) => V;
   /** The whole object as written. Undefined fields are not sent. */
-  readonly toBody: (values: V) => Write<K>;
+  readonly toBody: (values: V) => object;
   /** Validation while typing; the gateway validates again. */
-  readonly validate?: FormRulesRecord<V, V>;
+  readonly validate?: FormRulesRecord<V, V> | ((values: V) => FormErrors);
   /** Maps an API field to a form path; default: the same path. */
   readonly fieldOf?: (field: string) => string;
   /** Maps an API error without a field to a form field; null: none. */
   readonly fieldErrorOf?: (
     error: ApiError,
   ) => { readonly field: string; readonly text: string } | null;
+  /** Whether the form shows errors at a path; default: of fields that have a value. */
+  readonly hasField?: (path: string, values: V) => boolean;
   /** Fields with secrets, which are never stored in drafts. */
   readonly secrets?: readonly (keyof V)[];
   /** The same for secrets nested in other fields. Absent: none. */
   readonly withoutSecrets?: (values: V) => V;
+}
+
+export interface ResourceFormOptions<K extends ResourceKey, V extends object> extends FormOptions<
+  Read<K>,
+  V
+> {
+  readonly resource: K;
+  readonly toBody: (values: V) => Write<K>;
   /** Query of the saving request, such as `{ adopt: 1 }`. */
   readonly query?: SendOptions["query"];
-  /** Fields that show nested errors themselves, such as the configuration of a plugin, even of absent members. */
-  readonly openFields?: readonly string[];
   /** Distinguishes drafts of new objects; default: one. */
   readonly draftKey?: string;
   readonly onSaved: (object: Read<K>) => void;
@@ -66,13 +79,49 @@ export interface ResourceForm<V extends object> {
 export function useResourceForm<K extends ResourceKey, V extends object>(
   options: ResourceFormOptions<K, V>,
 ): ResourceForm<V> {
-  const { toValues, validate, template = {} as Partial<Read<K>> } = options;
-  const draft = useDraft(options);
-  const { origin, setOrigin } = draft;
+  const { resource, source, query = {}, draftKey = "new", onSaved } = options;
+  const { mutateAsync, isPending } = useSave(resource);
+  const connection = useConnection();
+  return useFormState<Read<K>, V>(options, {
+    key: `${resource}:${source?.value.id ?? draftKey}`,
+    isSaving: isPending,
+    read: ({ id }) => connection.send(`/${resource}/${encodeURIComponent(id)}`),
+    send: (body, origin, etag) => mutateAsync({ id: origin?.value.id ?? null, body, etag, query }),
+    // The guard is removed when the form renders again.
+    onSaved: (saved) => void setTimeout(() => onSaved(saved)),
+  });
+}
+
+/** Where a form is saved. */
+export interface FormStore<T extends object> {
+  /** Of its draft. */
+  readonly key: string;
+  readonly isSaving: boolean;
+  readonly read: (object: T) => Promise<Versioned<T>>;
+  /** Creates without an origin, else patches. */
+  readonly send: (
+    body: Document,
+    origin: Versioned<T> | null,
+    etag: string | null,
+  ) => Promise<Versioned<T>>;
+  readonly onSaved: (object: T) => void;
+}
+
+/** The state of any form; `origin` is the version that it was opened with. */
+export function useFormState<T extends object, V extends object>(
+  options: FormOptions<T, V>,
+  store: FormStore<T>,
+): ResourceForm<V> & {
+  readonly origin: Versioned<T> | null;
+  readonly reset: (to: Versioned<T> | null) => void;
+} {
+  const { toValues, validate, source, template = {} as Partial<T> } = options;
+  const draft = useDraft(options, store.key);
+  const { origin } = draft;
   const start = toValues(origin?.value ?? template);
   const form = useForm<V>({
     initialValues: start,
-    validateInputOnChange: true,
+    validateInputOnChange: typeof validate !== "function",
     ...(validate === undefined ? {} : { validate }),
     onValuesChange: draft.keep,
   });
@@ -81,51 +130,49 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
     if (draft.values !== null) form.setValues({ ...start, ...draft.values });
   });
   const isDirty = form.isDirty();
-  const reset = (object: Partial<Read<K>>) => {
-    const values = toValues(object);
+  const reset = (to: Versioned<T> | null) => {
+    draft.drop();
+    draft.setOrigin(to);
+    const values = toValues(to?.value ?? template);
     form.setInitialValues(values);
     form.setValues(values);
     form.resetDirty(values);
   };
-  const saving = useSaving(options, {
-    form,
-    origin,
-    onSaved: (saved) => {
-      draft.drop();
-      setOrigin(saved);
-      reset(saved.value);
-      // The guard is removed when the form renders again.
-      setTimeout(() => options.onSaved(saved.value));
-    },
-  });
-  useLeaveGuard(isDirty && !saving.isSaving);
+  const saving = useSaving(options, store, { form, origin, reset });
+  useLeaveGuard(isDirty && !store.isSaving);
   return {
     form,
     isDirty,
+    isSaving: store.isSaving,
     ...saving,
+    origin,
+    reset,
     isRestored: draft.isRestored,
     hasSecrets: options.secrets !== undefined || options.withoutSecrets !== undefined,
     discard: () => {
-      draft.drop();
       saving.forget();
-      setOrigin(options.source);
-      reset(options.source?.value ?? template);
+      form.clearErrors();
+      reset(source);
     },
-    submit: form.onSubmit(saving.submit, (errors) =>
-      form.getInputNode(Object.keys(errors)[0] ?? "")?.focus(),
-    ),
+    submit: form.onSubmit(saving.submit, (errors) => focus(form, Object.keys(errors))),
   };
 }
 
+function focus<V extends object>(form: UseFormReturnType<V>, paths: readonly string[]): void {
+  const [path = ""] = paths;
+  const input = form.getInputNode(path) ?? form.getInputNode(path.replace(/\.\d+$/, ""));
+  if (input === null) focusField(document.body, paths);
+  else input.focus();
+}
+
 /** The draft, and the version that its form was opened with. */
-function useDraft<K extends ResourceKey, V extends object>(options: ResourceFormOptions<K, V>) {
-  const key = `${options.resource}:${options.source?.value.id ?? options.draftKey ?? "new"}`;
+function useDraft<T extends object, V extends object>(options: FormOptions<T, V>, key: string) {
   const [stored] = useState(() => loadDraft<V>(key));
   const [isRestored, setRestored] = useState(stored !== null);
   const [origin, setOrigin] = useState(
-    () => (stored?.origin as Versioned<Read<K>> | null | undefined) ?? options.source,
+    () => (stored?.origin as Versioned<T> | null | undefined) ?? options.source,
   );
-  const { toValues, template = {} as Partial<Read<K>> } = options;
+  const { toValues, template = {} as Partial<T> } = options;
   const keep = useDebouncedCallback((values: V) => {
     // A saved object is no draft; saving resets the form to it.
     if (isSame(values, toValues(origin?.value ?? template))) dropDraft(key);
@@ -145,37 +192,28 @@ function useDraft<K extends ResourceKey, V extends object>(options: ResourceForm
   };
 }
 
-interface SavingDeps<K extends ResourceKey, V extends object> {
+interface SavingDeps<T extends object, V extends object> {
   readonly form: UseFormReturnType<V>;
-  readonly origin: Versioned<Read<K>> | null;
-  readonly onSaved: (saved: Versioned<Read<K>>) => void;
+  readonly origin: Versioned<T> | null;
+  readonly reset: (to: Versioned<T>) => void;
 }
 
 /** Sends the form's values and maps API errors to fields. */
-function useSaving<K extends ResourceKey, V extends object>(
-  options: ResourceFormOptions<K, V>,
-  { form, origin, onSaved }: SavingDeps<K, V>,
+function useSaving<T extends object, V extends object>(
+  options: FormOptions<T, V>,
+  store: FormStore<T>,
+  { form, origin, reset }: SavingDeps<T, V>,
 ) {
-  const {
-    resource,
-    toValues,
-    toBody,
-    fieldOf,
-    fieldErrorOf,
-    query = {},
-    openFields = [],
-  } = options;
+  const { toValues, toBody, fieldOf, fieldErrorOf } = options;
+  const { hasField = (path, values) => hasValue(values, path) } = options;
   const [failure, setFailure] = useState<Error | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
-  const { mutateAsync, isPending } = useSave(resource);
-  const connection = useConnection();
-  const bodyOf = (object: Partial<Read<K>>) => toBody(toValues(object)) as Document;
+  const bodyOf = (object: Partial<T>) => toBody(toValues(object)) as Document;
 
   const refuse = async (error: unknown, mine: Document): Promise<void> => {
     if (!(error instanceof ApiError)) return setFailure(error as Error);
     if (error.status === 412 && origin !== null) {
-      const path = `/${resource}/${encodeURIComponent(origin.value.id)}`;
-      const latest = await connection.send<Read<K>>(path);
+      const latest = await store.read(origin.value);
       const theirs = bodyOf(latest.value);
       const found = { base: bodyOf(origin.value), mine, theirs, etag: latest.etag };
       // No field of this form changed, so there is nothing to merge.
@@ -183,26 +221,25 @@ function useSaving<K extends ResourceKey, V extends object>(
       return setConflict(found);
     }
     const found = fieldErrorOf?.(error) ?? null;
-    if (found !== null) {
-      form.setFieldError(found.field, found.text);
-      form.getInputNode(found.field)?.focus();
-      return;
-    }
-    const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
-    const isOpen = openFields.some((name) => field.startsWith(`${name}.`));
-    if (!isOpen && !hasField(form.getValues(), field)) return setFailure(error);
-    form.setFieldError(field, error.detail);
+    const field =
+      found?.field ??
+      (error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field));
+    if (!hasField(field, form.getValues())) return setFailure(error);
+    const text = found?.text ?? error.detail;
+    form.setFieldError(field, text);
     // List inputs show the error of one item for the whole list.
     const list = field.replace(/\.\d+$/, "");
-    if (list !== field) form.setFieldError(list, error.detail);
-    (form.getInputNode(field) ?? form.getInputNode(list))?.focus();
+    if (list !== field) form.setFieldError(list, text);
+    focus(form, [field]);
   };
 
   const save = async (mine: Document, base: Document | null, etag: string | null) => {
     setFailure(null);
     try {
-      const body = base === null ? (mine as Write<K>) : mergePatch(base, mine);
-      onSaved(await mutateAsync({ id: origin?.value.id ?? null, body, etag, query }));
+      const body = base === null ? mine : mergePatch(base, mine);
+      const saved = await store.send(body, origin, etag);
+      reset(saved);
+      store.onSaved(saved.value);
     } catch (error) {
       await refuse(error, mine).catch(setFailure);
     }
@@ -210,13 +247,12 @@ function useSaving<K extends ResourceKey, V extends object>(
 
   const merge = (merged: Document, { theirs, etag }: Conflict) => {
     setConflict(null);
-    form.setValues(toValues(merged as Partial<Read<K>>));
+    form.setValues(toValues(merged as Partial<T>));
     void save(merged, theirs, etag);
   };
 
   return {
     failure,
-    isSaving: isPending,
     forget: () => setFailure(null),
     submit: (values: V) => {
       const base = origin === null ? null : bodyOf(origin.value);
@@ -228,9 +264,9 @@ function useSaving<K extends ResourceKey, V extends object>(
   };
 }
 
-function toDraft<K extends ResourceKey, V extends object>(
+function toDraft<T extends object, V extends object>(
   values: V,
-  { secrets = [], withoutSecrets }: ResourceFormOptions<K, V>,
+  { secrets = [], withoutSecrets }: FormOptions<T, V>,
 ): V {
   const copy = withoutSecrets?.(values) ?? { ...values };
   for (const name of secrets) delete copy[name];
@@ -238,7 +274,7 @@ function toDraft<K extends ResourceKey, V extends object>(
 }
 
 /** Whether the form knows the found: `targets.0.port`. */
-function hasField(values: object, path: string): boolean {
+function hasValue(values: object, path: string): boolean {
   let value: unknown = values;
   for (const name of path.split(".")) {
     if (typeof value !== "object" || value === null || !(name in value)) return false;
@@ -250,7 +286,7 @@ function hasField(values: object, path: string): boolean {
 /** A copy of an object without unique fields, to clone it. */
 export function cloneOf<T extends object>(object: T): Partial<T> {
   const copy = { ...object } as Record<string, unknown>;
-  for (const field of ["id", "created_at", "updated_at"]) delete copy[field];
+  for (const field of ["id", "created_at", "updated_at", "custom_id"]) delete copy[field];
   for (const field of ["name", "label", "username"])
     if (typeof copy[field] === "string" && copy[field] !== "") copy[field] = `${copy[field]} copy`;
   return copy as Partial<T>;

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { isDocument } from "../api/merge-patch.ts";
 import { CodeField } from "./code-field.tsx";
 import { Field } from "./schema/field.tsx";
+import { focusField } from "./schema/focus.ts";
 import { FormFactsContext, useErrorAt } from "./schema/field-frame.tsx";
 import { problemsOf } from "./schema/problems.ts";
 import type { JsonSchema } from "./schema/shape.ts";
@@ -32,7 +33,14 @@ export default function SchemaForm(props: Props) {
   const frame = useRef<HTMLDivElement>(null);
   useFocusOnError(frame, props.errors, () => setTab("form"));
   const facts = useMemo(
-    () => ({ field: Field, errors, isStored: props.isStored ?? false, isReadOnly }),
+    () => ({
+      field: Field,
+      errors,
+      isStored: props.isStored ?? false,
+      isReadOnly,
+      isPage: false,
+      overrides: {},
+    }),
     [errors, props.isStored, isReadOnly],
   );
   const isEmpty = Object.keys(value).length === 0;
@@ -131,19 +139,6 @@ function useFocusOnError(
   useEffect(() => {
     if (first === undefined) return;
     show.current();
-    // After the folded section has opened.
-    const frameId = requestAnimationFrame(() => {
-      const field = nearest(frame.current, first);
-      field?.scrollIntoView({ block: "center" });
-      field?.querySelector<HTMLElement>("input, textarea, button")?.focus();
-    });
-    return () => cancelAnimationFrame(frameId);
+    return focusField(frame.current, [first]);
   }, [first, frame]);
-}
-
-/** The field at a path, else its nearest ancestor. */
-function nearest(frame: HTMLElement | null, path: string): HTMLElement | null {
-  if (frame === null || path === "") return null;
-  const found = frame.querySelector<HTMLElement>(`[data-field="${CSS.escape(path)}"]`);
-  return found ?? nearest(frame, path.split(".").slice(0, -1).join("."));
 }

@@ -55,8 +55,8 @@ test("a webhook is created from a preset, tested, and receives events", async ()
   await page.getByLabel("URL").fill(`http://127.0.0.1:${hook.port}/canary-token`);
   await page.getByRole("button", { name: /^Advanced/ }).click();
   await page.getByRole("button", { name: "Add a header" }).click();
-  await page.getByLabel("Header 1: name").fill("Authorization");
-  await page.getByRole("textbox", { name: "Header 1: value" }).fill("Bearer canary-header");
+  await page.getByLabel("Headers: name 1").fill("Authorization");
+  await page.getByRole("textbox", { name: "Headers: value 1" }).fill("Bearer canary-header");
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("Alert ops-chat created").waitFor();
@@ -103,13 +103,14 @@ test("a webhook is created from a preset, tested, and receives events", async ()
 test("mail is validated while typing and sent to all recipients", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/alerts/new" });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("mail");
-  await page.getByText("Mail", { exact: true }).click();
+  await page.getByRole("combobox", { name: "Delivery method" }).click();
+  await page.getByRole("option", { name: /mail/i }).click();
   const to = page.getByRole("combobox", { name: "To" });
   for (const address of ["nobody", "ann@ops.example"]) {
     await to.fill(address);
     await to.press("Enter");
     if (address === "nobody") {
-      await page.getByText("nobody is not a mail address").waitFor();
+      await page.getByText("nobody must be an e-mail address").waitFor();
       await to.press("Backspace");
     }
   }

@@ -68,7 +68,7 @@ test("a consumer gets a key that is shown once and authenticates requests", asyn
   await page.getByText("No consumers yet").waitFor();
   await page.getByRole("link", { name: "Create the first consumer" }).click();
   await page.getByLabel("Username").fill("two words ");
-  await page.getByText("without leading or trailing spaces").waitFor();
+  await page.getByText("must be printable ASCII without spaces at its ends").waitFor();
   await page.getByLabel("Username").fill("alice");
   await page.getByLabel("Custom ID").fill("C-1042");
   await page.getByRole("button", { name: "Create" }).click();

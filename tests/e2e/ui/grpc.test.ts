@@ -26,7 +26,7 @@ test("a route of a gRPC service is refused until a listener has the full engine"
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("greeter");
   await page.getByRole("combobox", { name: "Protocol" }).click();
   await page.getByRole("option", { name: "gRPC without TLS" }).click();
-  await page.getByText("Routes to this service need a listener").waitFor();
+  await page.getByText("gRPC needs a listener with the full engine").waitFor();
   await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await page.getByRole("textbox", { name: "Port" }).fill("50051");
   await page.getByRole("button", { name: /^Health checks/ }).click();
@@ -48,8 +48,8 @@ test("a route of a gRPC service is refused until a listener has the full engine"
   await hosts.press("Enter");
   await page.getByRole("button", { name: /^gRPC/ }).click();
   await page.getByRole("button", { name: "Add a gRPC method" }).click();
-  await page.getByRole("textbox", { name: "gRPC service 1" }).fill("helloworld.Greeter");
-  await page.getByRole("textbox", { name: "gRPC method 1" }).fill("SayHello");
+  await page.getByRole("textbox", { name: "gRPC methods: service 1" }).fill("helloworld.Greeter");
+  await page.getByRole("textbox", { name: "gRPC methods: method 1" }).fill("SayHello");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText(/which no enabled listener with this route's hosts/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);

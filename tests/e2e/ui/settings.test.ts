@@ -104,8 +104,8 @@ test("two users who change the settings at once choose which values to keep", as
     scene.openAs("admin", { path, expects: [412] }),
     scene.openAs("admin", { path, expects: [412] }),
   ]);
-  await bob.page.getByRole("textbox", { name: "Requests" }).fill("5000");
-  await ann.page.getByRole("textbox", { name: "Requests" }).fill("7000");
+  await bob.page.getByRole("textbox", { name: "Requests", exact: true }).fill("5000");
+  await ann.page.getByRole("textbox", { name: "Requests", exact: true }).fill("7000");
   await ann.page.getByRole("textbox", { name: "Audit log days" }).fill("60");
   await save(ann.page);
   await isSaved(ann.page);
@@ -121,7 +121,8 @@ test("two users who change the settings at once choose which values to keep", as
   // A form without input shows the newly saved values.
   await eventually(
     async () =>
-      (await ann.page.getByRole("textbox", { name: "Requests" }).inputValue()) === "5 000",
+      (await ann.page.getByRole("textbox", { name: "Requests", exact: true }).inputValue()) ===
+      "5 000",
   );
   expect([...ann.complaints, ...bob.complaints]).toEqual([]);
   await Promise.all([ann.close(), bob.close()]);

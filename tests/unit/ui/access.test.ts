@@ -1,9 +1,12 @@
 // How the pages about users show the API's data: devices, waiting times, and what they write back.
 import { describe, expect, test } from "bun:test";
+import { formSchemaOf } from "../../../src/model/form-schema.ts";
 import { deviceOf } from "../../../src/ui/pages/account/device.ts";
 import { ssoErrorText } from "../../../src/ui/pages/sign-in/sso-errors.ts";
-import { secretOf, type Sso, toBody, toValues } from "../../../src/ui/pages/sso/sso-values.ts";
-import { isExpired } from "../../../src/ui/pages/tokens/token-values.ts";
+import type { JsonSchema } from "../../../src/ui/parts/schema/shape.ts";
+import { schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
+import type { Sso } from "../../../src/ui/pages/sso/sso-form.tsx";
+import { isExpired } from "../../../src/ui/pages/tokens/expiry.ts";
 import { inWords } from "../../../src/ui/shell/countdown.ts";
 import { ssoErrors } from "../../../src/auth/sso/failure.ts";
 
@@ -46,6 +49,8 @@ test("every result of single sign-on has an explanation, and unknown ones are no
 });
 
 describe("the settings of single sign-on", () => {
+  const schema = formSchemaOf("sso") as JsonSchema;
+  const { toValues, toBody, validate, withoutSecrets } = schemaOptions(schema, { isStored: true });
   const stored: Sso = {
     enabled: true,
     issuer: "https://id.example",
@@ -65,17 +70,24 @@ describe("the settings of single sign-on", () => {
   test("are written as they were read, without the secret", () => {
     const { updated_at: _, client_secret_set: __, ...rest } = stored;
     expect(toBody(toValues(stored))).toEqual(rest);
-    expect(secretOf(toValues(stored))).toEqual({});
+    expect(validate(toValues(stored))).toEqual({});
   });
 
-  test.each([
-    ["keep", "typed and given up", {}],
-    ["new", "", {}],
-    ["new", "s3cret", { client_secret: "s3cret" }],
-    ["reference", "idp", { client_secret: { $secret: "idp" } }],
-    ["none", "", { client_secret: null }],
-  ] as const)("the choice %s with %p sends %p", (secretChoice, client_secret, sent) => {
-    expect(secretOf({ ...toValues(stored), secretChoice, client_secret })).toEqual(sent);
+  test.each([["s3cret"], [{ $secret: "idp" }], [null]])("%p is sent as the secret", (secret) => {
+    const values = { ...toValues(stored), client_secret: secret };
+    expect(toBody(values)).toMatchObject({ client_secret: secret });
+    expect(validate(values)).toEqual({});
+  });
+
+  test("are no draft with a secret in it", () => {
+    const draft = withoutSecrets?.({ ...toValues(stored), client_secret: "s3cret" });
+    expect(JSON.stringify(draft)).not.toContain("s3cret");
+  });
+
+  test("need an issuer and a client before they are enabled", () => {
+    const errors = validate(toValues({ enabled: true }));
+    expect(Object.keys(errors)).toEqual(["issuer", "client_id"]);
+    expect(validate(toValues({ enabled: false }))).toEqual({});
   });
 });
 

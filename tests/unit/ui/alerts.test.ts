@@ -1,15 +1,21 @@
 // The form of an alert without a browser: unchanged values are sent as read, secrets stay, errors appear at their field.
 import { describe, expect, test } from "bun:test";
+import { formSchemaOf } from "../../../src/model/form-schema.ts";
+import { sinks } from "../../../src/observe/alerts/sinks.ts";
 import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
-import type { Read } from "../../../src/ui/api/resources.ts";
-import {
-  type AlertValues,
-  fieldOf,
-  rules,
-  toBody,
-  toValues,
-} from "../../../src/ui/pages/alerts/alert-values.ts";
 import { presetOf, webhookPresets } from "../../../src/ui/pages/alerts/webhook-presets.ts";
+import type { JsonSchema } from "../../../src/ui/parts/schema/shape.ts";
+import { schemaOfType, schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
+
+const whole = formSchemaOf("alerts") as JsonSchema;
+const types = Object.values(sinks).map(({ type, title, config }) => ({
+  type,
+  title,
+  schema: JSON.parse(JSON.stringify(config)) as JsonSchema,
+}));
+const optionsFor = (isStored: boolean) =>
+  schemaOptions(whole, { isStored, schemaFor: ({ type }) => schemaOfType(whole, types, type) });
+const { toValues, toBody, validate, hasField, withoutSecrets } = optionsFor(true);
 
 const stored = {
   id: "1",
@@ -22,71 +28,55 @@ const stored = {
     template: '{"text": "${title}"}',
     secret: { $secret: "signing" },
   },
-} as unknown as Read<"alerts">;
+};
 
-const patchOf = (edit: (values: AlertValues) => AlertValues) =>
-  mergePatch(toBody(toValues(stored)), toBody(edit(toValues(stored))));
+const patchOf = (config: object) =>
+  mergePatch(
+    toBody(toValues(stored)),
+    toBody(toValues({ ...stored, config: { ...stored.config, ...config } })),
+  );
 
 describe("a stored alert", () => {
-  test("stays equal without input", () => {
-    expect(patchOf((values) => values)).toEqual({});
+  test("stays equal without input, although its secrets are not known", () => {
+    expect(patchOf({})).toEqual({});
+    expect(validate(toValues(stored))).toEqual({});
   });
 
   test("keeps the write-only URL, and accepts a new one", () => {
-    expect(toBody(toValues(stored)).config).not.toHaveProperty("url");
-    const secrets = { ...toValues(stored).secrets, url: "https://example.com/" };
-    expect(patchOf((values) => ({ ...values, secrets }))).toEqual({
+    expect(toBody(toValues(stored))["config"]).not.toHaveProperty("url");
+    expect(patchOf({ url: "https://example.com/" })).toEqual({
       config: { url: "https://example.com/" },
     });
   });
 
-  test("shows the name of its referenced secret, and can remove the reference", () => {
-    expect(toValues(stored).secrets.signing).toBe("$secret:signing");
-    expect(patchOf((values) => ({ ...values, is_unsigned: true }))).toEqual({
-      config: { secret: null },
-    });
+  test("can lose its signing key and its body", () => {
+    expect(patchOf({ secret: null })).toEqual({ config: { secret: null } });
+    expect(patchOf({ template: undefined })).toEqual({ config: { template: null } });
   });
 
-  test("whose body becomes the default loses its own", () => {
-    const webhook = { content_type: "application/json", template: "" };
-    expect(patchOf((values) => ({ ...values, webhook }))).toEqual({ config: { template: null } });
+  test("is no draft with a secret in it", () => {
+    const headers = [{ name: "Authorization", value: "canary" }];
+    const values = { ...stored, config: { url: "https://canary.test", headers } };
+    expect(JSON.stringify(withoutSecrets?.(values))).not.toContain("canary");
   });
-});
 
-test.each([
-  ["config.url", "secrets.url"],
-  ["config.secret", "secrets.signing"],
-  ["config.headers[0].value", "secrets.headers[0].value"],
-  ["config.to[1]", "smtp.to"],
-  ["config.template", "webhook.template"],
-  ["events[0]", "events"],
-  ["service_ids[2]", "service_ids"],
-  ["threshold.percent", "threshold.percent"],
-  ["name", "name"],
-])("an error of %s belongs to %s", (field, place) => {
-  expect(fieldOf(field)).toBe(place);
-});
-
-test("mail settings without a user lose the password", () => {
-  const config = { host: "mail.example", username: "me", from: "a@b.example", to: ["c@d.example"] };
-  const kept = toValues({ id: "1", type: "smtp", config } as unknown as Read<"alerts">);
-  const { config: changed } = mergePatch(
-    toBody(kept),
-    toBody({ ...kept, smtp: { ...kept.smtp, username: "" } }),
+  test.each(["config.url", "config.headers.0.value", "events.0", "threshold.percent", "name"])(
+    "shows errors of %s",
+    (path) => expect(hasField(path, stored)).toBe(true),
   );
-  expect(changed).toEqual({ username: null, password: null });
-  // A new one never had any.
-  expect(toBody({ ...toValues({}), type: "smtp" }).config).not.toHaveProperty("password");
 });
 
-test("mail needs a server, a sender and receivers; a webhook needs none of them", () => {
-  const mail = { ...toValues({}), type: "smtp" } as AlertValues;
-  expect(rules.smtp.host("", mail)).not.toBeNull();
-  expect(rules.smtp.from("nobody", mail)).not.toBeNull();
-  expect(rules.smtp.to([], mail)).not.toBeNull();
-  expect(rules.smtp.to(["a@b.example", "c"], mail)).toContain("c is not a mail address");
-  expect(rules.smtp.to(["a@b.example"], mail)).toBeNull();
-  expect(rules.smtp.host("", toValues({}))).toBeNull();
+test("mail needs a server, a sender and receivers; a webhook needs a URL", () => {
+  const errorsOf = (type: string, config: object) => {
+    const errors = optionsFor(false).validate({ ...stored, type, config });
+    return Object.keys(errors).toSorted();
+  };
+  expect(errorsOf("smtp", {})).toEqual(["config.from", "config.host", "config.to"]);
+  expect(errorsOf("smtp", { host: "h", from: "a@b.example", to: ["a@b.example", "c"] })).toEqual([
+    "config.to.1",
+  ]);
+  expect(errorsOf("webhook", {})).toEqual(["config.url"]);
+  expect(errorsOf("webhook", { url: "chat.example.com" })).toEqual(["config.url"]);
 });
 
 test.each(webhookPresets.map((preset) => [preset.value, preset] as const))(

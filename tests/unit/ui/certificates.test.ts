@@ -1,5 +1,6 @@
 // How the pages of applications and certificates show names, errors and times, without a browser.
 import { describe, expect, test } from "bun:test";
+import { dnsProviders as definitions } from "../../../src/acme/dns/index.ts";
 import { isPublicName as gatewayRule } from "../../../src/applications/domains.ts";
 import { openUrl } from "../../../src/ui/pages/applications/application-state.ts";
 import {
@@ -10,8 +11,10 @@ import {
 } from "../../../src/ui/pages/applications/application-values.ts";
 import { adviceFor } from "../../../src/ui/pages/certificates/certificate-advice.ts";
 import * as certificates from "../../../src/ui/pages/certificates/certificate-values.ts";
+import type { JsonSchema } from "../../../src/ui/parts/schema/shape.ts";
+import { schemaOfType, schemaOptions } from "../../../src/ui/parts/schema-fields.tsx";
+import { formSchemaOf } from "../../../src/model/form-schema.ts";
 import { inDays } from "../../../src/ui/pages/certificates/validity.tsx";
-import * as providers from "../../../src/ui/pages/dns-providers/provider-values.ts";
 
 describe("names", () => {
   const names = [
@@ -89,29 +92,37 @@ describe("certificates", () => {
 });
 
 describe("DNS providers", () => {
-  const schema = {
-    required: ["api_token"],
-    properties: { api_token: { writeOnly: true }, ttl: { type: "integer" } },
-  };
-  const types = [{ type: "cloudflare", title: "", help: "", schema }] as never;
-  const toProvider = providers.createToValues(types);
+  const whole = formSchemaOf("dns-providers") as JsonSchema;
+  const types = Object.values(definitions).map(({ type, title, config }) => ({
+    type,
+    title,
+    schema: JSON.parse(JSON.stringify(config)) as JsonSchema,
+  }));
+  const options = schemaOptions(whole, {
+    isStored: true,
+    schemaFor: ({ type }) => schemaOfType(whole, types, type),
+  });
+  const stored = { name: "cf", type: "cloudflare", config: { ttl: 120 } };
 
-  test("separate secrets, and omit empty values", () => {
-    const values = toProvider({ name: "cf", config: { ttl: 120 } });
-    expect(values).toMatchObject({ config: { ttl: 120 }, secrets: { api_token: "" } });
-    expect(providers.toBody(values).config).toEqual({ ttl: 120 });
+  test("are written without the secrets that they were read without", () => {
+    const values = options.toValues(stored);
+    expect(options.toBody(values)["config"]).toEqual({ ttl: 120 });
+    expect(options.validate(values)).toEqual({});
   });
 
-  test("reference a stored secret by name", () => {
-    const values = toProvider({ config: { api_token: { $secret: "cf" } } });
-    expect(values.secrets).toEqual({ api_token: "$secret:cf" });
-    expect(providers.toBody(values).config).toEqual({ api_token: { $secret: "cf" } });
+  test("lose the settings of another type, and keep a reference to a secret", () => {
+    const config = { url: "https://a.test", api_token: { $secret: "cf" }, ttl: 120 };
+    const values = options.toValues({ ...stored, config });
+    expect(options.toBody(values)["config"]).toEqual({ api_token: { $secret: "cf" }, ttl: 120 });
   });
 
   test("have errors at the field of the setting", () => {
-    const fieldOf = providers.createFieldOf(types, () => "cloudflare");
-    expect(["config.api_token", "config.ttl", "name"].map(fieldOf)).toEqual([
-      ...["secrets.api_token", "config.ttl", "name"],
-    ]);
+    expect(options.hasField("config.api_token", stored)).toBe(true);
+    expect(options.hasField("config.url", stored)).toBe(false);
+  });
+
+  test("are no draft with a secret in it", () => {
+    const values = { ...stored, config: { api_token: "canary" } };
+    expect(JSON.stringify(options.withoutSecrets?.(values))).not.toContain("canary");
   });
 });

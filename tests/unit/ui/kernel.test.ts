@@ -85,6 +85,6 @@ test("a form from a schema shows errors at the field", () => {
   const check = (data: unknown) =>
     problemsOf(schema, data).map(({ path, message }) => [`.${path}`, message]);
   expect(check({ limit: 1, list: [undefined] })).toEqual([]);
-  expect(check({})).toEqual([[".limit", "is required"]]);
+  expect(check({})).toEqual([[".limit", "Limit is required"]]);
   expect(check({ limit: 0 })[0]?.[0]).toBe(".limit");
 });

@@ -96,7 +96,7 @@ describe("a wrong value", () => {
     },
     { value: { limits: [], key: "ip" }, found: [["limits", "needs at least one"]] },
     { value: { limits: [{}], key: "x" }, found: [["key", "must be ip"]] },
-    { value: { limits: [{}] }, found: [["key", "is required"]] },
+    { value: { limits: [{}] }, found: [["key", "Key is required"]] },
     { value: { limits: [{}], key: 7 }, found: [["key", "must be a text"]] },
     { value: { limits: [{}], key: null, other: 1 }, found: [["other", "is not a known field"]] },
   ])("$value is reported at its field", ({ value, found }) => {

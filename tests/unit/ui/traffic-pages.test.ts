@@ -1,14 +1,10 @@
 // What the pages of routes, services, stream routes and listeners compute without a browser.
-import { describe, expect, test } from "bun:test";
-import { ApiError } from "../../../src/ui/api/error.ts";
-import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
-import * as listener from "../../../src/ui/pages/listeners/listener-values.ts";
+import { expect, test } from "bun:test";
+import { ApiError, portErrorOf } from "../../../src/ui/api/error.ts";
+import { isOwnListener, mayDisconnect } from "../../../src/ui/pages/listeners/own-listener.ts";
 import { matchText, type PathMatch, matchesPath } from "../../../src/ui/pages/routes/route-text.ts";
-import * as route from "../../../src/ui/pages/routes/route-values.ts";
-import * as service from "../../../src/ui/pages/services/service-values.ts";
 import { addressOf, shareOf } from "../../../src/ui/pages/services/target-weight.ts";
 import { ageOf, inBytes } from "../../../src/ui/pages/stream-routes/stream-numbers.ts";
-import * as stream from "../../../src/ui/pages/stream-routes/stream-route-values.ts";
 
 const path = (type: PathMatch["type"], value: string): PathMatch => ({ type, value });
 
@@ -41,66 +37,14 @@ test.each([
   expect(matchText({ grpc_methods: [], ...given })).toBe(expected);
 });
 
-describe("an unchanged form sends nothing", () => {
-  test("of a route, with a path that the API had as text", () => {
-    const read = { id: "1", name: "r", paths: [path("regex", "^/a")], service_id: "s" };
-    const body = () => route.toBody(route.toValues(read));
-    expect(mergePatch({ ...body() }, { ...body() })).toEqual({});
-    expect(body().paths).toEqual([path("regex", "^/a")]);
-  });
-
-  test("of an existing service: its targets are not part of it", () => {
-    const body = service.toBody(service.toValues({ id: "1", name: "web", targets: [] }));
-    expect("targets" in body).toBe(false);
-    expect(body.health?.passive?.statuses).toEqual([502, 503, 504]);
-  });
-});
-
-test("rows that were added and left empty are not sent", () => {
-  const values = {
-    ...route.toValues({}),
-    paths: [route.newPath, path("prefix", "/a")],
-    headers: [route.newCondition, { name: "x-a", op: "present", value: "forgotten" } as const],
-  };
-  expect(route.toBody(values)).toMatchObject({
-    name: null,
-    paths: [path("prefix", "/a")],
-    headers: [{ name: "x-a", op: "present", value: "" }],
-  });
-});
-
-test("what a stream route no longer shows is not sent", () => {
-  const values = { ...stream.toValues({ service_id: "s", port_range: "10-20" }), protocol: "udp" };
-  const body = stream.toBody({
-    ...(values as stream.StreamRouteValues),
-    tls_mode: "terminate",
-    sni: ["a.test"],
-    proxy_protocol_in: true,
-  });
-  expect(body).toMatchObject({
-    listen_port: null,
-    port_range: "10-20",
-    tls_mode: "none",
-    sni: [],
-    proxy_protocol_in: false,
-  });
-});
-
 test.each([
   ['listener "x": port 80 on 1.2.3.4: address already in use by nginx (pid 7)', "port"],
   ['listener "x": port 80 on 1.2.3.4: no such address on this machine', "address"],
   ['listener "x": UDP port 443 on 0.0.0.0: address already in use', "port"],
+  ['stream route "s": port 53 on 127.0.0.1: address already in use', "port"],
   ["name: exists already", null],
-])("%s belongs to the field %p of a listener", (message, field) => {
-  expect(listener.fieldErrorOf(new ApiError(409, message))?.field ?? null).toBe(field);
-});
-
-test("a rejected port of a stream route belongs to its port", () => {
-  const error = new ApiError(409, 'stream route "s": port 53 on 127.0.0.1: address already in use');
-  expect(stream.fieldErrorOf(error)).toEqual({
-    field: "listen_port",
-    text: "port 53 on 127.0.0.1: address already in use",
-  });
+])("%s belongs to the field %p", (message, field) => {
+  expect(portErrorOf(new ApiError(409, message))?.field ?? null).toBe(field as never);
 });
 
 test.each([
@@ -109,9 +53,9 @@ test.each([
   [{ port: 8080, protocol: "http" }, { port: "8080", protocol: "http:" }, true],
   [{ port: 8080, protocol: "http" }, { port: "9080", protocol: "http:" }, false],
 ] as const)("%j serves a page at %j: %p", (of, at, expected) => {
-  expect(listener.isOwnListener(of, at)).toBe(expected);
-  expect(listener.mayDisconnect(of, { port: true }, at)).toBe(expected);
-  expect(listener.mayDisconnect(of, { tags: true }, at)).toBe(false);
+  expect(isOwnListener(of, at)).toBe(expected);
+  expect(mayDisconnect(of, { port: true }, at)).toBe(expected);
+  expect(mayDisconnect(of, { tags: true }, at)).toBe(false);
 });
 
 test("shares are counted within a tier, among targets that receive traffic", () => {

@@ -6,7 +6,7 @@ import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
 import { AccountForm } from "./account-form.tsx";
-import { caName } from "./account-values.ts";
+import { caName } from "./cas.ts";
 
 type Account = Read<"acme/accounts">;
 

@@ -4,7 +4,7 @@ import type { Read } from "../../api/resources.ts";
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
-import { eventWords, labelOf } from "./alert-events.ts";
+import { alertEvents, labelOf } from "./alert-events.ts";
 import { AlertForm } from "./alert-form.tsx";
 import { DeliveryState, deliveryOf } from "./delivery-state.tsx";
 
@@ -61,7 +61,7 @@ function Destination({ alert: { type, destination } }: { readonly alert: Alert }
 }
 
 function Events({ alert: { events } }: { readonly alert: Alert }) {
-  const isAll = events.length === eventWords.length;
+  const isAll = events.length === alertEvents.length;
   const [first = ""] = events;
   return (
     <Text size="sm" title={events.map(labelOf).join(", ")}>

@@ -4,7 +4,6 @@ export interface WebhookPreset {
   readonly label: string;
   readonly template: string;
   readonly content_type: string;
-  readonly placeholder: string;
   readonly help: string;
 }
 
@@ -16,7 +15,6 @@ export const webhookPresets: readonly WebhookPreset[] = [
     label: "Generic webhook (JSON)",
     template: "",
     content_type: JSON_TYPE,
-    placeholder: "https://example.com/hooks/gateway",
     help: "All fields as JSON, with X-Sluice-Signature if a signing key is set.",
   },
   {
@@ -24,7 +22,6 @@ export const webhookPresets: readonly WebhookPreset[] = [
     label: "Slack, Mattermost, Rocket.Chat",
     content_type: JSON_TYPE,
     template: '{"text": "${title}: ${message}"}',
-    placeholder: "https://hooks.slack.com/services/T0/B0/xyz",
     help: "Create an incoming webhook there and enter its URL here.",
   },
   {
@@ -32,7 +29,6 @@ export const webhookPresets: readonly WebhookPreset[] = [
     label: "Discord",
     content_type: JSON_TYPE,
     template: '{"content": "${title}: ${message}"}',
-    placeholder: "https://discord.com/api/webhooks/1/abc",
     help: "Copy the webhook URL from the channel settings, Integrations, Webhooks.",
   },
   {
@@ -40,7 +36,6 @@ export const webhookPresets: readonly WebhookPreset[] = [
     label: "ntfy",
     content_type: "text/plain",
     template: "${title}: ${message}",
-    placeholder: "https://ntfy.sh/my-topic",
     help: "URL of your topic. A protected topic requires the header Authorization: Bearer TOKEN.",
   },
   {
@@ -48,18 +43,16 @@ export const webhookPresets: readonly WebhookPreset[] = [
     label: "Gotify",
     content_type: JSON_TYPE,
     template: '{"title": "${title}", "message": "${message}", "priority": 5}',
-    placeholder: "https://gotify.example.com/message?token=abc",
     help: "Create an application there; its token is part of the URL.",
   },
 ];
 
 interface Chosen {
-  readonly template: string;
-  readonly content_type: string;
+  readonly template?: unknown;
+  readonly content_type?: unknown;
 }
 
 /** Null: a custom body. */
-export const presetOf = (chosen: Chosen): WebhookPreset | null =>
-  webhookPresets.find(
-    (preset) => preset.template === chosen.template && preset.content_type === chosen.content_type,
-  ) ?? null;
+export const presetOf = ({ template = "", content_type: type = JSON_TYPE }: Chosen) =>
+  webhookPresets.find((preset) => preset.template === template && preset.content_type === type) ??
+  null;

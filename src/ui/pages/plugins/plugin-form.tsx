@@ -61,7 +61,7 @@ export function PluginForm({ source, template, schema }: Props) {
     toBody,
     toValues: toValues(schema.name, initialScope),
     ...(hasSecret(shape) ? { withoutSecrets: toDraft(shape) } : {}),
-    openFields: ["config", "when"],
+    hasField: (path) => /^(?:config|when|label|priority)\b/.test(path),
     draftKey: `new ${schema.name}`,
     onSaved: ({ id }) => navigate(pagePath("plugins", id), { replace: true }),
   });

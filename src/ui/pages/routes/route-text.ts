@@ -79,3 +79,22 @@ export function exampleUrl({ hosts, paths, protocols, grpc_methods: methods }: R
   const path = call === undefined ? "/" : callText(call).replaceAll("*", "x");
   return `${protocols[0] ?? "http"}://${host}${first?.value ?? path}`;
 }
+
+/** Why a path cannot match; null: it can. */
+export function pathProblem({ type, value }: PathMatch): string | null {
+  if (value === "") return null;
+  if (type === "regex") return regexProblem(value);
+  if (!value.startsWith("/")) return "Must start with /";
+  return /[?#\s]/.test(value) ? "Must not contain ? or #" : null;
+}
+
+function regexProblem(source: string): string | null {
+  try {
+    new RegExp(source);
+    return null;
+  } catch (error) {
+    return error instanceof Error
+      ? error.message.replace(/^Invalid regular expression: /, "")
+      : "Not a valid regular expression";
+  }
+}

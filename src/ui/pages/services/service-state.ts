@@ -11,3 +11,7 @@ export function stateOf({ targets }: Pick<Schemas["Service"], "targets">): strin
   if (bad.length > 0) return bad.includes("failing") ? "failing" : "unhealthy";
   return states.includes("healthy") ? "healthy" : "unknown";
 }
+
+/** Whether a service speaks HTTP rather than raw bytes. */
+export const isHttp = (protocol: Schemas["Service"]["protocol"]): boolean =>
+  !["tcp", "tls", "udp"].includes(protocol);

@@ -1,16 +1,15 @@
 // A small form for one target of a stored service; knows nothing of health.
-import { Stack, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import { ApiError, toFormPath } from "../../api/error.ts";
-import type { Schemas } from "../../api/resources.ts";
-import { HostPortField, TagsField } from "../../parts/fields.tsx";
+import { type Document, mergePatch } from "../../api/merge-patch.ts";
 import { FormDrawer } from "../../parts/form-page.tsx";
-import { NumberField } from "../../parts/number-field.tsx";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { SchemaFields, schemaOptions } from "../../parts/schema-fields.tsx";
 import type { Target } from "./live-targets.tsx";
-import { hostProblem } from "./service-values.ts";
 import { addressOf } from "./target-weight.ts";
 
 /** What the drawer is about; null as target: a new one. */
@@ -51,34 +50,20 @@ interface FormProps {
   readonly onClose: () => void;
 }
 
-const start = { host: "", port: null, weight: 100, priority: 0, tags: [], description: "" };
-
-type Values = Pick<
-  Schemas["Target"],
-  "host" | "port" | "weight" | "priority" | "tags" | "description"
->;
-
-const valuesOf = ({ host, port, weight, priority, tags, description }: Target): Values => ({
-  host,
-  port,
-  weight,
-  priority,
-  tags,
-  description,
-});
+const schema = formSchemaOf("targets") as JsonSchema;
+const { toValues, toBody, validate } = schemaOptions(schema);
 
 function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
   const connection = useConnection();
-  const form = useForm<Values>({
-    initialValues: target === null ? start : valuesOf(target),
-    validateInputOnChange: true,
-    validate: { host: (value) => (value === "" ? "Host is required" : hostProblem(value)) },
-  });
-  const { mutateAsync, isPending, error, reset } = useChange<Target, Values>({
-    send: (body) =>
-      target === null
-        ? connection.send(`/services/${serviceId}/targets`, { method: "POST", body })
-        : connection.send(`/targets/${target.id}`, { method: "PATCH", body }),
+  const form = useForm<Document>({ initialValues: toValues(target ?? {}), validate });
+  const { mutateAsync, isPending, error, reset } = useChange<Target, Document>({
+    send: (values) => {
+      const body = toBody(values);
+      if (target === null)
+        return connection.send(`/services/${serviceId}/targets`, { method: "POST", body });
+      const patch = mergePatch(toBody(toValues(target)), body);
+      return connection.send(`/targets/${target.id}`, { method: "PATCH", body: patch });
+    },
     touches: ["targets", `services/${serviceId}/health`],
     done: (saved) => `Target ${addressOf(saved)} ${target === null ? "added" : "saved"}`,
     showsErrors: true,
@@ -104,29 +89,7 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
       failure={error}
       label={target === null ? "Add" : "Save"}
     >
-      <Stack>
-        <HostPortField
-          label="Host"
-          host={form.getInputProps("host")}
-          port={form.getInputProps("port")}
-        />
-        <NumberField
-          label="Weight"
-          description="Share of the traffic relative to the other targets. 0: no new requests"
-          max={65_535}
-          empty={0}
-          {...form.getInputProps("weight")}
-        />
-        <NumberField
-          label="Tier"
-          description="The lowest number is used first; higher tiers only while every lower tier is unhealthy"
-          max={100}
-          empty={0}
-          {...form.getInputProps("priority")}
-        />
-        <TagsField label="Tags" {...form.getInputProps("tags")} />
-        <Textarea label="Description" autosize {...form.getInputProps("description")} />
-      </Stack>
+      <SchemaFields form={form} schema={schema} isStored={target !== null} isReadOnly={false} />
     </FormDrawer>
   );
 }

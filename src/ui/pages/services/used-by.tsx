@@ -7,7 +7,7 @@ import { nameOf, type Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { matchText } from "../routes/route-text.ts";
-import { isHttp } from "./service-values.ts";
+import { isHttp } from "./service-state.ts";
 
 /** More are found in the list of routes. */
 const SHOWN = 8;

@@ -1,22 +1,20 @@
-// Settings of the gateway as a whole; puts the groups of fields together.
-import type { UseFormReturnType } from "@mantine/form";
-import { useRead, type Versioned } from "../../api/queries.ts";
+// Settings of the gateway as a whole.
+import { Alert, Text } from "@mantine/core";
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
+import type { Document } from "../../api/merge-patch.ts";
+import { useMayChange, useRead, useStatus, type Versioned } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { useDocumentForm } from "../../parts/document-form.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { FormPage } from "../../parts/form-page.tsx";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { SchemaFields, schemaOptions } from "../../parts/schema-fields.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
-import { ManagementFields, ProxyFields } from "./access-fields.tsx";
-import { FleetFields } from "./fleet-fields.tsx";
-import { LimitFields } from "./limit-fields.tsx";
-import { rules, type SettingsValues, toBody, toValues } from "./settings-values.ts";
-import { DefaultSiteFields, GeoFields, RequestFields, RetentionFields } from "./traffic-fields.tsx";
 
 type Settings = Schemas["Settings"];
 
-export interface SettingsFieldsProps {
-  readonly form: UseFormReturnType<SettingsValues>;
-}
+const schema = formSchemaOf("settings") as JsonSchema;
+const options = schemaOptions(schema);
 
 export default function SettingsPage() {
   const settings = useRead<Settings>("settings");
@@ -32,14 +30,13 @@ export default function SettingsPage() {
 }
 
 function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
-  const { form, ...rest } = useDocumentForm<Settings, SettingsValues>({
+  const { form, ...rest } = useDocumentForm<Settings, Document>({
+    ...options,
     path: "settings",
     source,
-    toValues,
-    toBody,
-    validate: rules,
-    done: "Settings saved",
+    done: () => "Settings saved",
   });
+  const mayChange = useMayChange("admin");
   return (
     <FormPage
       title="Gateway settings"
@@ -48,14 +45,51 @@ function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
       needs="admin"
       isNew={false}
     >
-      <ManagementFields form={form} inEffect={source.value.admin_allowed_in_force} />
-      <ProxyFields form={form} />
-      <DefaultSiteFields form={form} />
-      <RequestFields form={form} />
-      <RetentionFields form={form} />
-      <GeoFields form={form} />
-      <LimitFields form={form} />
-      <FleetFields form={form} />
+      <SchemaFields
+        form={form}
+        schema={schema}
+        isStored
+        isReadOnly={!mayChange}
+        after={{
+          management: (
+            <AccessNote
+              networks={form.values["admin_allowed_cidrs"] as readonly string[]}
+              inEffect={source.value.admin_allowed_in_force}
+            />
+          ),
+        }}
+      />
     </FormPage>
+  );
+}
+
+interface AccessProps {
+  /** As entered. */
+  readonly networks: readonly string[];
+  /** Networks that may use the management API now. */
+  readonly inEffect: readonly string[];
+}
+
+function AccessNote({ networks, inEffect }: AccessProps) {
+  const isLocal = useStatus().data?.management_access === "local";
+  if (networks.length > 0)
+    return (
+      <Alert color="yellow" py="xs">
+        Include your own network. On the machine itself, 127.0.0.1 and ::1 need to be allowed too.
+        There, <code>sluice reset-admin-networks</code> restores access.
+      </Alert>
+    );
+  return (
+    <Text size="sm" c="dimmed">
+      {inEffect.length > 0 ? (
+        <>
+          In effect: <span className="mono">{inEffect.join(", ")}</span>
+        </>
+      ) : isLocal ? (
+        "The gateway listens on loopback only, so no network is required."
+      ) : (
+        "No network is allowed, so other machines cannot reach it."
+      )}
+    </Text>
   );
 }

@@ -1,74 +1,83 @@
-// The form of single sign-on: provider, client, roles, test.
-import { Button, Group, Paper, Stack, Switch, Text } from "@mantine/core";
-import { useContext, useState } from "react";
+// The form of single sign-on, with the redirect URL and a test.
+import { Button, Stack, Text } from "@mantine/core";
+import { useRef, useState } from "react";
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
 import { toMessage } from "../../api/error.ts";
-import { ReadOnlyContext, useRead, type Versioned } from "../../api/queries.ts";
+import type { Document } from "../../api/merge-patch.ts";
+import { useMayChange, useRead, type Versioned } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
-import { ErrorPanel } from "../../parts/error-panel.tsx";
-import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
+import { useDocumentForm } from "../../parts/document-form.tsx";
+import { FormPage } from "../../parts/form-page.tsx";
+import { HelpText, Section } from "../../parts/page-layout.tsx";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { SchemaFields, schemaOptions } from "../../parts/schema-fields.tsx";
 import { CopyableValue } from "../../parts/secret-once.tsx";
-import { AdvancedFields } from "./advanced-fields.tsx";
-import { ClientFields, type SsoFieldsProps } from "./client-fields.tsx";
-import { UserFields } from "./user-fields.tsx";
 import { ConnectionTest } from "./connection-test.tsx";
-import type { Sso } from "./sso-values.ts";
-import { useSsoForm } from "./use-sso-form.tsx";
+import { IssuerField } from "./issuer-field.tsx";
+
+export type Sso = Schemas["Sso"];
 
 const CALLBACK = "/api/v1/auth/sso/callback";
+const schema = formSchemaOf("sso") as JsonSchema;
+const overrides = { issuer: IssuerField };
 
 export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
-  const { form, failure, prompts, isSaving, isDirty, save } = useSsoForm(source);
-  const isReadOnly = useContext(ReadOnlyContext);
   const [testedAt, setTestedAt] = useState<number | null>(null);
-  const test = async () => {
-    if (!isDirty || (await save())) setTestedAt(Date.now());
+  const wantsTest = useRef(false);
+  const { form, ...rest } = useDocumentForm<Sso, Document>({
+    ...schemaOptions(schema, { isStored: true }),
+    path: "sso",
+    source,
+    done: ({ enabled }) => (enabled ? "Saved. Single sign-on is on" : "Saved"),
+    onSaved: () => {
+      if (wantsTest.current) setTestedAt(Date.now());
+    },
+  });
+  const mayChange = useMayChange("admin");
+  const submit: typeof rest.submit = (event) => {
+    wantsTest.current = false;
+    rest.submit(event);
+  };
+  const test = () => {
+    if (!rest.isDirty) return setTestedAt(Date.now());
+    wantsTest.current = true;
+    rest.submit();
   };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
-      noValidate
-      aria-label="Single sign-on"
+    <FormPage
+      title="Single sign-on"
+      text="Sign-in with accounts of your identity provider (OpenID Connect). Passwords still work."
+      form={{ ...rest, submit }}
+      needs="admin"
+      isNew={false}
+      before={<RedirectAddress />}
+      footer={
+        <Button variant="default" loading={rest.isSaving} onClick={test}>
+          {rest.isDirty ? "Save and test" : "Test the connection"}
+        </Button>
+      }
     >
-      <RedirectAddress />
-      <fieldset disabled={isReadOnly} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
-        <ClientFields form={form} isSecretSet={source.value.client_secret_set} />
-        <UserFields form={form} />
-        <AdvancedFields form={form} />
-        <StatusFields form={form} />
-      </fieldset>
+      <SchemaFields
+        form={form}
+        schema={schema}
+        isStored={source.value.client_secret_set}
+        isReadOnly={!mayChange}
+        overrides={overrides}
+        after={{ users: <OpenNote values={form.values as unknown as Sso} /> }}
+      />
       {testedAt !== null && <ConnectionTest run={testedAt} />}
-      <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
-        <Stack gap="sm">
-          {failure !== null && <ErrorPanel error={failure} title="Not saved" />}
-          <Group justify="flex-end">
-            <Button variant="default" loading={isSaving} onClick={() => void test()}>
-              {isDirty ? "Save and test" : "Test the connection"}
-            </Button>
-            <Can needs="admin">
-              <Button type="submit" loading={isSaving} disabled={!isDirty}>
-                Save
-              </Button>
-            </Can>
-          </Group>
-        </Stack>
-      </Paper>
-      {prompts}
-    </form>
+    </FormPage>
   );
 }
 
-function StatusFields({ form }: SsoFieldsProps) {
+function OpenNote({ values }: { readonly values: Sso }) {
+  const { auto_provision: isOpen, default_role: role, allowed_domains: domains } = values;
+  if (!isOpen || role === null || domains.length > 0) return null;
   return (
-    <Section title="Status">
-      <Switch
-        label="Enabled"
-        description="Turn it on after a successful test. Open sign-in pages show the button after a reload"
-        {...form.getInputProps("enabled", { type: "checkbox" })}
-      />
-    </Section>
+    <HelpText>
+      Every account of the provider can sign in as {role}. Restrict the domains unless the provider
+      is private.
+    </HelpText>
   );
 }
 

@@ -1,27 +1,18 @@
 // Single sign-on with OpenID Connect: loads its settings and shows their form; knows no user.
-import { Box } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
-import { PageHead } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
-import { SsoForm } from "./sso-form.tsx";
-import type { Sso } from "./sso-values.ts";
+import { type Sso, SsoForm } from "./sso-form.tsx";
 
 export default function SsoPage() {
   const sso = useRead<Sso>("sso");
+  if (sso.data !== undefined) return <SsoForm source={sso.data} />;
+  if (sso.isPending) return <FormSkeleton />;
   return (
-    <Box maw={920}>
-      <PageHead
-        title="Single sign-on"
-        text="Sign-in with accounts of your identity provider (OpenID Connect). Passwords still work."
-      />
-      {sso.data !== undefined ? (
-        <SsoForm source={sso.data} />
-      ) : sso.isPending ? (
-        <FormSkeleton />
-      ) : (
-        <ErrorPanel error={sso.error} onRetry={() => sso.refetch()} />
-      )}
-    </Box>
+    <ErrorPanel
+      error={sso.error}
+      title="Single sign-on cannot be shown"
+      onRetry={() => sso.refetch()}
+    />
   );
 }

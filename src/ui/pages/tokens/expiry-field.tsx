@@ -1,12 +1,7 @@
 // An expiry: a preset, a day, or none; knows no token.
 import { Group, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-
-interface Props {
-  readonly value?: string | null;
-  readonly onChange?: (value: string | null) => void;
-  readonly error?: React.ReactNode;
-}
+import { type FieldInputProps, useTexts } from "../../parts/schema/field-frame.tsx";
 
 const DAY = 86_400_000;
 const choices = [
@@ -17,22 +12,25 @@ const choices = [
   { value: "never", label: "Never" },
 ];
 
-/** Takes `form.getInputProps("expires_at")`. */
-export function ExpiryField({ value = null, onChange, error }: Props) {
+/** The input of `expires_at`. */
+export function ExpiryField({ info, value: given, onChange }: FieldInputProps) {
+  const { label, description, error, disabled } = useTexts(info);
+  const value = typeof given === "string" ? given : null;
   // The choice is not stored: `in 30 days` is stored as a time.
   const [choice, setChoice] = useState(value === null ? "never" : "day");
   const shown = value === null && choice !== "day" ? "never" : choice;
   const choose = (next: string | null) => {
     if (next === null) return;
     setChoice(next);
-    if (next === "never") onChange?.(null);
-    else onChange?.(inDays(next === "day" ? 30 : Number(next)));
+    if (next === "never") onChange(null);
+    else onChange(inDays(next === "day" ? 30 : Number(next)));
   };
   return (
     <Group align="flex-start" gap="sm">
       <Select
-        label="Expires"
-        description="The gateway then rejects it"
+        label={label}
+        description={description}
+        disabled={disabled}
         data={choices}
         allowDeselect={false}
         value={shown}
@@ -45,11 +43,12 @@ export function ExpiryField({ value = null, onChange, error }: Props) {
           label="Day"
           description="At its end, UTC"
           type="date"
+          disabled={disabled}
           value={value.slice(0, 10)}
           onChange={(event) => {
             setChoice("day");
             const day = event.currentTarget.value;
-            if (day !== "") onChange?.(`${day}T23:59:59Z`);
+            if (day !== "") onChange(`${day}T23:59:59Z`);
           }}
           style={{ flex: "1 1 10rem" }}
         />

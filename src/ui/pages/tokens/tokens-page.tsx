@@ -7,7 +7,7 @@ import { ResourceTable } from "../../parts/resource-table.tsx";
 import { RelativeTime, StatusBadge } from "../../parts/status.tsx";
 import { AdminToken } from "./admin-token.tsx";
 import { TokenForm } from "./token-form.tsx";
-import { isExpired } from "./token-values.ts";
+import { isExpired } from "./expiry.ts";
 
 type Token = Schemas["Token"];
 

@@ -11,8 +11,10 @@ import {
   useFormFacts,
   useTexts,
   InnerField,
+  memberInfo,
 } from "./field-frame.tsx";
 import { type JsonSchema, shapeOf, toSingular, memberOf } from "./shape.ts";
+import { isShown, withDefaults, withMember } from "./values.ts";
 
 /** The initial value of a new element. */
 export function startOf(whole: JsonSchema): unknown {
@@ -20,13 +22,16 @@ export function startOf(whole: JsonSchema): unknown {
   if (shape === "object" || shape === "picked" || shape === "pairs" || shape === "map") return {};
   if (shape === "items") return [];
   if (shape === "union") return "";
+  if (shape === "choice" && schema.default === undefined) return schema.enum?.[0] ?? "";
   return schema.default ?? (shape === "flag" ? true : shape === "json" ? {} : "");
 }
 
 export function ItemsField({ info, value, onChange }: FieldInputProps) {
   const texts = useTexts(info);
-  const { isReadOnly } = useFormFacts();
+  const { isReadOnly, isPage } = useFormFacts();
   const { schema } = shapeOf(info.schema);
+  const isRows = isPage && schema.form?.input === "row";
+  const Each = isRows ? Row : Item;
   const initial = Array.isArray(schema.default) ? (schema.default as unknown[]) : [];
   const items = Array.isArray(value) ? (value as unknown[]) : value === undefined ? initial : [];
   const [keys, setKeys] = useState<readonly number[]>([]);
@@ -40,12 +45,16 @@ export function ItemsField({ info, value, onChange }: FieldInputProps) {
   const item = schema.items ?? {};
   const examples = Array.isArray(info.example) ? (info.example as unknown[]) : [];
   return (
-    <Input.Wrapper {...texts} labelElement="div">
+    <Input.Wrapper
+      {...texts}
+      {...(schema.form?.input === "bare" ? { label: undefined } : {})}
+      labelElement="div"
+    >
       <Stack gap="sm" mt={6}>
         {items.map((each, index) => (
-          <Item
+          <Each
             key={own[index]}
-            title={`${singular} ${index + 1}`}
+            title={isRows ? info.label : `${singular} ${index + 1}`}
             index={index}
             count={items.length}
             info={{
@@ -74,7 +83,7 @@ export function ItemsField({ info, value, onChange }: FieldInputProps) {
 }
 
 const withArticle = (word: string): string => {
-  const small = /^[A-Z]{2}/.test(word) ? word : word.toLowerCase();
+  const small = /^[A-Z][a-z]/.test(word) ? word.toLowerCase() : word;
   return `${/^[aeio]/i.test(small) ? "an" : "a"} ${small}`;
 };
 
@@ -119,6 +128,40 @@ function Item({ title, index, count, info, value, onChange, onRemove, onMove }: 
   );
 }
 
+/** The members of an object side by side, without their labels. */
+function Row({ title, index, info, value, onChange, onRemove }: ItemProps) {
+  const { isReadOnly } = useFormFacts();
+  const error = useErrorAt(info.path);
+  const members = withDefaults(info.schema, value);
+  const entered = isDocument(value) ? value : {};
+  const shown = Object.entries(info.schema.properties ?? {}).filter(([, member]) =>
+    isShown(member, members),
+  );
+  return (
+    <Box data-field={info.path}>
+      <Group gap={6} align="flex-start" wrap="nowrap">
+        <Group gap={6} align="flex-start" style={{ flex: 1 }}>
+          {shown.map(([name]) => {
+            const member = memberInfo(info, name);
+            const label = `${title}: ${member.label.toLowerCase()} ${index + 1}`;
+            return (
+              <Box key={name} style={{ flex: "1 1 9rem" }}>
+                <InnerField
+                  info={{ ...member, label, isInRow: true }}
+                  value={entered[name]}
+                  onChange={(next) => onChange(withMember(entered, name, next))}
+                />
+              </Box>
+            );
+          })}
+        </Group>
+        {!isReadOnly && <RemoveButton label={`Remove ${title}: ${index + 1}`} onClick={onRemove} />}
+      </Group>
+      {error !== null && <Input.Error>{error}</Input.Error>}
+    </Box>
+  );
+}
+
 interface MoveProps {
   readonly label: string;
   readonly isUp?: boolean;
@@ -134,13 +177,13 @@ function MoveButton({ label, isUp = false, onClick }: MoveProps) {
 }
 
 export function PairsField({ info, value, onChange }: FieldInputProps) {
-  const { withAsterisk, description, label } = useTexts(info);
+  const { withAsterisk, description } = useTexts(info);
   const error = useErrorAt(info.path, true);
   const initial = isDocument(info.schema.default) ? info.schema.default : {};
   const pairs = (isDocument(value) ? value : initial) as Record<string, string>;
   return (
     <KeyValueField
-      label={label}
+      label={info.label}
       description={description}
       error={error}
       required={withAsterisk}
@@ -186,6 +229,7 @@ export function MapField({ info, value, onChange }: FieldInputProps) {
           <Entry
             key={`${index} of ${entries.length}`}
             info={innerInfo(info, { name, schema: inner, example: exampleOf(name) })}
+            of={info.label}
             name={name}
             value={each}
             onName={(next) => set(entries.with(index, [next, each]))}
@@ -244,16 +288,47 @@ const innerInfo = (info: FieldInfo, { name, schema, example }: Part): FieldInfo 
   isNeeded: false,
 });
 
+/** Name and value side by side. */
+function EntryRow({ info, of, name, value, onName, onChange, onRemove }: EntryProps) {
+  const { isReadOnly } = useFormFacts();
+  return (
+    <Group gap={6} wrap="nowrap" align="flex-start" maw={480}>
+      <TextInput
+        aria-label={`${of}: name`}
+        placeholder="Name"
+        style={{ flex: 1 }}
+        disabled={isReadOnly}
+        value={name}
+        onChange={({ currentTarget: { value: next } }) => onName(next)}
+      />
+      <Box style={{ flex: 1, minWidth: 0 }}>
+        <InnerField
+          info={{ ...info, label: `${of}: value`, isInRow: true }}
+          value={value}
+          onChange={onChange}
+        />
+      </Box>
+      {!isReadOnly && (
+        <RemoveButton label={`Remove ${name === "" ? "it" : name}`} onClick={onRemove} />
+      )}
+    </Group>
+  );
+}
+
 interface EntryProps extends FieldInputProps {
+  /** Label of the map. */
+  readonly of: string;
   readonly name: string;
   readonly onName: (name: string) => void;
   readonly onRemove: () => void;
 }
 
-function Entry({ info, name, value, onName, onChange, onRemove }: EntryProps) {
-  const { isReadOnly } = useFormFacts();
+function Entry(props: EntryProps) {
+  const { info, name, value, onName, onChange, onRemove } = props;
+  const { isReadOnly, isPage } = useFormFacts();
   const { shape } = shapeOf(info.schema);
   const isLarge = ["object", "picked", "items", "map"].includes(shape);
+  if (isPage && !isLarge) return <EntryRow {...props} />;
   return (
     <Paper withBorder p="sm" component="fieldset" aria-label={name} m={0} miw={0}>
       <Group align="flex-start" gap="sm" wrap={isLarge ? "wrap" : "nowrap"}>

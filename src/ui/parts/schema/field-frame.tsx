@@ -1,7 +1,8 @@
 // The shared context of schema form fields: props, texts and errors; renders no field.
 import { Code } from "@mantine/core";
 import { type ComponentType, createContext, type ReactNode, useContext } from "react";
-import { descriptionOf, type JsonSchema } from "./shape.ts";
+import { isDocument } from "../../api/merge-patch.ts";
+import { descriptionOf, isNeeded, type JsonSchema, labelOf, shapeOf } from "./shape.ts";
 
 /** Path and schema of a field. */
 export interface FieldInfo {
@@ -14,6 +15,20 @@ export interface FieldInfo {
   readonly isNeeded: boolean;
   /** The example value at this path. */
   readonly example: unknown;
+  /** Whether it stands in a row, where its label is not shown. */
+  readonly isInRow?: boolean;
+}
+
+/** Of a member of an object. */
+export function memberInfo({ path, schema, example }: FieldInfo, name: string): FieldInfo {
+  return {
+    path: path === "" ? name : `${path}.${name}`,
+    name,
+    label: labelOf(name, schema.properties?.[name] ?? {}),
+    schema: schema.properties?.[name] ?? {},
+    isNeeded: isNeeded(schema, name) || schema.properties?.[name]?.form?.isNeeded === true,
+    example: isDocument(example) ? example[name] : undefined,
+  };
 }
 
 export interface FieldInputProps {
@@ -36,6 +51,10 @@ export interface FormFacts {
   /** Whether write-only secrets may be stored. */
   readonly isStored: boolean;
   readonly isReadOnly: boolean;
+  /** Whether it is a page of sections and columns; else objects are frames with folded parts. */
+  readonly isPage: boolean;
+  /** Inputs made by hand, by path. */
+  readonly overrides: Readonly<Record<string, ComponentType<FieldInputProps>>>;
 }
 
 export const FormFactsContext = createContext<FormFacts>({
@@ -43,6 +62,8 @@ export const FormFactsContext = createContext<FormFacts>({
   errors: {},
   isStored: false,
   isReadOnly: false,
+  isPage: false,
+  overrides: {},
 });
 
 export const useFormFacts = (): FormFacts => useContext(FormFactsContext);
@@ -70,21 +91,32 @@ export function useErrorCount(paths: readonly string[]): number {
 }
 
 /** Label, help, error and required mark, as input props. */
-export function useTexts({ path, label, schema, isNeeded }: FieldInfo, isDeep = false) {
+export function useTexts(info: FieldInfo, isDeep = false) {
+  const { path, label, schema, isNeeded, isInRow = false } = info;
   const error = useErrorAt(path, isDeep);
   const { isReadOnly } = useFormFacts();
   return {
-    label,
+    label: isInRow ? undefined : label,
+    description: isInRow ? undefined : help(schema),
+    ...(isInRow ? { "aria-label": label } : {}),
     error,
     disabled: isReadOnly,
     withAsterisk: isNeeded,
-    description: schema.description === undefined ? undefined : help(schema),
   };
 }
 
 /** The description for a form, in which an empty input replaces null. */
 export function help(schema: JsonSchema): ReactNode {
-  return <Marked text={descriptionOf(schema).replaceAll(/\bnull(?=:| )/g, "empty")} />;
+  const { help: own, zero } = schema.form ?? {};
+  const text = own ?? descriptionOf(schema).replaceAll(/\bnull(?=:| )/g, "empty");
+  const parts = [text, zero === undefined ? "" : `0: ${zero}`].filter((part) => part !== "");
+  return parts.length === 0 ? undefined : <Marked text={parts.join(". ")} />;
+}
+
+/** The value of an empty input. */
+export function emptyOf(schema: JsonSchema): "" | null | undefined {
+  if (shapeOf(schema).isNullable) return null;
+  return schema.default === "" ? "" : undefined;
 }
 
 /** Text with code in backticks. */
@@ -96,9 +128,11 @@ export function Marked({ text }: { readonly text: string }) {
 
 /** The placeholder: the default, else an example. */
 export function placeholderOf({ schema, example }: FieldInfo): string {
-  const { default: initial } = schema;
-  if (typeof initial === "string" || typeof initial === "number") return String(initial);
+  const { default: initial, form } = schema;
+  if ((typeof initial === "string" && initial !== "") || typeof initial === "number")
+    return String(initial);
   if (Array.isArray(initial) && initial.length > 0) return initial.join(", ");
+  if (form?.example !== undefined) return form.example;
   if (initial !== undefined && initial !== null) return "";
   const shown = Array.isArray(example) ? example.join(", ") : example;
   return typeof shown === "string" || typeof shown === "number"

@@ -2,21 +2,26 @@
 import { Input, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { ItemsField, MapField, PairsField, startOf } from "./collection-fields.tsx";
-import { type FieldProps, type FieldInputProps, useTexts } from "./field-frame.tsx";
+import { type FieldProps, type FieldInputProps, useFormFacts, useTexts } from "./field-frame.tsx";
 import { ObjectField } from "./object-fields.tsx";
+import { ChoiceField, ChoicesField } from "./choice-fields.tsx";
+import { NumberField } from "./number-field.tsx";
 import {
-  ChoiceField,
-  ChoicesField,
   FlagField,
   JsonField,
   LongField,
-  NumberField,
   TextField,
   WordOrWordsField,
   WordsField,
 } from "./plain-fields.tsx";
 import { problemsOf } from "./problems.ts";
-import { ConsumerField, SecretField, ServiceField } from "./reference-fields.tsx";
+import {
+  ConsumerField,
+  ReferenceField,
+  ReferencesField,
+  SecretField,
+  ServiceField,
+} from "./reference-fields.tsx";
 import { type JsonSchema, optionsOf, type Shape, shapeOf } from "./shape.ts";
 
 type Drawn = Exclude<Shape, "object" | "picked">;
@@ -27,6 +32,8 @@ const fields: Readonly<Record<Drawn, React.ComponentType<FieldInputProps>>> = {
   secret: SecretField,
   service: ServiceField,
   consumer: ConsumerField,
+  reference: ReferenceField,
+  references: ReferencesField,
   number: NumberField,
   flag: FlagField,
   choice: ChoiceField,
@@ -42,6 +49,13 @@ const fields: Readonly<Record<Drawn, React.ComponentType<FieldInputProps>>> = {
 
 export function Field({ isBare = false, ...props }: FieldProps) {
   const { shape } = shapeOf(props.info.schema);
+  const Own = useFormFacts().overrides[props.info.path];
+  if (Own !== undefined)
+    return (
+      <div data-field={props.info.path}>
+        <Own {...props} />
+      </div>
+    );
   if (shape === "object" || shape === "picked") return <ObjectField {...props} isBare={isBare} />;
   const Drawn = fields[shape];
   return (

@@ -5,6 +5,7 @@ import { useId, useState } from "react";
 import { isDocument, isSame } from "../../api/merge-patch.ts";
 import { RemoveButton } from "../fields.tsx";
 import { HelpText } from "../page-layout.tsx";
+import { PageObject } from "./page-fields.tsx";
 import { startOf } from "./collection-fields.tsx";
 import {
   type FieldProps,
@@ -15,15 +16,17 @@ import {
   useErrorCount,
   useFormFacts,
   InnerField,
+  memberInfo,
 } from "./field-frame.tsx";
 import { isNeeded, type JsonSchema, shapeOf, toLabel } from "./shape.ts";
+import { withMember } from "./values.ts";
 
 /** An object with a heading, unless it has one already. */
 export function ObjectField(props: FieldProps) {
   const { info, value, onChange, isBare = false } = props;
   const { shape, schema, isNullable } = shapeOf(info.schema);
   const error = useErrorAt(info.path);
-  const { isReadOnly } = useFormFacts();
+  const { isReadOnly, isPage } = useFormFacts();
   const isThere = !isNullable || isDocument(value);
   const inner = { ...info, schema };
   const fields =
@@ -32,6 +35,7 @@ export function ObjectField(props: FieldProps) {
     ) : (
       <Members info={inner} value={value} onChange={onChange} />
     );
+  if (isPage) return <PageObject {...props} />;
   if (isBare) return fields;
   return (
     <Fieldset legend={info.label} data-field={info.path} miw={0}>
@@ -92,13 +96,6 @@ function Members({ info, value, onChange }: FieldInputProps) {
   );
 }
 
-function withMember(members: object, name: string, value: unknown): Record<string, unknown> {
-  const { [name]: _, ...others } = members as Record<string, unknown>;
-  if (value === undefined) return others;
-  // In schema order, so that the JSON view does not jump.
-  return name in members ? { ...members, [name]: value } : { ...others, [name]: value };
-}
-
 const isChanged = (schema: JsonSchema | undefined, value: unknown): boolean =>
   value !== undefined && !isSame(value, schema?.default) && !isPlain(schema, value);
 
@@ -123,17 +120,6 @@ function mainOf({ schema, example }: FieldInfo, members: Readonly<Record<string,
       isChanged(properties[name], members[name]),
   );
   return new Set(main.length > 0 ? main : Object.keys(properties).slice(0, MAX_UNFOLDED));
-}
-
-function memberInfo({ path, schema, example }: FieldInfo, name: string): FieldInfo {
-  return {
-    path: path === "" ? name : `${path}.${name}`,
-    name,
-    label: toLabel(name),
-    schema: schema.properties?.[name] ?? {},
-    isNeeded: isNeeded(schema, name),
-    example: isDocument(example) ? example[name] : undefined,
-  };
 }
 
 interface MoreProps {

@@ -1,6 +1,7 @@
 // Validates a value against a JSON Schema while typing; compiles no code, which the Content-Security-Policy forbids.
-import { isDocument } from "../../api/merge-patch.ts";
-import { isNeeded, type JsonSchema, optionsOf, memberOf } from "./shape.ts";
+import { type Document, isDocument } from "../../api/merge-patch.ts";
+import { isNeeded, isSecret, type JsonSchema, labelOf, optionsOf, memberOf } from "./shape.ts";
+import { holds, isShown } from "./values.ts";
 
 export interface Problem {
   /** `limits.0.requests` */
@@ -12,10 +13,12 @@ export interface Problem {
 
 /** Empty: valid. Absent values with a default are valid. */
 export function problemsOf(schema: JsonSchema, value: unknown, path = ""): readonly Problem[] {
+  if (isSecret(schema) && (isDocument(value) || value === null)) return [];
   if (schema.anyOf !== undefined) return ofUnion(schema, value, path);
-  if (schema["x-kind"] === "secret" && isDocument(value)) return [];
   if (schema.type !== undefined && !hasType(schema.type, value))
     return [problem(path, `must be ${TYPES[schema.type] ?? schema.type}`)];
+  if (schema.const !== undefined && value !== schema.const)
+    return [problem(path, `must be ${JSON.stringify(schema.const)}`)];
   if (schema.enum !== undefined && !(schema.enum as readonly unknown[]).includes(value))
     return [problem(path, `must be one of ${schema.enum.join(", ")}`)];
   if (typeof value === "string") return toProblems(path, ofText(schema, value));
@@ -79,8 +82,13 @@ function ofText(schema: JsonSchema, value: string): string | null {
   if (value.length < minLength)
     return minLength === 1 ? "must not be empty" : `needs at least ${minLength} characters`;
   if (value.length > maxLength) return `must have at most ${maxLength} characters`;
+  const { example, check } = schema.form ?? {};
+  if (check !== undefined && !new RegExp(check.pattern, "iu").test(value)) return check.message;
   if (pattern === undefined || new RegExp(pattern, "u").test(value)) return null;
-  return errorMessage ?? "does not match the required format";
+  const message = errorMessage ?? "does not match the required format";
+  return example === undefined || message.includes("such as")
+    ? message
+    : `${message}, such as ${example}`;
 }
 
 function ofNumber(schema: JsonSchema, value: number): string | null {
@@ -109,6 +117,18 @@ function ofList(schema: JsonSchema, value: readonly unknown[], path: string): re
   return [...toProblems(path, own), ...inner];
 }
 
+function isMissing(schema: JsonSchema, name: string, values: Document): boolean {
+  const value = values[name];
+  const field = schema.properties?.[name] ?? {};
+  const { isNeeded: condition } = field.form ?? {};
+  if (condition === undefined) return isNeeded(schema, name) && value === undefined;
+  const isAsked = isShown(field, values) && (condition === true || holds(condition, values));
+  return isAsked && (value === undefined || value === null || value === "");
+}
+
+const missingText = (label: string): string =>
+  /[^s]s$/.test(label) ? `${label} are required` : `${label} is required`;
+
 function ofObject(
   schema: JsonSchema,
   value: Readonly<Record<string, unknown>>,
@@ -117,8 +137,10 @@ function ofObject(
   const { properties = {} } = schema;
   const missing = Object.keys(properties)
     .concat((schema.required ?? []).filter((name) => !Object.hasOwn(properties, name)))
-    .filter((name) => isNeeded(schema, name) && value[name] === undefined)
-    .map((name) => problem(under(path, name), "is required", true));
+    .filter((name) => isMissing(schema, name, value))
+    .map((name) =>
+      problem(under(path, name), missingText(labelOf(name, properties[name] ?? {})), true),
+    );
   const inner = Object.entries(value).flatMap(([name, member]) => {
     if (member === undefined) return [];
     const at = under(path, name);

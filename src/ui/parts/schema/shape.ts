@@ -1,4 +1,5 @@
 // Maps a JSON Schema to a field type and a label; renders nothing.
+import type { FieldForm } from "../../../model/fields.ts";
 
 /** The keywords that the gateway's schemas use. */
 export interface JsonSchema {
@@ -27,6 +28,8 @@ export interface JsonSchema {
   /** Error message for the pattern. */
   readonly errorMessage?: string;
   readonly writeOnly?: boolean;
+  readonly const?: unknown;
+  readonly form?: FieldForm;
   /** The meaning of a string: a secret, the name of a service. */
   readonly "x-kind"?: string;
   /** Whether it is a destination of secrets. */
@@ -45,6 +48,8 @@ export type Shape =
   | "secret"
   | "service"
   | "consumer"
+  | "reference"
+  | "references"
   | "number"
   | "flag"
   | "choice"
@@ -69,17 +74,27 @@ export interface Shaped {
 export function shapeOf(whole: JsonSchema): Shaped {
   const options = optionsOf(whole);
   const [only] = options;
+  const isNull = options.length < flatten(whole).length;
+  if (whole.writeOnly === true && options.some(({ type }) => type === "string"))
+    return { shape: "secret", schema: whole, isNullable: isNull };
+  if (whole.form?.options !== undefined && whole.type !== "array")
+    return { shape: "choice", schema: whole, isNullable: false };
   if (whole.anyOf === undefined || only === undefined)
     return { shape: plainShape(whole), schema: whole, isNullable: false };
-  const isNullable = whole.anyOf.length > 0 && options.length < flatten(whole).length;
+  const isNullable = whole.anyOf.length > 0 && isNull;
   if (options.length === 1)
-    return { shape: plainShape(only), schema: { ...whole, ...only, ...texts(whole) }, isNullable };
+    return {
+      shape: plainShape({ ...only, ...texts(whole) }),
+      schema: { ...whole, ...only, ...texts(whole) },
+      isNullable,
+    };
   return { shape: isTextOrList(options) ? "word_or_words" : "union", schema: whole, isNullable };
 }
 
-const texts = ({ description, default: initial }: JsonSchema): JsonSchema => ({
+const texts = ({ description, default: initial, form }: JsonSchema): JsonSchema => ({
   ...(description === undefined ? {} : { description }),
   ...(initial === undefined ? {} : { default: initial }),
+  ...(form === undefined ? {} : { form }),
 });
 
 const flatten = (schema: JsonSchema): readonly JsonSchema[] =>
@@ -106,7 +121,7 @@ function plainShape(schema: JsonSchema): Shape {
     case "boolean":
       return "flag";
     case "array":
-      return listShape(schema.items ?? {});
+      return schema.form?.of === undefined ? listShape(schema.items ?? {}) : "references";
     case "object":
       return objectShape(schema);
     default:
@@ -114,14 +129,23 @@ function plainShape(schema: JsonSchema): Shape {
   }
 }
 
-function textShape({ enum: words, maxLength = 0, "x-kind": kind }: JsonSchema): Shape {
-  if (words !== undefined) return "choice";
+function textShape({ enum: words, maxLength = 0, "x-kind": kind, form }: JsonSchema): Shape {
+  if (words !== undefined) return isSwitch(words) ? "flag" : "choice";
+  if (form?.of !== undefined) return "reference";
+  if (form?.input === "long" || form?.input === "code") return "long";
   if (kind === "secret" || kind === "service" || kind === "consumer") return kind;
   return maxLength > 20_000 ? "long" : "text";
 }
 
+const isSwitch = (words: readonly unknown[]): boolean =>
+  words.length === 2 && words.includes("on") && words.includes("off");
+
 function listShape(item: JsonSchema): Shape {
   const { shape } = shapeOf(item);
+  const options = optionsOf(item);
+  // Numbers and texts, such as 204 and 200-299.
+  if (options.length > 1 && options.every(({ type = "" }) => /^(?:string|integer)$/.test(type)))
+    return "words";
   if (shape === "text" || (shape === "number" && item.type === "integer")) return "words";
   if (shape === "choice") return "choices";
   return shape === "json" ? "json" : "items";
@@ -154,8 +178,15 @@ export const isNeeded = (schema: JsonSchema, name: string): boolean =>
   (schema.required ?? []).includes(name) && schema.properties?.[name]?.default === undefined;
 
 /** Whether it contains a secret. */
-export const hasSecret = (schema: JsonSchema): boolean =>
-  hasPart(schema, (part) => part["x-kind"] === "secret");
+export const hasSecret = (schema: JsonSchema): boolean => hasPart(schema, isSecret);
+
+/** Whether its value is write-only. */
+export const isSecret = (schema: JsonSchema): boolean =>
+  schema["x-kind"] === "secret" || schema.writeOnly === true;
+
+/** Whether a stored secret may be named instead. */
+export const mayBeNamed = (schema: JsonSchema): boolean =>
+  schema["x-kind"] === "secret" || optionsOf(schema).some(({ type }) => type === "object");
 
 /** Whether it contains a destination of secrets. */
 export const hasDestination = (schema: JsonSchema): boolean =>
@@ -171,17 +202,18 @@ function hasPart(schema: JsonSchema, isIt: (part: JsonSchema) => boolean): boole
   return isIt(schema) || inner.some((part) => hasPart(part, isIt));
 }
 
-export type Unit = "ms" | "s" | "B";
+export type Unit = "ms" | "s" | "B" | "%";
 
 /** The unit of a number, from its name and description. */
-export function unitOf(name: string, { description = "" }: JsonSchema): Unit | null {
+export function unitOf(name: string, { description = "", form }: JsonSchema): Unit | null {
+  if (form?.unit !== undefined) return form.unit;
   if (/_ms$/.test(name) || /^milliseconds\b/i.test(description)) return "ms";
   if (/^seconds\b|\bin seconds\b/i.test(description)) return "s";
   return /^bytes\b|\bso many bytes\b/i.test(description) || /_bytes$/.test(name) ? "B" : null;
 }
 
 const CAPITALS = new Set(
-  "id url uri ttl tls http https ip ipv6 dns csp hsts jwks jwt json html ca dn san asn cidr ms api pkce otlp udp tcp".split(
+  "id url uri ttl tls http https ip ipv6 dns csp hsts jwks jwt json html ca dn san asn cidr ms api pkce otlp udp tcp tsig".split(
     " ",
   ),
 );
@@ -192,6 +224,9 @@ export function toLabel(name: string): string {
   const shown = words.map((word) => (CAPITALS.has(word) ? word.toUpperCase() : word)).join(" ");
   return shown.charAt(0).toUpperCase() + shown.slice(1);
 }
+
+/** The label of a field. */
+export const labelOf = (name: string, { form }: JsonSchema): string => form?.title ?? toLabel(name);
 
 /** `Limits` is `Limit`. */
 export function toSingular(label: string): string {

@@ -1,6 +1,6 @@
 // Removes secrets from a value by its schema, for drafts; renders nothing.
 import { isDocument } from "../../api/merge-patch.ts";
-import { type JsonSchema, optionsOf } from "./shape.ts";
+import { isSecret, type JsonSchema, optionsOf } from "./shape.ts";
 
 /** The replacements of a secret. */
 interface Replacements {
@@ -38,8 +38,8 @@ function strip(
     });
     return Object.fromEntries(kept.filter(([, member]) => member !== undefined));
   }
-  const isSecret = options.some((option) => option["x-kind"] === "secret");
-  return isSecret && value !== null ? replacements[replacement] : value;
+  const isOne = [...schemas, ...options].some(isSecret);
+  return isOne && value !== null ? replacements[replacement] : value;
 }
 
 const membersOf = ({ patternProperties = {}, additionalProperties }: JsonSchema) => [

@@ -1,38 +1,43 @@
-// The match conditions of a route that most routes need: hosts and paths; knows no service.
-import { Alert, Code, Group, Select, Stack, Text, TextInput } from "@mantine/core";
+// The paths of a route as rows, with what each matches, and a path to test them; knows no service.
+import { Code, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
+import { AddButton, RemoveButton } from "../../parts/fields.tsx";
 import { SubHead } from "../../parts/folded-section.tsx";
-import { Section } from "../../parts/page-layout.tsx";
-import type { RouteFieldsProps } from "./route-form.tsx";
-import { type PathMatch, matchesPath } from "./route-text.ts";
-import { newPath, type RouteValues } from "./route-values.ts";
+import { type FieldInputProps, useFormFacts } from "../../parts/schema/field-frame.tsx";
+import { type PathMatch, matchesPath, pathMatchOf, pathProblem } from "./route-text.ts";
 
-export function MatchFields({ form }: RouteFieldsProps) {
-  const { hosts, paths, grpc_methods: methods } = form.values;
-  const isEverything =
-    hosts.length + methods.length === 0 && paths.every(({ value }) => value === "");
+const newPath: PathMatch = { type: "prefix", value: "" };
+
+/** The input of `paths` in the form of a route. */
+export function PathFields({ info, value, onChange }: FieldInputProps) {
+  const { isReadOnly } = useFormFacts();
+  const rows = value as readonly (Partial<PathMatch> | string)[];
+  const paths = rows.map((row) =>
+    typeof row === "string" ? pathMatchOf(row) : { ...newPath, ...row },
+  );
   return (
-    <Section
-      title="Match"
-      text="A request must match one of the hosts, one of the paths and every condition."
-    >
-      <Stack>
-        <ListField
-          label="Hosts"
-          description="Host names such as shop.example.com; *.example.com matches every name below. Empty: any"
-          placeholder={hosts.length === 0 ? "shop.example.com" : "add a host"}
-          {...form.getInputProps("hosts")}
+    <Stack gap="xs" role="group" aria-label={info.label}>
+      <SubHead
+        title={info.label}
+        text={
+          paths.length > 0
+            ? "One of them must match."
+            : "Empty: every path of these hosts, or the gRPC methods below only."
+        }
+      />
+      {paths.map((path, index) => (
+        <PathRow
+          // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other key, and their inputs are controlled
+          key={index}
+          path={path}
+          index={index}
+          onChange={(next) => onChange(rows.with(index, next))}
+          onRemove={() => onChange(rows.toSpliced(index, 1))}
         />
-        <PathFields form={form} />
-        {isEverything && (
-          <Alert color="yellow" title="Catch-all route">
-            Without a host and a path, the route matches every request that no other route matches.
-            Set at least a host unless you intend this.
-          </Alert>
-        )}
-      </Stack>
-    </Section>
+      ))}
+      {!isReadOnly && <AddButton label="Add a path" onClick={() => onChange([...rows, {}])} />}
+      {paths.some((path) => path.value !== "") && <PathTrial paths={paths} />}
+    </Stack>
   );
 }
 
@@ -68,48 +73,26 @@ function meaningOf({ type, value }: PathMatch): string {
   }
 }
 
-function PathFields({ form }: RouteFieldsProps) {
-  const { paths } = form.values;
-  return (
-    <Stack gap="xs" role="group" aria-label="Paths">
-      <SubHead title="Paths" text={emptyText(form.values)} />
-      {paths.map((path, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other key, and their inputs are controlled
-        <PathRow key={index} form={form} path={path} index={index} />
-      ))}
-      <AddButton label="Add a path" onClick={() => form.insertListItem("paths", newPath)} />
-      {paths.some(({ value }) => value !== "") && <PathTrial paths={paths} />}
-    </Stack>
-  );
-}
-
-function emptyText({ paths, grpc_methods: methods }: RouteValues): string {
-  if (paths.length > 0) return "One of them must match.";
-  return methods.length > 0
-    ? "Empty: the gRPC methods below only."
-    : "Empty: every path of these hosts.";
-}
-
-interface RowProps extends RouteFieldsProps {
+interface RowProps {
   readonly path: PathMatch;
   readonly index: number;
+  readonly onChange: (path: PathMatch) => void;
+  readonly onRemove: () => void;
 }
 
-function PathRow({ form, path, index }: RowProps) {
+function PathRow({ path, index, onChange, onRemove }: RowProps) {
+  const { errors, isReadOnly } = useFormFacts();
   const at = `paths.${index}`;
   return (
-    <Group gap={6} align="flex-start" wrap="nowrap">
+    <Group gap={6} align="flex-start" wrap="nowrap" data-field={at}>
       <Group gap={6} align="flex-start" style={{ flex: 1 }}>
         <Select
           aria-label={`Path type ${index + 1}`}
           data={TYPES}
           allowDeselect={false}
           style={{ flex: "0 0 9rem" }}
-          {...form.getInputProps(`${at}.type`)}
-          onChange={(type) => {
-            form.setFieldValue(at, { ...path, type: type as PathMatch["type"] });
-            form.clearFieldError(`${at}.value`);
-          }}
+          value={path.type}
+          onChange={(type) => onChange({ ...path, type: type as PathMatch["type"] })}
         />
         <TextInput
           aria-label={`Path ${index + 1}`}
@@ -119,16 +102,14 @@ function PathRow({ form, path, index }: RowProps) {
             input: { fontFamily: "var(--mantine-font-family-monospace)" },
             description: { overflowWrap: "anywhere" },
           }}
-          {...form.getInputProps(`${at}.value`)}
-          error={form.errors[`${at}.value`] ?? form.errors[at]}
+          value={path.value}
+          onChange={({ currentTarget }) => onChange({ ...path, value: currentTarget.value })}
+          error={errors[`${at}.value`] ?? errors[at] ?? pathProblem(path)}
           description={meaningOf(path)}
           inputWrapperOrder={["label", "input", "error", "description"]}
         />
       </Group>
-      <RemoveButton
-        label={`Remove path ${index + 1}`}
-        onClick={() => form.removeListItem("paths", index)}
-      />
+      {!isReadOnly && <RemoveButton label={`Remove path ${index + 1}`} onClick={onRemove} />}
     </Group>
   );
 }
