@@ -5,6 +5,7 @@ import { alertInput } from "./alert.ts";
 import { consumerInput } from "./consumer.ts";
 import { dnsProviderInput } from "./dns-provider.ts";
 import { listenerInput } from "./listener.ts";
+import { pluginInput } from "./plugin.ts";
 import { routeInput } from "./route.ts";
 import { serviceWithTargetsInput } from "./service.ts";
 import { ssoInput } from "./sso.ts";
@@ -20,6 +21,7 @@ export const formSchemas = {
   consumers: consumerInput,
   "dns-providers": dnsProviderInput,
   listeners: listenerInput,
+  plugins: pluginInput,
   routes: routeInput,
   settings: settingsInput,
   sso: ssoInput,
