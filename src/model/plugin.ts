@@ -23,7 +23,9 @@ export const pluginInput = t.Object(
         description: "Name of the plugin, see GET /plugins/schemas",
       }),
     ),
-    label: nullable(name("Unique name of this instance"), "Unique name of this instance"),
+    label: nullable(name("Unique name of this instance"), "Unique name of this instance", {
+      help: "Distinguishes several instances",
+    }),
     service_id: scope("service"),
     route_id: scope("route"),
     consumer_id: scope("consumer"),
@@ -35,6 +37,7 @@ export const pluginInput = t.Object(
     priority: nullable(
       t.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
       "Priority within a phase, higher runs first; null: the plugin's default",
+      { help: "Higher runs earlier in each phase" },
     ),
     when: nullable(condition, "Only for requests that match; null: for all"),
     on_error: nullable(
@@ -42,8 +45,19 @@ export const pluginInput = t.Object(
         description: "open: continue without the plugin; closed: reject the request",
       }),
       "What happens to a request when the plugin fails; null: the plugin's default",
+      {
+        help: "Behavior when the plugin fails, for example because its backend is down",
+        options: {
+          null: "Default of the plugin",
+          open: "Continue without it",
+          closed: "Reject the request",
+        },
+      },
     ),
-    enabled: flag(true, "Whether the plugin runs"),
+    enabled: flag(true, "Whether the plugin runs", {
+      help: "Off: the plugin does not run",
+      order: -1,
+    }),
     ...labels,
   },
   { additionalProperties: false, title: "Plugin" },

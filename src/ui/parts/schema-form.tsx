@@ -1,6 +1,6 @@
 // A form generated from a JSON Schema, with a raw JSON editor; knows no plugin.
 import { Alert, Button, Group, Input, Tabs, Text } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isDocument } from "../api/merge-patch.ts";
 import { CodeField } from "./code-field.tsx";
 import { Field } from "./schema/field.tsx";
@@ -136,7 +136,8 @@ function useFocusOnError(
   const [first] = Object.keys(errors);
   const show = useRef(open);
   show.current = open;
-  useEffect(() => {
+  // Before the user can choose the other tab.
+  useLayoutEffect(() => {
     if (first === undefined) return;
     show.current();
     return focusField(frame.current, [first]);

@@ -104,7 +104,6 @@ beforeAll(async () => {
         "    websocket: flag(",
         '    owner: since(5, t.String({ maxLength: 64, default: "nobody", description: "Who looks after it" })),\n    websocket: flag(',
       ],
-      ["import { defineResource, refersTo }", "import { defineResource, refersTo, since }"],
     ]),
   );
   adding("balancer", () => {
@@ -142,7 +141,7 @@ afterAll(async () => {
 
 test("each addition touches few files", () => {
   expect(touched).toEqual({
-    collection: ["src/model/contact.ts", "src/model/gateway-config.ts"],
+    collection: ["src/model/contact.ts", "src/model/gateway-config.ts", "src/store/migrations.ts"],
     field: ["src/model/route.ts"],
     balancer: [
       "src/dataplane/balancer/algorithms.ts",

@@ -1,34 +1,25 @@
 // The form of a plugin instance: scope, configuration and conditions; knows no plugin by name.
-import {
-  Alert,
-  Anchor,
-  Button,
-  Collapse,
-  NumberInput,
-  Select,
-  SimpleGrid,
-  Stack,
-  Switch,
-  Textarea,
-  TextInput,
-} from "@mantine/core";
+import { Alert, Button } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
+import type { Document } from "../../api/merge-patch.ts";
 import { useMayChange } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
-import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { hasDestination, hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
+import { SchemaFields } from "../../parts/schema-fields.tsx";
 import { withoutSecrets } from "../../parts/schema/without-secrets.ts";
 import { SecretHint } from "../../parts/secret-hint.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { type PluginFieldsProps, useErrorsBelow } from "./plugin-errors.ts";
 import { PluginText } from "./plugin-text.tsx";
 import {
+  pluginSchema,
   type PluginSchema,
   type PluginValues,
   scopeFields,
@@ -103,7 +94,7 @@ export function PluginForm({ source, template, schema }: Props) {
       )}
       <ConfigSection form={form} schema={schema} isStored={plugin !== null} />
       <WhenSection form={form} />
-      <MoreSection form={form} schema={schema} />
+      <MoreFields form={form} schema={schema} />
       <ConfirmDelete
         resource="plugins"
         objects={pendingDelete}
@@ -164,76 +155,32 @@ interface MoreProps extends PluginFieldsProps {
   readonly schema: PluginSchema;
 }
 
-function MoreSection({ form, schema }: MoreProps) {
-  const { label, priority, on_error: onError, tags, description } = form.values;
-  const isUsed = [label ?? "", priority ?? "", onError ?? "", description, ...tags].some(
-    (part) => part !== "",
-  );
-  const [isOpen, setOpen] = useState(isUsed);
+/** The fields that every plugin has. */
+function MoreFields({ form, schema: { name, order } }: MoreProps) {
+  const mayChange = useMayChange("editor");
+  const fields = useMemo(() => {
+    const { label, priority, on_error, enabled, tags, description } = pluginSchema.properties ?? {};
+    const withExample = (field: JsonSchema | undefined, example: string): JsonSchema => ({
+      ...field,
+      form: { ...field?.form, example },
+    });
+    const properties = {
+      label: withExample(label, name),
+      priority: withExample(priority, String(order)),
+      on_error,
+      enabled,
+      tags,
+      description,
+    };
+    const groups = [{ id: "more", title: "Name and priority", folded: true, summary: "Enabled" }];
+    return { properties, form: { groups } } as JsonSchema;
+  }, [name, order]);
   return (
-    <Section
-      title="Name and priority"
-      actions={
-        <Anchor component="button" type="button" size="sm" onClick={() => setOpen(!isOpen)}>
-          {isOpen ? "Show less" : "Show more"}
-        </Anchor>
-      }
-    >
-      <Stack>
-        <Switch
-          label="Enabled"
-          description="Off: the plugin does not run"
-          {...form.getInputProps("enabled", { type: "checkbox" })}
-        />
-        <Collapse expanded={isOpen}>
-          <Stack>
-            <SimpleGrid cols={{ base: 1, sm: 2 }}>
-              <TextInput
-                label="Label"
-                description="Distinguishes several instances"
-                placeholder={schema.name}
-                {...form.getInputProps("label")}
-                value={label ?? ""}
-                onChange={({ currentTarget: { value } }) =>
-                  form.setFieldValue("label", value === "" ? null : value)
-                }
-              />
-              <NumberInput
-                label="Priority"
-                description="Higher runs earlier in each phase"
-                placeholder={String(schema.order)}
-                allowDecimal={false}
-                {...form.getInputProps("priority")}
-                value={priority ?? ""}
-                onChange={(value) =>
-                  form.setFieldValue("priority", value === "" ? null : Number(value))
-                }
-              />
-              <Select
-                label="On error"
-                description="Behavior when the plugin fails, for example because its backend is down"
-                data={[
-                  { value: "open", label: "Continue without it" },
-                  { value: "closed", label: "Reject the request" },
-                ]}
-                clearable
-                placeholder={
-                  schema.on_error === "open"
-                    ? "Continue without it (default)"
-                    : "Reject the request (default)"
-                }
-                {...form.getInputProps("on_error")}
-              />
-              <TagsField
-                label="Tags"
-                description="Labels for search and filters"
-                {...form.getInputProps("tags")}
-              />
-            </SimpleGrid>
-            <Textarea label="Description" autosize {...form.getInputProps("description")} />
-          </Stack>
-        </Collapse>
-      </Stack>
-    </Section>
+    <SchemaFields
+      form={form as unknown as UseFormReturnType<Document>}
+      schema={fields}
+      isStored
+      isReadOnly={!mayChange}
+    />
   );
 }

@@ -1,5 +1,8 @@
 // The fields of the plugin form, and the scopes; renders nothing.
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
 import type { Read, Schemas, Write } from "../../api/resources.ts";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { withDefaults } from "../../parts/schema/values.ts";
 
 export type PluginSchema = Schemas["PluginSchema"];
 type Instance = Read<"plugins">;
@@ -28,34 +31,14 @@ export const scopeFields: readonly ScopeField[] = [
   ...(["service_id", "route_id", "consumer_id", "stream_route_id"] as const),
 ];
 
-const defaults: Omit<PluginValues, "name"> = {
-  label: null,
-  service_id: null,
-  route_id: null,
-  consumer_id: null,
-  stream_route_id: null,
-  config: {},
-  priority: null,
-  when: null,
-  on_error: null,
-  enabled: true,
-  tags: [],
-  description: "",
-};
+/** The fields that every plugin has. */
+export const pluginSchema = formSchemaOf("plugins") as JsonSchema;
 
 /** Fields of an instance; `name` and `scope` apply to a new one. */
 export const toValues =
   (name: string, scope: Partial<PluginValues>) =>
-  (plugin: Partial<Instance>): PluginValues => {
-    const names = Object.keys(defaults) as (keyof typeof defaults)[];
-    const own = names.filter((field) => plugin[field] !== undefined);
-    return {
-      ...defaults,
-      ...scope,
-      name: plugin.name ?? name,
-      ...Object.fromEntries(own.map((field) => [field, plugin[field]])),
-    };
-  };
+  (plugin: Partial<Instance>): PluginValues =>
+    withDefaults(pluginSchema, { name, ...scope, ...plugin }) as unknown as PluginValues;
 
 export function toBody(values: PluginValues): Write<"plugins"> {
   const { when, label, ...rest } = values;
