@@ -13,17 +13,21 @@ import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
 import type { Log } from "../log.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import { emptyConfiguration, firstConfiguration } from "../store/first-configuration.ts";
+import {
+  emptyConfiguration,
+  firstConfiguration,
+  type FirstListeners,
+} from "../store/first-configuration.ts";
 import { Store, type StoredState } from "../store/store.ts";
 import { loadAdminTls } from "./admin-tls.ts";
 import { declaredNetworks, declaresListeners, readConfigFile } from "./config-file.ts";
-import { firstListeners, warnAboutIgnoredFlags } from "./first-start.ts";
-import type { Address } from "./flags.ts";
+import { type Address, formatAddress } from "./flags.ts";
 import { reachableAt } from "./own-addresses.ts";
 import { placeManagement } from "./management-access.ts";
-import type { ServeOptions } from "./serve.ts";
+import { defaultHttp, defaultHttps, type ServeOptions } from "./serve.ts";
 import { StartError } from "./start-error.ts";
 
 export interface StateContext {
@@ -141,6 +145,37 @@ function loadOrMake(
   const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
   const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
   return { config, revision: 1, instanceId: store.instanceId };
+}
+
+/** The listeners of the first revision; a port of 0 becomes a free one, because the stored port must be fixed. */
+function firstListeners({ http, https }: ServeOptions): FirstListeners {
+  return { http: withPort(http ?? defaultHttp), https: withPort(https ?? defaultHttps) };
+}
+
+function withPort({ hostname, port }: Address): Address {
+  if (port !== 0) return { hostname, port };
+  const probe = Bun.listen({ hostname, port: 0, socket: { data() {} } });
+  probe.stop(true);
+  return { hostname, port: probe.port };
+}
+
+/** Stored listeners win over the command line; warns about flags that differ from them. */
+function warnAboutIgnoredFlags(given: ServeOptions, config: GatewayConfig, log: Log): void {
+  for (const protocol of ["http", "https"] as const) {
+    const wanted = given[protocol];
+    if (wanted === null) continue;
+    const listeners = [...config.listeners.values()].filter((l) => l.protocol === protocol);
+    const same = listeners.some(
+      ({ address, port }) =>
+        address === wanted.hostname && (port === wanted.port || wanted.port === 0),
+    );
+    if (same) continue;
+    const stored = listeners.map(({ address, port }) => formatAddress({ hostname: address, port }));
+    log.warn(
+      `--${protocol} ${formatAddress(wanted)} is ignored: since the first start the database holds the listeners; change them with the management API`,
+      { stored },
+    );
+  }
 }
 
 function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {

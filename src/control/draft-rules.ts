@@ -1,11 +1,12 @@
 // Rules for a change as a whole, however it came: what only an admin may write, and what is likely a mistake; knows no store.
+import { ApiError } from "../model/error.ts";
+import { isSocketHost } from "../model/target.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
-import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { Draft } from "./draft.ts";
-import type { Actor } from "./principal.ts";
+import { type Actor, roleOf } from "./principal.ts";
+import { describeProblem } from "./reference.ts";
 import { type ConfigCatalogue, requireAdminForDestinations } from "./secret-destinations.ts";
-import { requireAdminForSockets } from "./socket-targets.ts";
 
 export interface DraftContext {
   readonly plugins: PluginCatalogue;
@@ -24,6 +25,33 @@ export function applyDraftRules(
   requireAdminForPrograms(draft, by);
   requireAdminForDestinations(draft, by, { plugins, configs });
   if (countsAlone === true) warnAboutCounts(draft, plugins);
+}
+
+/** Throws a 403 with the first field by which a role below admin would reach a socket that no admin chose: sockets bypass the network's protection. */
+function requireAdminForSockets(draft: Draft, by: Actor): void {
+  if (roleOf(by) === "admin" || draft.config.targets === draft.base.targets) return;
+  for (const { id, host } of draft.change().targets.upserts) {
+    if (!isSocketHost(host) || draft.base.targets.get(id)?.host === host) continue;
+    const message = "only an admin may point a target at a unix socket";
+    const problem = { collection: "targets", id, path: "host", message, status: 400 } as const;
+    throw new ApiError(403, describeProblem(problem, draft));
+  }
+}
+
+/** Throws a 403 when a role below admin writes or deletes an instance of a privileged plugin. */
+function requireAdminForPlugins(draft: Draft, by: Actor, catalogue: PluginCatalogue): void {
+  const { plugins: now } = draft.config;
+  const { plugins: before } = draft.base;
+  if (roleOf(by) === "admin" || now === before) return;
+  const { upserts, removals } = draft.change().plugins;
+  for (const id of [...upserts.map((plugin) => plugin.id), ...removals]) {
+    const names = [before.get(id)?.name, now.get(id)?.name];
+    const name = names.find((each) => each !== undefined && catalogue.get(each)?.needsAdmin);
+    if (name === undefined) continue;
+    const message = `only an admin may write or delete an instance of ${name}`;
+    const problem = { collection: "plugins", id, path: "", message, status: 400 } as const;
+    throw new ApiError(403, describeProblem(problem, draft));
+  }
 }
 
 function warnAboutCounts(draft: Draft, plugins: PluginCatalogue): void {

@@ -1,10 +1,17 @@
 // Explains how the gateway would serve a request, with the code that serves one; sends nothing and counts nothing.
-import { explainPlugins } from "./plugin/explain-plugins.ts";
-import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot/explanation.ts";
+import { asksForConsumer } from "../pdk/condition.ts";
+import type {
+  ExplainedPlugin,
+  ExplainedRequest,
+  ExplainedTarget,
+  Explanation,
+} from "../snapshot/explanation.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { portKey } from "./listener/shared-port.ts";
 import { mismatchInWords } from "./mismatch.ts";
+import type { Geo } from "./plugin/geo.ts";
+import { PluginContext } from "./plugin/plugin-context.ts";
 import { ClientRequest } from "./request/client-request.ts";
 import {
   maintenanceResponse,
@@ -13,7 +20,7 @@ import {
 } from "./request/local-responses.ts";
 import { isWebSocket } from "./request/pipeline.ts";
 import { upstreamHost, upstreamTarget } from "./request/upstream-request.ts";
-import type { RouteRuntime } from "./route-runtime.ts";
+import { chainOf, type RouteRuntime } from "./route-runtime.ts";
 import type { ClientStream } from "./server/client-stream.ts";
 import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
 import { writeUpstreamFields } from "./upstream/request-writer.ts";
@@ -158,4 +165,32 @@ function routeOutcome(request: ClientRequest, route: RouteRuntime): ExplainedOut
 function urlOf(service: ServiceRuntime, { endpoint, authority }: TargetRuntime): string {
   const address = endpoint.addresses.toJSON();
   return `${service.service.protocol}://${address.startsWith("unix:") ? `${address}:` : authority}`;
+}
+
+/** The plugins that would run, in their order; runs none of them. */
+function explainPlugins(request: ClientRequest, geo: Geo): ExplainedPlugin[] {
+  const { generation, route } = request;
+  const { plugins, consumers } = generation;
+  const chain = route === null ? plugins.unmatched : chainOf(route, plugins);
+  if (chain === null) return [];
+  const { cursor } = new PluginContext(request, chain, {
+    consumers,
+    country: geo.country,
+    asn: geo.asn,
+    hasService: () => false,
+    serviceNamed: () => null,
+    refetch: () => Promise.reject(new Error("the request was not made")),
+    failed() {},
+    decided() {},
+    deferLog() {},
+  });
+  return chain.all.map((runtime) => {
+    const { when, id } = runtime.plan;
+    const isOpen = when !== null && asksForConsumer(when);
+    return {
+      id,
+      phases: runtime.definition.phases.filter((phase) => phase !== "connect"),
+      applies: isOpen ? null : cursor.applies(runtime),
+    };
+  });
 }

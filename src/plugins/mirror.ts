@@ -14,7 +14,6 @@ import {
 } from "../pdk/fields.ts";
 import { connectionOptions, GATEWAY_FIELDS, hyphenated, isToken } from "../pdk/http.ts";
 import type { Counters, PluginKit } from "../pdk/kit.ts";
-import { copied } from "./mirror/copied-body.ts";
 
 const schema = config({
   service_id: nullable(
@@ -178,6 +177,51 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
       isOpen = false;
     },
   };
+}
+
+/** Passes `source` through; `done` is called once, with the whole body, or null when it is longer or incomplete. */
+function copied(
+  source: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  done: (body: Uint8Array | null) => void,
+): ReadableStream<Uint8Array> {
+  const reader = source.getReader();
+  let pieces: Uint8Array[] | null = [];
+  let size = 0;
+  const end = (isWhole: boolean) => {
+    const all = pieces;
+    if (all === null) return;
+    pieces = null;
+    done(isWhole ? Buffer.concat(all) : null);
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done: isOver, value } = await reader.read();
+          if (isOver) {
+            end(true);
+            controller.close();
+            return;
+          }
+          size += value.byteLength;
+          if (size > maxBytes) end(false);
+          // The reader may transfer the buffer.
+          else pieces?.push(value.slice());
+          controller.enqueue(value);
+        } catch (error) {
+          end(false);
+          throw error;
+        }
+      },
+      cancel(reason) {
+        end(false);
+        return reader.cancel(reason);
+      },
+    },
+    // Nothing is read before there is a reader.
+    { highWaterMark: 0 },
+  );
 }
 
 const count = (counters: Counters, result: (typeof results)[number]) =>

@@ -1,9 +1,8 @@
 // Opens the database file of a locked data directory, and explains why that or a write fails; knows no table.
 import { Database } from "bun:sqlite";
-import { existsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Log } from "../log.ts";
-import { newestCopy } from "./copies.ts";
 import {
   createPrivateFile,
   type DirectoryLock,
@@ -80,6 +79,25 @@ export function toStoreError(error: unknown, path: string): StoreError {
       `${copy === null ? "such as `sluice backup` makes" : `the newest here is ${copy}`}: see docs/operations.md`;
   }
   return new StoreError(`database in ${dirname(path)}: ${message}${advice}`, { cause: error });
+}
+
+/** Where the installer and the docs put copies. */
+const COPIES_FOLDER = "backups";
+
+/** Path of the newest copy; null: there is none. */
+function newestCopy(dataDir: string): string | null {
+  const folder = join(dataDir, COPIES_FOLDER);
+  try {
+    const [newest] = readdirSync(folder)
+      .filter((name) => name.endsWith(".db"))
+      .map((name) => join(folder, name))
+      .map((path) => ({ path, at: statSync(path).mtimeMs }))
+      .toSorted((a, b) => b.at - a.at);
+    return newest?.path ?? null;
+  } catch {
+    // Only adds detail to another error, and must not fail itself.
+    return null;
+  }
 }
 
 export function reasonOf(error: unknown): string {

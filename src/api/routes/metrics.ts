@@ -1,6 +1,5 @@
 // The endpoint for metrics scrapes: selects the format; knows no metric.
-import { acceptedFormat } from "../../observe/metrics/accepted-format.ts";
-import { metricsTypes } from "../../observe/metrics/text-format.ts";
+import { acceptedFormat, metricsTypes } from "../../observe/metrics/text-format.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { errorResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";

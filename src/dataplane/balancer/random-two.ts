@@ -7,7 +7,6 @@ import {
   type Load,
   type PickRequest,
 } from "./balancer.ts";
-import { WeightedChoice } from "./weighted-choice.ts";
 
 /** Lower is better. */
 export type Cost<T extends BalancerTarget> = (candidate: T, load: Load<T>) => number;
@@ -66,5 +65,32 @@ export class RandomTwo<T extends BalancerTarget> implements Balancer<T> {
       this.#cost(first, this.#load) * first.weight
       ? second
       : first;
+  }
+}
+
+/** Weighted random choice in logarithmic time, over prefix sums; `at` finds the index for `random` from 0 to below 1. */
+class WeightedChoice {
+  readonly #sums: Float64Array;
+  readonly #total: number;
+
+  constructor(weights: readonly number[]) {
+    this.#sums = new Float64Array(weights.length);
+    let total = 0;
+    for (const [index, weight] of weights.entries()) {
+      total += weight;
+      this.#sums[index] = total;
+    }
+    this.#total = total;
+  }
+
+  at(random: number): number {
+    const wanted = random * this.#total;
+    let [low, high] = [0, this.#sums.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#sums[middle] ?? 0) > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 }

@@ -2,7 +2,6 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 import { failures, type ProxyError } from "../error.ts";
-import { nodeHttp2 } from "../node-http2.ts";
 import { type ConnectionHandler, type ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type FrameObserver, FrameWalker } from "./http2-frames.ts";
@@ -222,7 +221,8 @@ export class UpstreamSession implements ConnectionHandler, ConnectionOwner, Fram
   }
 
   #begin(socket: Duplex): ClientHttp2Session {
-    const session = nodeHttp2().connect(`${this.scheme}://target`, {
+    // Loaded here: gateways without HTTP/2 targets never pay for it.
+    const session = process.getBuiltinModule("node:http2").connect(`${this.scheme}://target`, {
       createConnection: () => socket,
       maxHeaderListPairs: MAX_FIELD_PAIRS,
       // A list of fields repeats names; the gateway has decided which.

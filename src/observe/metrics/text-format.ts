@@ -1,4 +1,5 @@
 // Writes metrics as Prometheus text (0.0.4) and as OpenMetrics text (1.0.0); knows no metric.
+import { negotiate } from "../../http/accept.ts";
 
 export type MetricsFormat = "prometheus" | "openmetrics";
 
@@ -6,6 +7,15 @@ export const metricsTypes: Readonly<Record<MetricsFormat, string>> = {
   prometheus: "text/plain; version=0.0.4; charset=utf-8",
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
+
+const OPENMETRICS = "application/openmetrics-text";
+
+/** OpenMetrics only for a client that names it and prefers no other format. */
+export function acceptedFormat(accept: string): MetricsFormat {
+  if (!accept.toLowerCase().includes(OPENMETRICS)) return "prometheus";
+  const chosen = negotiate(accept, [OPENMETRICS, "text/plain"]);
+  return chosen === OPENMETRICS ? "openmetrics" : "prometheus";
+}
 
 export type Labels = Readonly<Record<string, string>>;
 

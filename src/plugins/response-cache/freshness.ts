@@ -2,7 +2,6 @@
 import type { NotStored } from "../../pdk/cache-outcome.ts";
 import { type Directives, parseDirectives, parseTargeted, seconds } from "./directives.ts";
 import { parseHttpDate } from "./http-date.ts";
-import { isHeuristicallyCacheable, isStorable, isUnderstood } from "./statuses.ts";
 
 export interface FreshnessRules {
   /** Seconds for responses without explicit freshness; 0: not stored. */
@@ -105,7 +104,7 @@ function refusalOf(
 ): NotStored | null {
   if (request.cacheControl.has("no-store")) return "request_no_store";
   if (!isStorable(status) && !rules.statuses.has(status)) return "status";
-  if (own.has("must-understand") && !isUnderstood(status)) return "not_understood";
+  if (own.has("must-understand") && !UNDERSTOOD.has(status)) return "not_understood";
   if (own.has("no-store") && !own.has("must-understand")) return "no_store";
   // A list of headers would allow to store the others.
   if (own.has("private")) return "private";
@@ -117,6 +116,26 @@ function refusalOf(
     return "authorization";
   return null;
 }
+
+/** Whose caching requirements the cache meets (RFC 9111 section 5.2.2.3). */
+const UNDERSTOOD: ReadonlySet<number> = new Set([
+  ...[200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410],
+]);
+
+/**
+ * Others of the IANA registry. Parts (206) and 304 are no whole responses. Errors of this list can be caused by one unusual
+ * request: a stored one would deny the page to all clients.
+ */
+const OTHER_REGISTERED: ReadonlySet<number> = new Set([
+  ...[201, 202, 205, 206, 207, 208, 226, 304, 305, 306],
+  ...[400, 401, 402, 403, 405, 406, 407, 408, 409, 411, 412, 413, 414, 415, 416, 417, 418],
+  ...[421, 422, 423, 424, 425, 426, 428, 429, 431, 451],
+  ...[500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 511],
+]);
+
+/** Whether the status alone is no reason against storing a response with explicit freshness. */
+const isStorable = (status: number): boolean =>
+  status >= 200 && status <= 599 && !OTHER_REGISTERED.has(status);
 
 const ENDLESS = /^\s*(?:text\/event-stream|multipart\/x-mixed-replace)\b/i;
 
@@ -154,7 +173,7 @@ function implicitLifetimeOf(
   const isHeuristic =
     rules.heuristic > 0 &&
     rules.respectsCacheControl &&
-    (isPublic || isHeuristicallyCacheable(status)) &&
+    (isPublic || HEURISTICALLY_CACHEABLE.has(status)) &&
     lastModified !== null &&
     !request.hasQuery;
   const heuristic = isHeuristic
@@ -166,6 +185,11 @@ function implicitLifetimeOf(
   const isPersonal = request.hasAuthorization || (request.hasCookies && !rules.keysCookies);
   return isPersonal && rules.respectsCacheControl ? "personal" : lifetime;
 }
+
+/** RFC 9110 section 15.1, without 206, which is no whole response. */
+const HEURISTICALLY_CACHEABLE: ReadonlySet<number> = new Set([
+  ...[200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501],
+]);
 
 /** Date, or now. */
 const dateOf = (headers: Headers) => parseHttpDate(headers.get("date")) ?? Date.now();

@@ -87,7 +87,14 @@ beforeAll(async () => {
       ],
       ["  secrets,\n};", "  secrets,\n  contacts,\n};"],
     ]);
-    // Generated, as are the journal and the snapshot beside it.
+    tree.edit("src/store/migrations.ts", [
+      [
+        "import { StoreError }",
+        'import contacts from "../../drizzle/0009_contacts.sql" with { type: "text" };\nimport { StoreError }',
+      ],
+      ["  abortedResponses,\n", "  abortedResponses,\n  contacts,\n"],
+    ]);
+    // It writes the statements, the journal and the snapshot.
     tree.run(
       process.execPath,
       "node_modules/drizzle-kit/bin.cjs",
