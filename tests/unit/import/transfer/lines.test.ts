@@ -66,12 +66,16 @@ describe("the line of a member", () => {
 });
 
 test.each([
-  { why: "a bracket that stays open", text: "format: 1\nroutes: [\nservices: []\n", line: 2 },
-  { why: "a tab", text: "format: 1\nroutes:\n\t- name: a\n", line: 3 },
-  { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", line: 2 },
-])("YAML with $why is rejected with the line", ({ text, line }) => {
+  {
+    why: "a bracket that stays open",
+    text: "format: 1\nroutes: [\nservices: []\n",
+    at: "3, column 1",
+  },
+  { why: "a tab", text: "format: 1\nroutes:\n\t- name: a\n", at: "3, column 1" },
+  { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", at: "2, column 10" },
+])("YAML with $why is rejected with line and column", ({ text, at }) => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(
-    new RegExp(`the configuration file is not valid YAML at line ${line}: `),
+    new RegExp(`the configuration file is not valid YAML at line ${at}: `),
   );
 });
 
@@ -87,6 +91,8 @@ test.each([
     text: "settings:\n  __proto__: {}\n",
     says: /__proto__: is not a known field/,
   },
+  { why: "several documents", text: "a: 1\n---\na: 2\n", says: /holds several documents$/ },
+  { why: "an anchor that contains itself", text: "a: &a [*a, *a]\n", says: /nested deeper/ },
   {
     why: "deep nesting",
     text: `a: ${"[".repeat(100)}${"]".repeat(100)}`,
@@ -95,6 +101,20 @@ test.each([
 ])("YAML with $why is rejected", ({ text, says }) => {
   expect(() => readSource(text, "yaml", parseJson)).toThrow(says);
 });
+
+test("a member that YAML could merge, but has in quotes, stays a member", () => {
+  const text = Bun.YAML.stringify({ a: { "<<": [1], b: 2 } }, null, 2);
+  expect(readSource(text, "yaml", parseJson).value).toEqual({ a: { "<<": [1], b: 2 } });
+});
+
+test.each(["password: *hunter2\n", "password: !hunter2 x\n", "password: !!hunter2 x\n"])(
+  "an error of YAML does not quote %j, which may be a secret",
+  (text) => {
+    expect(() => readSource(text, "yaml", parseJson)).toThrow(
+      /^(?!.*hunter2).*at line 1, column 1/,
+    );
+  },
+);
 
 test("YAML that expands when it is read is rejected", () => {
   const rows = [..."bcdefghi"].map((name, index) => {
