@@ -1,7 +1,8 @@
 // HTTP client for provider APIs: limits time and size, rejects redirects, explains failures; knows no provider.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDocument } from "../../control/body.ts";
-import { quote, readText, reasonOf } from "../../control/outgoing-request.ts";
+import { readText, reasonOf } from "../../control/outgoing-request.ts";
+import { quote } from "../../net/quote.ts";
 import { DnsError } from "./failure.ts";
 import type { DnsClientParts } from "./provider.ts";
 
