@@ -1,8 +1,7 @@
 // Login and logout of browsers at the provider; knows nothing of requests to the application.
-import { randomBytes } from "node:crypto";
 import { type PluginResponse, reject, type Reply, reply } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
-import { isSameHash, hashToken } from "../../pdk/crypto.ts";
+import { createRandomText, isSameHash, hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
 import { type OidcClient, OidcError } from "../../pdk/oidc.ts";
 import { CookieBox } from "./cookie-box.ts";
@@ -39,8 +38,6 @@ export interface LoginFlowOptions {
   readonly pendingKey: Uint8Array;
 }
 
-const random = () => randomBytes(32).toString("base64url");
-
 /** SHA-256, base64url (RFC 7636 section 4.2). */
 const challengeOf = (verifier: string) =>
   new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
@@ -69,9 +66,9 @@ export class LoginFlow {
       return this.#failed(error, []);
     }
     const pending: Pending = {
-      state: random(),
-      nonce: random(),
-      verifier: random(),
+      state: createRandomText(),
+      nonce: createRandomText(),
+      verifier: createRandomText(),
       target: this.#targetOf(context),
       redirectUri: originOf(context) + own.redirect_path,
       at: nowSeconds(),
