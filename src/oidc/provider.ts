@@ -38,16 +38,10 @@ export type Send = (
   },
 ) => Promise<Response>;
 
-export interface Libraries {
-  readonly oauth: typeof import("oauth4webapi");
-  readonly jose: typeof import("jose");
-}
+export type Libraries = typeof import("./libraries.ts");
 
-/** Loads the libraries at first use, which keeps the start fast. */
-export async function loadLibraries(): Promise<Libraries> {
-  const [oauth, jose] = await Promise.all([import("oauth4webapi"), import("jose")]);
-  return { oauth, jose };
-}
+/** Keeps the start fast. */
+export const loadLibraries = (): Promise<Libraries> => import("./libraries.ts");
 
 export interface ProviderOptions {
   readonly issuer: string;
