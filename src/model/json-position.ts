@@ -18,15 +18,21 @@ export function findJsonError(text: string): Position | null {
   return first === undefined ? null : positionOf(text, first.offset);
 }
 
-/** The line, from 1, of the path, or of its last existing step; the text must be valid. */
-export function findJsonLine(text: string, path: readonly PathStep[]): number {
-  let node = parseTree(text);
-  let offset = 0;
-  for (const step of path) {
-    offset = node?.offset ?? offset;
-    node = node && findNodeAtLocation(node, [step]);
-  }
-  return positionOf(text, node?.offset ?? offset).line;
+/** Finds the line, from 1, of a path, or of its last existing step. */
+export type FindLine = (path: readonly PathStep[]) => number;
+
+/** Reads the text once, which must be valid. */
+export function linesOfJson(text: string): FindLine {
+  const tree = parseTree(text);
+  return (path) => {
+    let node = tree;
+    let offset = 0;
+    for (const step of path) {
+      offset = node?.offset ?? offset;
+      node = node && findNodeAtLocation(node, [step]);
+    }
+    return positionOf(text, node?.offset ?? offset).line;
+  };
 }
 
 export function positionOf(text: string, offset: number): Position {

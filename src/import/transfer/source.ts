@@ -1,12 +1,11 @@
 // Parses a configuration file from JSON or YAML, with line numbers for errors. Knows no resource.
 import { ApiError } from "../../model/error.ts";
-import { findJsonLine, type PathStep } from "../../model/json-position.ts";
-import { findYamlLine, parseYaml } from "./yaml.ts";
+import { type FindLine, linesOfJson, type PathStep } from "../../model/json-position.ts";
 
 export interface SourceDocument {
   readonly value: unknown;
   /** Line, from 1, of `routes[3].hosts[0]`; null without the text. */
-  readonly lineOf: (path: string) => number | null;
+  readonly lineOf: (path: string) => Promise<number | null>;
 }
 
 /** Parses JSON and rejects ambiguous input; throws a 400. */
@@ -15,17 +14,33 @@ export type ParseJson = (text: string) => unknown;
 export const documentTypes = ["json", "yaml"] as const;
 export type DocumentType = (typeof documentTypes)[number];
 
-export function readSource(text: string, type: DocumentType, parseJson: ParseJson): SourceDocument {
-  const value = type === "json" ? parseJson(text) : parseYaml(text);
-  return { value, lineOf: (path) => findLine(text, type, path) };
+/** Throws a 400 for an invalid text. */
+export async function readSource(
+  text: string,
+  type: DocumentType,
+  parseJson: ParseJson,
+): Promise<SourceDocument> {
+  const value = type === "json" ? parseJson(text) : (await yaml()).parseYaml(text);
+  return { value, lineOf: linesOf(text, type) };
 }
 
-/** Line, from 1, of the path; the text must be valid. Null when unknown. */
-export const findLine = (text: string, type: DocumentType, path: string): number | null =>
-  (type === "json" ? findJsonLine : findYamlLine)(text, stepsOf(path));
+/** Finds lines in a valid text, which is read again for the first one. */
+export function linesOf(text: string, type: DocumentType): (path: string) => Promise<number> {
+  let find: FindLine | null = null;
+  return async (path) => {
+    find ??= type === "json" ? linesOfJson(text) : (await yaml()).linesOfYaml(text);
+    return find(stepsOf(path));
+  };
+}
+
+/** Loaded only when it is asked for. */
+const yaml = () => import("./yaml.ts");
 
 /** A document without a source text. */
-export const withoutLines = (value: unknown): SourceDocument => ({ value, lineOf: () => null });
+export const withoutLines = (value: unknown): SourceDocument => ({
+  value,
+  lineOf: () => Promise.resolve(null),
+});
 
 /** The text of a request body; throws a 400. A byte order mark is dropped. */
 export function decodeText(bytes: Uint8Array): string {
@@ -49,9 +64,9 @@ export function atLine(error: ApiError, line: number | null): ApiError {
 }
 
 /** The error with its line, where the text is available. */
-export function withLine(error: ApiError, source: SourceDocument): ApiError {
+export async function withLine(error: ApiError, source: SourceDocument): Promise<ApiError> {
   const path = linePathOf(error);
-  return path === null ? error : atLine(error, source.lineOf(path));
+  return path === null ? error : atLine(error, await source.lineOf(path));
 }
 
 /** Splits `hosts[0]: must be ...`; a message without a path stays whole. */

@@ -11,7 +11,7 @@ import {
   YAMLException,
 } from "js-yaml";
 import { ApiError, invalid } from "../../model/error.ts";
-import { type PathStep, positionOf } from "../../model/json-position.ts";
+import { type FindLine, type PathStep, positionOf } from "../../model/json-position.ts";
 
 /** Far more than any valid file needs; recursion over a deeper one could overflow the stack. */
 const MAX_DEPTH = 64;
@@ -79,18 +79,20 @@ class ValueCheck {
 
 const memberPath = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
 
-/** The line, from 1, of the path, or of its last existing step; the text must be valid. */
-export function findYamlLine(text: string, path: readonly PathStep[]): number {
+/** Reads the text once, which must be valid. */
+export function linesOfYaml(text: string): FindLine {
   const events = parseEvents(text, { maxDepth: MAX_DEPTH });
-  // The first event starts the document.
-  let entry: Entry | null = { start: 0, value: 1 };
-  let start = 0;
-  for (const step of path) {
-    entry = entryOf({ text, events }, entry.value, step);
-    if (entry === null) break;
-    if (entry.start !== -1) start = entry.start;
-  }
-  return positionOf(text, start).line;
+  return (path) => {
+    // The first event starts the document.
+    let entry: Entry | null = { start: 0, value: 1 };
+    let start = 0;
+    for (const step of path) {
+      entry = entryOf({ text, events }, entry.value, step);
+      if (entry === null) break;
+      if (entry.start !== -1) start = entry.start;
+    }
+    return positionOf(text, start).line;
+  };
 }
 
 /** A member or item: its offset, -1 when it is empty, and the index of the event that starts its value. */
