@@ -34,13 +34,13 @@ export type RenewedTokens = Omit<Tokens, "claims"> & { readonly claims: Claims |
 
 export class OidcClient {
   readonly provider: OidcProvider;
-  readonly tokens: TokenVerifier;
+  readonly verifier: TokenVerifier;
   readonly #options: OidcClientOptions;
   readonly #oauth: Libraries["oauth"];
 
   private constructor(options: OidcClientOptions, libraries: Libraries) {
     this.provider = options.provider;
-    this.tokens = new TokenVerifier(options.provider, libraries);
+    this.verifier = new TokenVerifier(options.provider, libraries);
     this.#options = options;
     this.#oauth = libraries.oauth;
   }
@@ -139,7 +139,7 @@ export class OidcClient {
     } | null;
     const token = response.status === 200 ? body?.id_token : undefined;
     if (typeof token !== "string") return null;
-    return await this.tokens.idClaims(token, { clientId: this.#options.clientId, nonce });
+    return await this.verifier.idClaims(token, { clientId: this.#options.clientId, nonce });
   }
 
   async #refusal(error: unknown, status: number, sent: readonly string[]): Promise<OidcError> {
@@ -209,9 +209,10 @@ interface ErrorBody {
 
 /** The error in the body of a response; the library does not read it when there is a challenge in the head. */
 async function bodyOf(error: unknown): Promise<ErrorBody> {
-  const { response } = error as { readonly response?: unknown };
-  if (!(response instanceof Response) || response.bodyUsed) return error as ErrorBody;
-  return (await response.json().catch(() => ({}))) ?? {};
+  const known = error as ErrorBody & { readonly response?: unknown };
+  if (known.error !== undefined || !(known.response instanceof Response)) return known;
+  const body = (await known.response.json().catch(() => null)) as ErrorBody | null;
+  return body ?? {};
 }
 
 /** Messages of the library have the name of a member, not its value. */

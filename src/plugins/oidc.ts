@@ -93,7 +93,7 @@ async function byBearer(context: RequestContext, parts: Parts, token: string): P
   if (claims === undefined) {
     try {
       if (token.length > MAX_BEARER_LENGTH) throw new OidcError("invalid", "it is too long");
-      claims = await client.tokens.bearerClaims(token, bearerAudience);
+      claims = await client.verifier.bearerClaims(token, bearerAudience);
     } catch (error) {
       if (!(error instanceof OidcError)) throw error;
       kit.log("debug", "a Bearer token was rejected", { error: error.message });
@@ -226,7 +226,7 @@ must be canonical base64url; an id token may be issued at most 30 seconds from n
       authSkipped(context) {
         const token = own.bearer_allowed ? bearerOf(context) : null;
         const hides = own.hide_credentials && !own.forward_access_token;
-        if (hides && token !== null && parts.client.tokens.isOfProvider(token))
+        if (hides && token !== null && parts.client.verifier.isOfProvider(token))
           context.upstream.removeHeader("authorization");
       },
       response(context, { headers }) {

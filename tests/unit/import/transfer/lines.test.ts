@@ -1,5 +1,6 @@
 // The line of an error, in JSON and in YAML as people and programs write them.
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { parseJson } from "../../../../src/api/json-body.ts";
 import { readSource } from "../../../../src/import/transfer/source.ts";
 
@@ -126,6 +127,35 @@ test("YAML that expands when it is read is rejected", async () => {
   });
   const text = `a: &a [x,x,x,x,x,x,x,x,x]\n${rows.join("\n")}\n`;
   await expect(readSource(text, "yaml", parseJson)).rejects.toThrow(/excessive aliasing/);
+});
+
+test("what the gateway writes as YAML is read as it was", async () => {
+  const text = fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.string({ unit: "binary-ascii" }),
+    fc.stringMatching(/^[-+.0-9exo_:~#&*!|>'"%@`{}[\], \n\t]{1,8}$/),
+    fc.constantFrom("yes", "null", "0x1F", "0o17", "1e3", ".inf", "12:30", "<<", "---", "? a"),
+  );
+  const number = fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      text,
+      number.map((given) => given + 0),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(tie("value")),
+      fc.dictionary(
+        text.filter((name) => name !== "__proto__"),
+        tie("value"),
+      ),
+    ),
+  }));
+  const check = async (given: unknown) => {
+    const written = Bun.YAML.stringify(given, null, 2);
+    expect((await readSource(written, "yaml", parseJson)).value).toEqual(given);
+  };
+  await fc.assert(fc.asyncProperty(value, check), { numRuns: 1000 });
 });
 
 describe("a duplicate member in YAML", () => {
