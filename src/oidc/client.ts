@@ -1,4 +1,4 @@
-// Exchanges of a client with an OpenID provider: callback, code, refresh token, userinfo; knows no session and no user.
+// Exchanges of a client with an OpenID provider: start, callback, code, refresh token, userinfo; knows no session and no user.
 import type { Client, ClientAuth, JsonObject, TokenEndpointResponse } from "oauth4webapi";
 import { quote } from "../net/quote.ts";
 import { OidcError } from "./failure.ts";
@@ -12,6 +12,14 @@ export interface OidcClientOptions {
   readonly clientSecret: string | null;
   /** How the client authenticates to the token endpoint; `announced`: as the provider wants. */
   readonly clientAuth: "basic" | "post" | "announced";
+}
+
+/** A sign-in that begins: where the browser goes, and what the callback and the token endpoint need afterwards. */
+export interface BegunSignIn {
+  readonly url: URL;
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
 }
 
 /** What the token endpoint expects for a code; the client sent it to the provider at the start. */
@@ -37,16 +45,40 @@ export class OidcClient {
   readonly verifier: TokenVerifier;
   readonly #options: OidcClientOptions;
   readonly #oauth: Libraries["oauth"];
+  readonly #arctic: Libraries["arctic"];
 
   private constructor(options: OidcClientOptions, libraries: Libraries) {
     this.provider = options.provider;
     this.verifier = new TokenVerifier(options.provider, libraries);
     this.#options = options;
     this.#oauth = libraries.oauth;
+    this.#arctic = libraries.arctic;
   }
 
   static async open(options: OidcClientOptions): Promise<OidcClient> {
     return new OidcClient(options, await loadLibraries());
+  }
+
+  /** A new sign-in at the provider; `pkce`: whether its address has a challenge for the code. */
+  async begin({
+    redirectUri,
+    scopes,
+    pkce,
+  }: {
+    readonly redirectUri: string;
+    readonly scopes: readonly string[];
+    readonly pkce: boolean;
+  }): Promise<BegunSignIn> {
+    const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } = this.#arctic;
+    const { authorization_endpoint: endpoint } = await this.provider.metadata();
+    const [state, nonce, codeVerifier] = [generateState(), generateState(), generateCodeVerifier()];
+    const client = new OAuth2Client(this.#options.clientId, null, redirectUri);
+    const { S256 } = CodeChallengeMethod;
+    const url = pkce
+      ? client.createAuthorizationURLWithPKCE(endpoint, state, S256, codeVerifier, [...scopes])
+      : client.createAuthorizationURL(endpoint, state, [...scopes]);
+    url.searchParams.set("nonce", nonce);
+    return { url, state, nonce, codeVerifier };
   }
 
   /** The code in the provider's redirect to the callback, whose state is checked already. */
@@ -100,6 +132,20 @@ export class OidcClient {
       const message = `the userinfo endpoint responded with ${status} and no claims`;
       throw new OidcError("refused", message, { status });
     }
+  }
+
+  /**
+   * The address of the provider's logout (OpenID Connect RP-Initiated Logout 1.0, section 2); null when there is none, or the
+   * provider is unavailable. `after`: where the browser goes then.
+   */
+  async logoutUrl(idToken: string | null, after: string | null): Promise<URL | null> {
+    const metadata = await this.provider.metadata().catch(() => null);
+    if (metadata?.end_session_endpoint === undefined) return null;
+    const url = new URL(metadata.end_session_endpoint);
+    if (idToken !== null) url.searchParams.set("id_token_hint", idToken);
+    url.searchParams.set("client_id", this.#options.clientId);
+    if (after !== null) url.searchParams.set("post_logout_redirect_uri", after);
+    return url;
   }
 
   async #request(

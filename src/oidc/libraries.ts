@@ -1,4 +1,5 @@
 // The parts of the libraries that exchanges with a provider use, in a module of its own, which is loaded at first use.
+import { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } from "arctic";
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify } from "jose";
 import {
   allowInsecureRequests,
@@ -39,6 +40,13 @@ export const oauth = {
   skipStateCheck,
   userInfoRequest,
   validateAuthResponse,
+} as const;
+
+export const arctic = {
+  CodeChallengeMethod,
+  generateCodeVerifier,
+  generateState,
+  OAuth2Client,
 } as const;
 
 export const jose = { createLocalJWKSet, decodeJwt, errors, jwtVerify } as const;

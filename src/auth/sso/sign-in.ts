@@ -1,6 +1,7 @@
 // Runs a sign-in from its start to the session; knows no HTTP of the management API.
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
+import { createRandomText } from "../../crypto/token.ts";
 import type { Sso } from "../../model/sso.ts";
 import type { Changes } from "../../control/change.ts";
 import { resolveSecret } from "../../control/secret-references.ts";
@@ -54,20 +55,14 @@ export class SignIns {
     const { changes, providers, pending } = this.#parts;
     const { sso, users } = changes.config;
     if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
-    const metadata = await providers.of(sso.issuer).metadata();
-    // Loaded on first use, which keeps the start fast.
-    const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } =
-      await import("arctic");
-    const [state, nonce, browser] = [generateState(), generateState(), generateState()];
-    const codeVerifier = generateCodeVerifier();
-    const url = new OAuth2Client(sso.client_id, null, redirectUri).createAuthorizationURLWithPKCE(
-      metadata.authorization_endpoint,
-      state,
-      CodeChallengeMethod.S256,
-      codeVerifier,
-      [...new Set(["openid", ...sso.scopes])],
-    );
-    url.searchParams.set("nonce", nonce);
+    const client = await this.clientOf(providers.of(sso.issuer), sso);
+    const scopes = [...new Set(["openid", ...sso.scopes])];
+    const { url, state, nonce, codeVerifier } = await client.begin({
+      redirectUri,
+      scopes,
+      pkce: true,
+    });
+    const browser = createRandomText();
     const { issuer, client_id: clientId } = sso;
     pending.add(state, browser, { nonce, codeVerifier, redirect, redirectUri, issuer, clientId });
     return { url: url.href, browser };

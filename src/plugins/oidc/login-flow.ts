@@ -1,9 +1,9 @@
 // Login and logout of browsers at the provider; knows nothing of requests to the application.
 import { type PluginResponse, reject, type Reply, reply } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
-import { createRandomText, isSameHash, hashToken } from "../../pdk/crypto.ts";
+import { isSameHash, hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
-import { type OidcClient, OidcError } from "../../pdk/oidc.ts";
+import { type BegunSignIn, type OidcClient, OidcError } from "../../pdk/oidc.ts";
 import { CookieBox } from "./cookie-box.ts";
 import type { Identity } from "./identity.ts";
 import { nowSeconds, type Sessions } from "./sessions.ts";
@@ -38,10 +38,6 @@ export interface LoginFlowOptions {
   readonly pendingKey: Uint8Array;
 }
 
-/** SHA-256, base64url (RFC 7636 section 4.2). */
-const challengeOf = (verifier: string) =>
-  new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
-
 export class LoginFlow {
   readonly #options: LoginFlowOptions;
   readonly #pending: readonly CookieBox[];
@@ -59,33 +55,18 @@ export class LoginFlow {
   /** Redirects the browser to the provider. */
   async begin(context: RequestContext): Promise<PluginResponse> {
     const { own, client } = this.#options;
-    let address: URL;
+    const redirectUri = originOf(context) + own.redirect_path;
+    let begun: BegunSignIn;
     try {
-      address = new URL((await client.provider.metadata()).authorization_endpoint);
+      begun = await client.begin({ redirectUri, scopes: own.scopes, pkce: own.pkce });
     } catch (error) {
       return this.#failed(error, []);
     }
-    const pending: Pending = {
-      state: createRandomText(),
-      nonce: createRandomText(),
-      verifier: createRandomText(),
-      target: this.#targetOf(context),
-      redirectUri: originOf(context) + own.redirect_path,
-      at: nowSeconds(),
-    };
-    const { state, nonce, verifier, redirectUri } = pending;
-    const parameters = {
-      response_type: "code",
-      client_id: own.client_id,
-      redirect_uri: redirectUri,
-      scope: own.scopes.join(" "),
-      state,
-      nonce,
-      ...(own.pkce ? { code_challenge: challengeOf(verifier), code_challenge_method: "S256" } : {}),
-    };
-    for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+    const { url, state, nonce, codeVerifier: verifier } = begun;
+    const target = this.#targetOf(context);
+    const pending: Pending = { state, nonce, verifier, target, redirectUri, at: nowSeconds() };
     const cookies = this.#box(state)?.write(context, JSON.stringify(pending), PENDING_SECONDS);
-    return redirect(address.href, "auth.oidc.begin", cookies ?? []);
+    return redirect(url.href, "auth.oidc.begin", cookies ?? []);
   }
 
   /** Handles the provider's callback. */
@@ -154,18 +135,9 @@ export class LoginFlow {
     if (session !== null) await sessions.end(session);
     const cookies = sessionCookies.clear(context);
     const after = own.post_logout_redirect_uri;
-    const endpoint = await client.provider.metadata().then(
-      ({ end_session_endpoint: address }) => address,
-      () => undefined,
-    );
-    if (endpoint === undefined)
-      return after === null ? signedOut(cookies) : redirect(after, "auth.oidc.out", cookies);
-    // OpenID Connect RP-Initiated Logout 1.0, section 2.
-    const address = new URL(endpoint);
-    if (session?.idToken) address.searchParams.set("id_token_hint", session.idToken);
-    address.searchParams.set("client_id", own.client_id);
-    if (after !== null) address.searchParams.set("post_logout_redirect_uri", after);
-    return redirect(address.href, "auth.oidc.out", cookies);
+    const url = await client.logoutUrl(session?.idToken ?? null, after);
+    const next = url?.href ?? after;
+    return next === null ? signedOut(cookies) : redirect(next, "auth.oidc.out", cookies);
   }
 
   /** Null: not a state of this gateway. */
