@@ -209,7 +209,7 @@ export class AcmeEngine {
 
   /** Requests a new certificate now, independent of the present one. */
   askFor(certificate: Certificate): void {
-    this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null }, false);
+    void this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null }, false);
     this.tick();
   }
 
@@ -358,7 +358,7 @@ export class AcmeEngine {
     const last_error = [...new Set(failures.map(({ message }) => message))].join("; ");
     const isLimit = failures.some(({ type }) => type === "rateLimited");
     const limited_until = isLimit ? toTime(at) : null;
-    this.#save(id, { attempts, last_error, limited_until, next_attempt_at: toTime(at) });
+    void this.#save(id, { attempts, last_error, limited_until, next_attempt_at: toTime(at) });
     log.warn("a certificate could not be issued", {
       certificate: name,
       attempts,
@@ -381,7 +381,7 @@ export class AcmeEngine {
     if (this.#asking.has(id) || this.#asking.size >= MOST_AT_ONCE) return;
     this.#asking.add(id);
     const { signal } = this.#end;
-    openCa(account, { box, known: this.#known, now: () => clock.now(), signal })
+    void openCa(account, { box, known: this.#known, now: () => clock.now(), signal })
       .then((ca) => askRenewal(certificate, ca, { now, random: this.#random() }))
       .catch((error: Error) => {
         log.debug("a CA did not return renewal information", { error });
@@ -391,7 +391,7 @@ export class AcmeEngine {
       })
       .then((answer) => {
         if (!signal.aborted && this.#duty.isOurs)
-          this.#save(id, { renewal: settled(answer, renewal) });
+          void this.#save(id, { renewal: settled(answer, renewal) });
       })
       .finally(() => {
         this.#asking.delete(id);
@@ -407,7 +407,7 @@ export class AcmeEngine {
     const fingerprint = held ?? "";
     const { warned } = this.stateOf(id);
     if (warned?.fingerprint === fingerprint && warned.days <= expiry.days) return;
-    this.#save(id, { warned: { fingerprint, days: expiry.days } });
+    void this.#save(id, { warned: { fingerprint, days: expiry.days } });
     const { log, events } = this.#options;
     log.warn(describeExpiry(expiry, now), { certificate: certificate.name });
     events.certificate(expiry.days === 0 ? "expired" : "expiring", certificate);
@@ -431,7 +431,7 @@ export class AcmeEngine {
       const [old, now] = [before.certificates.get(id), after.certificates.get(id)];
       // A CA at its rate limit would refuse the same order again.
       const isMoot = isLimited && accounts.upserts.length === 0 && isOrderedAlike(old, now);
-      if (this.#states.has(id) && !isMoot) this.#save(id, afresh);
+      if (this.#states.has(id) && !isMoot) void this.#save(id, afresh);
     }
     for (const run of isForAll ? this.#runs.values() : []) run.isOutdated = true;
     for (const certificate of certificates.upserts)
@@ -444,7 +444,7 @@ export class AcmeEngine {
   #breakOff(certificate: Certificate, before: Certificate | undefined): void {
     if (isOrderedAlike(before, certificate)) return;
     const { id } = certificate;
-    if (this.stateOf(id).order !== null) this.#save(id, { order: null });
+    if (this.stateOf(id).order !== null) void this.#save(id, { order: null });
     this.#runs.get(id)?.abort.abort(new Error("the certificate was changed"));
   }
 
@@ -454,7 +454,7 @@ export class AcmeEngine {
     if (account.staging || trial === null) return;
     for (const [id, { issued }] of this.#states)
       if (issued?.account_id === account.id && issued.directory_url === trial)
-        this.#save(id, { is_asked_for: true, next_attempt_at: null });
+        void this.#save(id, { is_asked_for: true, next_attempt_at: null });
   }
 
   #forget(id: string): void {

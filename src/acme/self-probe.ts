@@ -1,6 +1,7 @@
 // Requests a token from an address over HTTP, as a CA would, and reports which server responds; knows no order.
 import { isIP } from "node:net";
-import { quote, readText, reasonOf } from "../control/outgoing-request.ts";
+import { readText, reasonOf } from "../control/outgoing-request.ts";
+import { quote } from "../net/quote.ts";
 
 /** A token and the gateway's response to it. */
 export interface ProbeProof {

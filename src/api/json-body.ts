@@ -2,7 +2,7 @@
 import { decodeText } from "../import/transfer/source.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { findAmbiguity } from "../model/json-ambiguity.ts";
-import { findJsonError } from "./json-position.ts";
+import { findJsonError } from "../model/json-position.ts";
 
 const MAX_BODY_BYTES = 1_048_576;
 /** Deadline of the whole body: a client that sends a byte now and then would hold a connection forever. */

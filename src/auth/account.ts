@@ -88,8 +88,9 @@ export class Account {
     const user = this.#self(principal, key);
     const { code } = decode(totpCodeInput, body);
     const { changes, secondFactors, clock } = this.#options;
+    const current = await secondFactors.currentCodes(user.id, clock.now());
     const codes = await changes.record(
-      () => secondFactors.confirm(user.id, code, clock.now()),
+      () => secondFactors.confirm(user.id, code, current),
       principal,
     );
     this.#record(principal, user, "enable");

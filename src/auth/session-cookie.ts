@@ -1,4 +1,5 @@
 // Sets and deletes the cookies of the management API; knows no session.
+import { serializeCookie } from "oslo/cookie";
 import type { ManagementCookies } from "../http/management-cookies.ts";
 import { SESSION_SECONDS } from "./sessions.ts";
 
@@ -44,7 +45,13 @@ export class SessionCookies {
 
   /** Lax, so that links from other sites open signed-in pages, but no other cross-site request carries the cookie. */
   #field(name: string, value: string, maxAge: number): string {
-    const secure = name === this.#cookies.session(true) ? "; Secure" : "";
-    return `${name}=${value}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${maxAge}${secure}`;
+    const secure = name === this.#cookies.session(true);
+    return serializeCookie(name, value, {
+      httpOnly: true,
+      sameSite: "lax",
+      path: "/",
+      maxAge,
+      secure,
+    });
   }
 }

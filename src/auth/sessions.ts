@@ -1,7 +1,6 @@
 // Sessions: looked up by cookie in memory, persisted by a store; knows neither users' rights nor HTTP.
-import { randomBytes } from "node:crypto";
 import type { Clock } from "../clock.ts";
-import { hashSession } from "../crypto/token.ts";
+import { createRandomText, hashSession } from "../crypto/token.ts";
 import type { Log } from "../log.ts";
 import type { Changes } from "../control/change.ts";
 import type { RecordedFacts } from "../control/change-contract.ts";
@@ -85,7 +84,7 @@ export class Sessions {
   /** A session to be recorded, with which it begins. */
   create(userId: string, signIn: SignIn): RecordedFacts<CreatedSession> {
     const { clock } = this.#options;
-    const cookie = randomBytes(32).toString("base64url");
+    const cookie = createRandomText();
     const now = clock.now();
     const session: StoredSession = {
       id: Bun.randomUUIDv7(),

@@ -12,13 +12,19 @@ import type { Principal, Role } from "../control/principal.ts";
 import { refused } from "./authenticator.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { Attempt, LoginThrottle } from "./throttle.ts";
+import type { CurrentCodes } from "./totp.ts";
 import type { VerificationQueue } from "./verification-queue.ts";
 
 /** The second factor of users, verified after the password. */
 export interface SecondFactor {
   needsSecondFactor(userId: string): boolean;
   /** The facts consume the code. */
-  verifySecondFactor(userId: string, code: string, now: number): RecordedFacts<boolean>;
+  verifySecondFactor(
+    userId: string,
+    code: string,
+    current: CurrentCodes | null,
+  ): RecordedFacts<boolean>;
+  currentCodes(userId: string, now: number): Promise<CurrentCodes | null>;
 }
 
 export interface SignInOptions {
@@ -143,6 +149,7 @@ export class SignIn {
   /** Recorded together with the session, so that only a session consumes a code. */
   async #secondStep(user: User, code: string | undefined, client: ClientOrigin): Promise<SignedIn> {
     const { changes, secondFactors, sessions, clock } = this.#options;
+    const current = await secondFactors.currentCodes(user.id, clock.now());
     const { cookie, session } = await changes.record(() => {
       const now = changes.config.users.get(user.id);
       if (now?.enabled !== true || now.password_hash !== user.password_hash)
@@ -150,7 +157,7 @@ export class SignIn {
       const { value, facts } = sessions.create(user.id, { ...client, method: "password" });
       if (!secondFactors.needsSecondFactor(user.id)) return { value, facts };
       if (code === undefined || code === "") throw codeRequired();
-      const used = secondFactors.verifySecondFactor(user.id, code, clock.now());
+      const used = secondFactors.verifySecondFactor(user.id, code, current);
       if (!used.value) throw refused("totp: the code is wrong");
       return { value, facts: [...used.facts, ...facts] };
     });

@@ -1,9 +1,11 @@
 // The second factor of users: one-time passwords of an authenticator app, and recovery codes; knows no password and no HTTP.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import {
+  codesNear,
   createTotpKey,
   findStep,
   looksLikeCode,
+  type StepCode,
   toBase32,
   totpUri,
 } from "../crypto/one-time-password.ts";
@@ -26,6 +28,12 @@ export interface SecondFactorsOptions {
   readonly store: TotpStore;
   readonly box: SecretBox;
   readonly changes: Changes;
+}
+
+/** The codes that the app of a user shows now, computed before the decision, which is made in one turn. */
+export interface CurrentCodes {
+  readonly sealedKey: string;
+  readonly codes: readonly StepCode[];
 }
 
 /** What an authenticator app needs, shown once. */
@@ -74,16 +82,28 @@ export class SecondFactors {
     return record?.confirmed === true ? record.recovery_hashes.length : 0;
   }
 
+  /** Those at `now` (milliseconds); null for users without a second factor. */
+  async currentCodes(userId: string, now: number): Promise<CurrentCodes | null> {
+    const sealedKey = this.#store.get(userId)?.sealed_key;
+    if (sealedKey === undefined) return null;
+    const key = new Uint8Array(Buffer.from(this.#box.open(sealedKey), "base64url"));
+    return { sealedKey, codes: await codesNear(key, now) };
+  }
+
   /**
-   * Whether `code`, from the app or one of the recovery codes, is right at `now` (milliseconds). The facts use it up.
-   * False for users without a second factor.
+   * Whether `code`, from the app or one of the recovery codes, is right. The facts use it up. False for users without a second
+   * factor.
    */
-  verifySecondFactor(userId: string, code: string, now: number): RecordedFacts<boolean> {
+  verifySecondFactor(
+    userId: string,
+    code: string,
+    current: CurrentCodes | null,
+  ): RecordedFacts<boolean> {
     const record = this.#store.get(userId);
     if (record === null || !record.confirmed) return WRONG;
     const plain = normalized(code);
     return looksLikeCode(plain)
-      ? this.#useCode(record, plain, now)
+      ? useCode(record, plain, current)
       : this.#useRecoveryCode(record, plain);
   }
 
@@ -103,11 +123,15 @@ export class SecondFactors {
   }
 
   /** From here on a code is needed. Returns the recovery codes, which are shown once; throws a 400 for a wrong code. */
-  confirm(userId: string, code: string, now: number): RecordedFacts<readonly string[]> {
+  confirm(
+    userId: string,
+    code: string,
+    current: CurrentCodes | null,
+  ): RecordedFacts<readonly string[]> {
     const record = this.#store.get(userId);
     if (record === null) throw new ApiError(409, "no second factor waits for a confirmation");
     if (record.confirmed) throw new ApiError(409, "the second factor is confirmed already");
-    const step = this.#stepOf(record, normalized(code), now);
+    const step = stepOf(record, normalized(code), current);
     if (step === null) throw invalid("code", "is not the current code of the authenticator app");
     const codes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode);
     return put(codes, {
@@ -124,11 +148,6 @@ export class SecondFactors {
     return { value: true, facts: [{ kind: "second_factor", user_id: userId, record: null }] };
   }
 
-  #useCode(record: StoredSecondFactor, code: string, now: number): RecordedFacts<boolean> {
-    const step = this.#stepOf(record, code, now);
-    return step === null ? WRONG : put(true, { ...record, last_step: step });
-  }
-
   #useRecoveryCode(record: StoredSecondFactor, code: string): RecordedFacts<boolean> {
     const given = Buffer.from(hashOf(code));
     // All are compared, so that the time does not tell which one it was.
@@ -137,15 +156,6 @@ export class SecondFactors {
     );
     if (left.length === record.recovery_hashes.length) return WRONG;
     return put(true, { ...record, recovery_hashes: left });
-  }
-
-  #stepOf(
-    { sealed_key, last_step }: StoredSecondFactor,
-    code: string,
-    timeMs: number,
-  ): number | null {
-    const key = new Uint8Array(Buffer.from(this.#box.open(sealed_key), "base64url"));
-    return findStep(key, code, { timeMs, lastStep: last_step });
   }
 }
 
@@ -156,6 +166,24 @@ const put = <T>(value: T, record: StoredSecondFactor): RecordedFacts<T> => ({
   value,
   facts: [{ kind: "second_factor", user_id: record.user_id, record }],
 });
+
+function useCode(
+  record: StoredSecondFactor,
+  code: string,
+  current: CurrentCodes | null,
+): RecordedFacts<boolean> {
+  const step = stepOf(record, code, current);
+  return step === null ? WRONG : put(true, { ...record, last_step: step });
+}
+
+/** Null, too, when the user has got another key since the codes were computed. */
+function stepOf(
+  { sealed_key, last_step }: StoredSecondFactor,
+  code: string,
+  current: CurrentCodes | null,
+): number | null {
+  return current?.sealedKey === sealed_key ? findStep(current.codes, code, last_step) : null;
+}
 
 /** Four groups of four letters and digits. */
 function createRecoveryCode(): string {

@@ -47,13 +47,13 @@ interface CheckOptions {
   readonly plugins: PluginCatalogue;
 }
 
-function checkFile(path: string, { print, plugins }: CheckOptions): Promise<number> {
-  const { problems, counts } = checkDocument(readFileSource(path), plugins);
+async function checkFile(path: string, { print, plugins }: CheckOptions): Promise<number> {
+  const { problems, counts } = await checkDocument(await readFileSource(path), plugins);
   for (const problem of problems) print(`${problem}\n`);
-  if (problems.length > 0) return Promise.resolve(1);
+  if (problems.length > 0) return 1;
   const all = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
   print(`${path} can be served: ${all.join(", ") || "nothing is in it"}\n`);
-  return Promise.resolve(0);
+  return 0;
 }
 
 function findProblems(dataDir: string, { print, plugins }: CheckOptions): readonly string[] {

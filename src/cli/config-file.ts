@@ -23,7 +23,7 @@ export interface ConfigFileOptions {
 const INTERVAL_MS = 500;
 
 /** Throws a CommandError in words when there is no document in the file. */
-export function readConfigFile(path: string): SourceDocument {
+export function readConfigFile(path: string): Promise<SourceDocument> {
   return parseDocument(path, readFile(path));
 }
 

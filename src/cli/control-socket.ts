@@ -1,11 +1,12 @@
 // The control socket in the data directory, over which commands reach the running gateway; knows no operation itself.
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../auth/recovery.ts";
 import type { Replacement } from "./replacement.ts";
 import type { Log } from "../log.ts";
+import { createRandomText } from "../crypto/token.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import { oneOf } from "../model/fields.ts";
@@ -91,7 +92,7 @@ export interface ControlSocketOptions {
 export function serveControlSocket(options: ControlSocketOptions): ControlSocket | null {
   const { dataDir, log } = options;
   const path = pathOf(dataDir);
-  const token = randomBytes(32).toString("base64url");
+  const token = createRandomText();
   // Until its mode is set, no other user may connect.
   const mask = process.umask(0o177);
   try {

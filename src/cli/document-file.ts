@@ -23,12 +23,13 @@ export function typeOf(path: string, text: string): DocumentType {
 }
 
 /** The same, parsed; throws a CommandError for what is neither YAML nor JSON. */
-export const readFileSource = (path: string): SourceDocument => parseDocument(path, readText(path));
+export const readFileSource = (path: string): Promise<SourceDocument> =>
+  parseDocument(path, readText(path));
 
 /** The same for the text of the file. */
-export function parseDocument(path: string, text: string): SourceDocument {
+export async function parseDocument(path: string, text: string): Promise<SourceDocument> {
   try {
-    return readSource(text, typeOf(path, text), parseJson);
+    return await readSource(text, typeOf(path, text), parseJson);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new CommandError(`${path}: ${error.message}`, { cause: error });

@@ -1,7 +1,7 @@
 // The command `import`: imports a configuration file, of Sluice or of another program, into a running gateway; knows no object.
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
-import { convert, type ImportSource, importSources } from "../import/convert.ts";
+import { type ImportSource, importSources } from "../import/programs.ts";
 import { openTables } from "../import/foreign-tables.ts";
 import type { ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
@@ -93,6 +93,8 @@ async function converted(
   try {
     const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
     const context = { plugins, parseJson, openTables };
+    // Loaded only when it is asked for.
+    const { convert } = await import("../import/convert.ts");
     const { document, report } = await convert(from, bytes, context);
     print(describeReport(report));
     return { text: JSON.stringify(document), type: "json" };

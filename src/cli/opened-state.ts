@@ -12,6 +12,7 @@ import { join, type Membership } from "../fleet/join.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetError, queryTimes } from "../fleet/postgres-connection.ts";
 import { PostgresSource } from "../fleet/postgres-source.ts";
+import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Compiled } from "../snapshot/compile.ts";
@@ -57,8 +58,8 @@ export async function openState(
   { clock, log, plugins }: StateContext,
 ): Promise<OpenedState> {
   const { dataDir } = options;
-  const fromFile =
-    options.config === null ? null : declaredNetworks(readConfigFile(options.config));
+  const file = options.config === null ? null : await readConfigFile(options.config);
+  const fromFile = file === null ? null : declaredNetworks(file);
   const nothing = { isNew: true, users: 0, networks: fromFile ?? [] };
   // Before the data directory exists, so that a refused first start leaves none behind.
   const joins = options.fleet !== null;
@@ -70,7 +71,7 @@ export async function openState(
   store.secretKey.keeper = secretKey;
   const { box } = secretKey;
   const membership = await joinFleet(options, { store, box, log });
-  const stored = loadOrMake(store, options, { clock, log });
+  const stored = loadOrMake(store, options, { clock, log, file });
   const { users, settings } = stored.config;
   const networks = fromFile ?? settings.admin_allowed_cidrs;
   const isNew = store.isEmpty();
@@ -134,7 +135,11 @@ function refuseToStart(error: unknown): never {
 function loadOrMake(
   store: Store,
   options: ServeOptions,
-  { clock, log }: Pick<StateContext, "clock" | "log">,
+  {
+    clock,
+    log,
+    file,
+  }: Pick<StateContext, "clock" | "log"> & { readonly file: SourceDocument | null },
 ): StoredState {
   if (!store.isEmpty()) {
     const stored = store.load();
@@ -142,7 +147,7 @@ function loadOrMake(
     return stored;
   }
   const at = new Date(clock.now()).toISOString();
-  const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
+  const isWhole = file !== null && declaresListeners(file);
   const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
   return { config, revision: 1, instanceId: store.instanceId };
 }

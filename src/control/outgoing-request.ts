@@ -1,4 +1,4 @@
-// Requests of the gateway's own to other servers: limits, safe addresses, and failures in words; knows no server.
+// Requests of the gateway's own to other servers: limits, and failures in words; knows no server.
 
 export interface RequestLimits {
   /** For the whole exchange, from name resolution to the last byte of the response. */
@@ -36,25 +36,4 @@ export function reasonOf(error: unknown, { timeoutMs }: Pick<RequestLimits, "tim
   return /CERT|ISSUER|SIGNATURE/.test(code)
     ? `presents a certificate that is not trusted (${code})`
     : `cannot be reached (${code})`;
-}
-
-/** Whether secrets may be sent to the URL: with TLS, or to this machine. */
-export function isSafeUrl(text: unknown): text is string {
-  const url = typeof text === "string" ? URL.parse(text) : null;
-  if (url === null || url.username !== "" || url.password !== "") return false;
-  if (url.protocol === "https:") return true;
-  return url.protocol === "http:" && isLoopbackHost(url.hostname);
-}
-
-export const isLoopbackHost = (host: string): boolean =>
-  host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
-
-/** An error text of a provider: shortened, on one line, without secrets. */
-export function quote(text: unknown, secrets: readonly (string | null)[]): string {
-  if (typeof text !== "string") return "";
-  const clean = secrets.reduce<string>(
-    (rest, secret) => (secret ? rest.replaceAll(secret, "***") : rest),
-    text,
-  );
-  return clean.replace(/[^\x20-\x7e]/g, "?").slice(0, 200);
 }

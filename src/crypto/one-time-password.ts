@@ -1,7 +1,7 @@
 // One-time passwords from a shared key, RFC 4226 and RFC 6238, as authenticator apps make them; knows neither users nor the time.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import { base32 } from "oslo/encoding";
-import { createTOTPKeyURI } from "oslo/otp";
+import { createTOTPKeyURI, generateHOTP } from "oslo/otp";
 
 /** The default of all authenticator apps. */
 const DIGITS = 6;
@@ -23,38 +23,38 @@ export const totpUri = (issuer: string, account: string, key: Uint8Array): strin
 
 export const stepAt = (timeMs: number): number => Math.floor(timeMs / STEP_MS);
 
-/**
- * The one-time password of a counter. Not by `oslo/otp`, which gives a promise: the use of a code has to be decided and
- * written in one turn, and a promise without `await` would pass as true.
- */
-export function hotp(key: Uint8Array, counter: number, digits = DIGITS): string {
-  const message = Buffer.alloc(8);
-  message.writeBigUInt64BE(BigInt(counter));
-  const mac = createHmac("sha1", key).update(message).digest();
-  // RFC 4226 section 5.3: the low four bits of the last byte say which four bytes are taken.
-  const offset = mac.readUInt8(mac.length - 1) & 0x0f;
-  const number = mac.readUInt32BE(offset) & 0x7fff_ffff;
-  return String(number % 10 ** digits).padStart(digits, "0");
-}
-
 /** Whether a text could be a one-time password at all. */
 export const looksLikeCode = (text: string): boolean => new RegExp(`^\\d{${DIGITS}}$`).test(text);
 
+/** A code, and the time step that it belongs to. */
+export interface StepCode {
+  readonly step: number;
+  readonly code: string;
+}
+
+/** The codes that are valid near `timeMs`, in the order of their steps. */
+export async function codesNear(key: Uint8Array, timeMs: number): Promise<readonly StepCode[]> {
+  const codes: StepCode[] = [];
+  const now = stepAt(timeMs);
+  for (let step = now - TOLERATED_STEPS; step <= now + TOLERATED_STEPS; step++)
+    if (step >= 0) codes.push({ step, code: await generateHOTP(key, step, DIGITS) });
+  return codes;
+}
+
 /**
- * The time step that `code` belongs to, near `timeMs` and later than `lastStep`; null when there is none. Takes the same
- * time whichever step fits, or none.
+ * The time step of `given` that is later than `lastStep`; null when there is none. Takes the same time whichever step fits, or
+ * none, unlike the comparison of oslo.
  */
 export function findStep(
-  key: Uint8Array,
-  code: string,
-  { timeMs, lastStep }: { readonly timeMs: number; readonly lastStep: number },
+  valid: readonly StepCode[],
+  given: string,
+  lastStep: number,
 ): number | null {
-  if (!looksLikeCode(code)) return null;
-  const given = Buffer.from(code);
-  const now = stepAt(timeMs);
+  if (!looksLikeCode(given)) return null;
+  const bytes = Buffer.from(given);
   let found: number | null = null;
-  for (let step = now - TOLERATED_STEPS; step <= now + TOLERATED_STEPS; step++) {
-    const fits = step >= 0 && timingSafeEqual(given, Buffer.from(hotp(key, Math.max(step, 0))));
+  for (const { step, code } of valid) {
+    const fits = timingSafeEqual(bytes, Buffer.from(code));
     if (fits && step > lastStep) found ??= step;
   }
   return found;

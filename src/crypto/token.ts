@@ -1,11 +1,17 @@
 // Makes tokens that cannot be guessed and their hashes; knows nothing of what they open.
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
+import { alphabet, generateRandomString } from "oslo/crypto";
 
 /** Starts every token, so that programs that look for secrets in texts can find one. */
 const PREFIX = "slt_";
 
-/** 32 random bytes behind the prefix. */
-export const createToken = (): string => PREFIX + randomBytes(32).toString("base64url");
+/** That of base64url: a character has 6 random bits. */
+const CHARACTERS = alphabet("a-z", "A-Z", "0-9", "-", "_");
+
+/** 43 characters, which have 258 random bits. */
+export const createRandomText = (): string => generateRandomString(43, CHARACTERS);
+
+export const createToken = (): string => PREFIX + createRandomText();
 
 /** SHA-256, hexadecimal: enough for a random text, and fast. */
 export const hashToken = (token: string): string => Bun.SHA256.hash(token, "hex");

@@ -7,12 +7,9 @@ import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
 import { Output } from "./output.ts";
+import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
 import { dropInvalid } from "./drop-invalid.ts";
-
-/** Programs whose configuration can be imported. */
-export const importSources = ["kong", "caddy", "npm"] as const;
-export type ImportSource = (typeof importSources)[number];
 
 export interface Conversion {
   /** The configuration file to import. */
@@ -29,9 +26,6 @@ export interface ConversionContext {
   /** Reads a database from memory. */
   readonly openTables: OpenTables;
 }
-
-/** Largest source; a configuration with ten thousand routes has a tenth of it. */
-export const MAX_SOURCE_BYTES = 33_554_432;
 
 /** Throws a 400 for an invalid source. */
 export async function convert(

@@ -3,7 +3,7 @@ import { ApiError } from "../model/error.ts";
 import { type ParseJson, readSource, type SourceDocument, withLine } from "./transfer/source.ts";
 
 /** Throws a 400 for anything else. */
-export function readText(bytes: Uint8Array, parseJson: ParseJson): SourceDocument {
+export function readText(bytes: Uint8Array, parseJson: ParseJson): Promise<SourceDocument> {
   const text = decodeText(bytes);
   return readSource(text, /^\s*[{[]/.test(text) ? "json" : "yaml", parseJson);
 }
@@ -24,6 +24,6 @@ export async function locateErrors(
   try {
     await read(source.value);
   } catch (error) {
-    throw error instanceof ApiError ? withLine(error, source) : error;
+    throw error instanceof ApiError ? await withLine(error, source) : error;
   }
 }

@@ -1,3 +1,4 @@
 // Knowledge of addresses that plugins may use; only passes on.
 export { cidrProblem, compileCidrs } from "../net/cidr.ts";
 export { networkOf, normalizeAddress } from "../net/address.ts";
+export { isSafeUrl } from "../net/loopback.ts";

@@ -9,11 +9,11 @@ import { negotiate } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { CookieBox, hideCookies } from "./oidc/cookie-box.ts";
 import { Identity } from "./oidc/identity.ts";
-import { OidcError, Provider } from "./oidc/provider.ts";
+import { type Claims, OidcClient, OidcError } from "../pdk/oidc.ts";
+import { providerOf } from "./oidc/provider.ts";
 import { nowSeconds, type Session, Sessions } from "./oidc/sessions.ts";
 import { type Config, problemsOf, schema } from "./oidc/settings.ts";
 import { LoginFlow } from "./oidc/login-flow.ts";
-import { type Claims, TokenClient } from "./oidc/tokens.ts";
 
 /** Cache size: verifying a signature takes longer than everything else here. */
 const BEARER_MS = 60_000;
@@ -23,7 +23,8 @@ const MAX_BEARER_LENGTH = 16_384;
 interface Parts {
   readonly own: Config;
   readonly kit: PluginKit;
-  readonly tokenClient: TokenClient;
+  readonly client: OidcClient;
+  readonly bearerAudience: readonly string[];
   readonly identity: Identity;
   readonly sessions: Sessions;
   readonly login: LoginFlow;
@@ -33,34 +34,31 @@ interface Parts {
 }
 
 async function partsOf(own: Config, kit: PluginKit): Promise<Parts> {
-  const jose = await import("jose");
   const identity = new Identity(own);
-  const { callout } = kit;
-  const provider = new Provider({ issuer: own.issuer, timeoutMs: own.timeout, callout, jose });
-  const tokenClient = new TokenClient({
-    provider,
-    jose,
+  const client = await OidcClient.open({
+    provider: providerOf(own, kit),
     clientId: own.client_id,
     clientSecret: own.client_secret ?? null,
-    bearerAudience: own.bearer_audience.length === 0 ? [own.client_id] : own.bearer_audience,
+    clientAuth: "announced",
   });
   // A change of the client, or of the required claims, invalidates sessions.
   const about = hashToken(JSON.stringify([own.issuer, own.client_id, identity.names]));
   const { cookie_name: name, same_site: sameSite } = own.session;
   const cookies = new CookieBox({ name, sameSite, key: kit.deriveKey(`session ${about}`) });
-  const sessions = new Sessions({ own, kit, cookies, tokenClient, identity });
+  const sessions = new Sessions({ own, kit, cookies, client, identity });
   const login = new LoginFlow({
     own,
     kit,
-    provider,
-    tokenClient,
+    client,
     identity,
     sessions,
     sessionCookies: cookies,
     pendingKey: kit.deriveKey(`pending ${about}`),
   });
   const bearers = new Cache<Claims>({ maxEntries: MAX_BEARERS, ttlMs: BEARER_MS });
-  return { own, kit, tokenClient, identity, sessions, login, bearers, memoryKey: {} };
+  const bearerAudience = own.bearer_audience.length === 0 ? [own.client_id] : own.bearer_audience;
+  const memoryKey = {};
+  return { own, kit, client, bearerAudience, identity, sessions, login, bearers, memoryKey };
 }
 
 /** Whether a browser loads a page and can be redirected; programs cannot use a login page. */
@@ -89,13 +87,13 @@ function authenticate(context: RequestContext, parts: Parts): Outcome | Promise<
 }
 
 async function byBearer(context: RequestContext, parts: Parts, token: string): Promise<Outcome> {
-  const { own, kit, tokenClient, identity, bearers } = parts;
+  const { own, kit, client, bearerAudience, identity, bearers } = parts;
   const key = hashToken(token);
   let claims = bearers.get(key);
   if (claims === undefined) {
     try {
-      if (token.length > MAX_BEARER_LENGTH) throw new OidcError("refused", "it is too long");
-      claims = await tokenClient.bearerClaims(token);
+      if (token.length > MAX_BEARER_LENGTH) throw new OidcError("invalid", "it is too long");
+      claims = await client.verifier.bearerClaims(token, bearerAudience);
     } catch (error) {
       if (!(error instanceof OidcError)) throw error;
       kit.log("debug", "a Bearer token was rejected", { error: error.message });
@@ -228,7 +226,7 @@ must be canonical base64url; an id token may be issued at most 30 seconds from n
       authSkipped(context) {
         const token = own.bearer_allowed ? bearerOf(context) : null;
         const hides = own.hide_credentials && !own.forward_access_token;
-        if (hides && token !== null && parts.tokenClient.isOfProvider(token))
+        if (hides && token !== null && parts.client.verifier.isOfProvider(token))
           context.upstream.removeHeader("authorization");
       },
       response(context, { headers }) {

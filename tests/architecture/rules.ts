@@ -43,8 +43,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: [],
     reason: "it counts on a server for any plugin, and only workers talk to that server",
   },
+  oidc: {
+    imports: ["net", "crypto"],
+    reason: "single sign-on and plugins speak one protocol, and requests are sent by their callers",
+  },
   pdk: {
-    imports: ["model", "http", "net", "crypto"],
+    imports: ["model", "http", "net", "crypto", "oidc"],
     reason: "a plugin written against it must not depend on how a worker serves",
   },
   plugins: {
@@ -79,7 +83,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     reason: "the change path and the resources must not know that they are called over HTTP",
   },
   auth: {
-    imports: ["control", "model", "crypto", "net", "http"],
+    imports: ["control", "model", "crypto", "net", "http", "oidc"],
     reason: "users, sessions and sign-in decide who changes something, never what a change means",
   },
   observe: {

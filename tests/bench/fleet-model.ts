@@ -83,7 +83,7 @@ export class Database {
   readonly machine: Machine;
   readonly #place: Place;
   readonly #tables = new MemoryFleet();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<() => Promise<void>>();
   readonly statements = new Map<string, number>();
 
   constructor(machine: Machine, place: Place) {
@@ -144,7 +144,7 @@ export class Database {
           serverMs: perListener.commitMs * this.#listeners.size,
           waitMs: random.pick(commitWaitMs),
         });
-        if (isAdded) for (const notify of this.#listeners) notify();
+        if (isAdded) for (const notify of this.#listeners) void notify();
         return isAdded;
       },
       after: (position) =>

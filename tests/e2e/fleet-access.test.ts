@@ -1,7 +1,7 @@
 // Users, sessions, the audit log and certificates of compiled nodes over a real PostgreSQL: what is known on one is known on all.
 import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
-import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../support/one-time-password.ts";
 import { curl } from "../support/curl.ts";
 import { TestFleet } from "../support/fleet.ts";
 import type { Gateway } from "../support/gateway.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { base32 } from "oslo/encoding";
-import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../support/one-time-password.ts";
 import { create, namesOn, newKey, statesOn, TestFleet } from "../support/fleet.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";

@@ -5,7 +5,7 @@ import { connect } from "node:tls";
 import { join } from "node:path";
 import { base32 } from "oslo/encoding";
 import { hashPassword } from "../../src/crypto/password.ts";
-import { hotp, stepAt } from "../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../support/one-time-password.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";

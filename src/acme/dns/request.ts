@@ -1,9 +1,12 @@
 // HTTP client for provider APIs: limits time and size, rejects redirects, explains failures; knows no provider.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDocument } from "../../control/body.ts";
-import { quote, readText, reasonOf } from "../../control/outgoing-request.ts";
+import { readText, reasonOf } from "../../control/outgoing-request.ts";
+import { quote } from "../../net/quote.ts";
 import { DnsError } from "./failure.ts";
 import type { DnsClientParts } from "./provider.ts";
+
+type HeaderFields = Readonly<Record<string, string>>;
 
 /** The complete request, for signatures. */
 export interface Outgoing {
@@ -19,7 +22,7 @@ export interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   /** Called for each attempt. */
-  readonly headers: (request: Outgoing) => Readonly<Record<string, string>>;
+  readonly headers: (request: Outgoing) => HeaderFields | Promise<HeaderFields>;
   /** Removed from messages, also from texts of the provider. */
   readonly secrets: readonly (string | undefined)[];
   /** Extracts the provider's error text. Default: the usual members. */
@@ -86,7 +89,7 @@ async function attemptCall(options: ApiOptions, call: ApiCall) {
       headers: {
         accept: "application/json",
         ...(call.json === undefined ? {} : { "content-type": "application/json" }),
-        ...options.headers({ method: call.method, url, body }),
+        ...(await options.headers({ method: call.method, url, body })),
       },
       ...(body === "" ? {} : { body }),
       // A redirect could send the credentials in the request to another server.

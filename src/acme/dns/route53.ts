@@ -1,6 +1,6 @@
 // DNS at Amazon Route 53: record sets in XML, with signed requests; waits until a change is in sync.
-import { createHash, createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
+import { AwsV4Signer } from "aws4fetch";
 import { defineDnsProvider, secret, settings, ttl, word } from "./definition.ts";
 import { DnsError } from "./failure.ts";
 import { normalName } from "./names.ts";
@@ -33,7 +33,7 @@ export default defineDnsProvider({
     const ask = createApi({
       service: SERVICE,
       baseUrl: BASE_URL,
-      headers: (request) => sign(request, config, new Date()),
+      headers: (request) => sign(request, config),
       secrets: [secret_access_key, session_token],
       complaint: ({ text }: ApiAnswer) => `${textOf(text, "Code")} ${textOf(text, "Message")}`,
       parts,
@@ -133,48 +133,23 @@ interface Key {
 }
 
 /** AWS Signature Version 4. The global service of Route 53 is in us-east-1. */
-function sign(request: Outgoing, key: Key, now: Date): Record<string, string> {
-  const { host, pathname, searchParams } = new URL(request.url);
-  const time = now.toISOString().replace(/[-:]|\.\d{3}/g, "");
-  const scope = `${time.slice(0, 8)}/us-east-1/route53/aws4_request`;
-  const headers: [string, string][] = [
-    ["host", host],
-    ["x-amz-date", time],
-  ];
-  if (key.session_token !== undefined) headers.push(["x-amz-security-token", key.session_token]);
-  const names = headers.map(([name]) => name).join(";");
-  const query = [...searchParams]
-    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
-    .toSorted()
-    .join("&");
-  const canonical = [
-    request.method,
-    pathname,
-    query,
-    ...headers.map(([name, value]) => `${name}:${value}`),
-    "",
-    names,
-    sha256(request.body),
-  ].join("\n");
-  const toSign = ["AWS4-HMAC-SHA256", time, scope, sha256(canonical)].join("\n");
-  const secretKey = scope
-    .split("/")
-    .reduce<Buffer>((sum, part) => hmac(sum, part), Buffer.from(`AWS4${key.secret_access_key}`));
-  const signature = hmac(secretKey, toSign).toString("hex");
+async function sign(
+  { method, url, body }: Outgoing,
+  { access_key_id, secret_access_key, session_token }: Key,
+): Promise<Record<string, string>> {
+  const { headers } = await new AwsV4Signer({
+    method,
+    url,
+    body,
+    accessKeyId: access_key_id,
+    secretAccessKey: secret_access_key,
+    ...(session_token === undefined ? {} : { sessionToken: session_token }),
+    service: "route53",
+    region: "us-east-1",
+  }).sign();
   return {
-    ...Object.fromEntries(headers.slice(1)),
-    ...(request.body === "" ? {} : { "content-type": "application/xml" }),
+    ...Object.fromEntries(headers),
+    ...(body === "" ? {} : { "content-type": "application/xml" }),
     accept: "application/xml",
-    authorization: `AWS4-HMAC-SHA256 Credential=${key.access_key_id}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
   };
 }
-
-const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-const hmac = (key: Buffer, text: string) => createHmac("sha256", key).update(text).digest();
-
-/** RFC 3986: all but unreserved characters. */
-const encode = (text: string): string =>
-  encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  );

@@ -1,6 +1,6 @@
 // Endpoints of export and import: the format of the configuration file; knows nothing of its content.
 import type { ControlPlane } from "../../control-plane.ts";
-import { importSources, MAX_SOURCE_BYTES } from "../../import/convert.ts";
+import { importSources, MAX_SOURCE_BYTES } from "../../import/programs.ts";
 import type { DocumentForm, ReadTask } from "../../import/transfer/reading.ts";
 import { type DocumentType, documentTypes } from "../../import/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";

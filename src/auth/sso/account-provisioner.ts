@@ -8,8 +8,8 @@ import type { Draft } from "../../control/draft.ts";
 import type { Actor } from "../../control/principal.ts";
 import type { Session, Sessions } from "../sessions.ts";
 import { chooseAccount } from "./account.ts";
+import type { Claims } from "../../oidc/verification.ts";
 import { SsoError } from "./failure.ts";
-import type { Claims } from "./id-token.ts";
 
 export interface AccountParts {
   readonly changes: Changes;

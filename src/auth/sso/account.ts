@@ -5,8 +5,8 @@ import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Sso } from "../../model/sso.ts";
 import { emailKey, type Role, roles, type User, userRecord } from "../../model/user.ts";
 import { isDocument } from "../../control/body.ts";
+import type { Claims } from "../../oidc/verification.ts";
 import { SsoError } from "./failure.ts";
-import type { Claims } from "./id-token.ts";
 
 /** The writable fields of a user. */
 export type UserFields = Omit<User, "id" | "created_at" | "updated_at">;

@@ -1,4 +1,5 @@
 // The cookie that binds a sign-in to the browser that started it; knows no pending sign-in.
+import { serializeCookie } from "oslo/cookie";
 import { cookieValue } from "../../http/cookie.ts";
 import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { PENDING_SECONDS } from "./pending.ts";
@@ -28,8 +29,13 @@ export class BrowserCookie {
 
   /** Lax, because the provider redirects the browser to the callback. */
   #field(secret: string, maxAge: number, isSecure: boolean): string {
-    // The prefix `__Host-` requires the path `/`; without it, the two endpoints of a sign-in are enough.
-    const scope = isSecure ? "Path=/; Secure" : "Path=/api/v1/auth/sso";
-    return `${this.#cookies.signIn(isSecure)}=${secret}; Max-Age=${maxAge}; ${scope}; HttpOnly; SameSite=Lax`;
+    return serializeCookie(this.#cookies.signIn(isSecure), secret, {
+      httpOnly: true,
+      sameSite: "lax",
+      // The prefix `__Host-` requires the path `/`; without it, the two endpoints of a sign-in are enough.
+      path: isSecure ? "/" : "/api/v1/auth/sso",
+      maxAge,
+      secure: isSecure,
+    });
   }
 }

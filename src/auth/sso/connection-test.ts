@@ -1,11 +1,16 @@
 // Tests the settings of single sign-on against the provider without a sign-in, and describes problems.
-import { isDocument } from "../../control/body.ts";
-import { isLoopbackHost, quote, type RequestLimits } from "../../control/outgoing-request.ts";
 import type { Sso } from "../../model/sso.ts";
-import { type Client, requestTokens } from "./code-exchange.ts";
-import { SsoError } from "./failure.ts";
-import { fetchDocument, type Metadata, parseMetadata, Provider } from "./provider.ts";
-import type { Clock } from "../../clock.ts";
+import { isLoopbackHost } from "../../net/loopback.ts";
+import { quote } from "../../net/quote.ts";
+import type { OidcClient } from "../../oidc/client.ts";
+import { OidcError } from "../../oidc/failure.ts";
+import {
+  fetchDiscovery,
+  type Metadata,
+  metadataOf,
+  type OidcProvider,
+} from "../../oidc/provider.ts";
+import { SsoError, toSsoError } from "./failure.ts";
 
 export interface Check {
   readonly name: string;
@@ -22,12 +27,11 @@ export interface TestReport {
 
 export interface TestInput {
   readonly sso: Sso;
+  readonly provider: OidcProvider;
   /** Throws an SsoError when the secret cannot be read. */
-  readonly client: () => Client;
+  readonly client: (provider: OidcProvider) => Promise<OidcClient>;
   readonly publicUrl: string | null;
   readonly redirectUri: string;
-  readonly limits: RequestLimits;
-  readonly clock: Clock;
 }
 
 /** Reports problems at the provider instead of throwing. */
@@ -44,7 +48,7 @@ function checkSettings({ issuer, client_id, enabled }: Sso): Check {
 }
 
 /** Each step needs the previous one, so the first failure ends the list. */
-async function checkProvider({ sso, client, redirectUri, limits, clock }: TestInput) {
+async function checkProvider({ sso, provider, client, redirectUri }: TestInput) {
   const checks: Check[] = [];
   if (sso.issuer === "" || sso.client_id === "") return checks;
   const step = async <T>(
@@ -57,30 +61,23 @@ async function checkProvider({ sso, client, redirectUri, limits, clock }: TestIn
       checks.push(good(name, message(value)));
       return value;
     } catch (error) {
-      if (!(error instanceof SsoError)) throw error;
-      checks.push(bad(name, error.message));
+      checks.push(...problemOf(name, error));
       return null;
     }
   };
   const document = await step(
     "discovery",
-    () => fetchDocument(sso.issuer, limits),
+    () => fetchDiscovery(provider),
     () => "The issuer serves its discovery document",
   );
-  if (document === null || !isDocument(document)) return checks;
-  const named = quote(document["issuer"], []);
-  if (document["issuer"] !== sso.issuer) {
-    const message = `The provider calls itself "${named}"; issuer must be identical, including a trailing slash`;
-    return [...checks, bad("issuer", message)];
-  }
+  if (document === null) return checks;
   checks.push(good("issuer", "The provider names itself as configured"));
   const metadata = await step(
     "endpoints",
-    () => parseMetadata(document, sso.issuer),
+    () => metadataOf(document, sso.issuer),
     () => "The provider has authorization, token and key endpoints",
   );
   if (metadata === null) return checks;
-  const provider = new Provider(sso.issuer, { clock, limits });
   await step(
     "keys",
     () => provider.keys(),
@@ -89,51 +86,67 @@ async function checkProvider({ sso, client, redirectUri, limits, clock }: TestIn
   checks.push(checkChallenge(metadata));
   const credentials = await step(
     "client",
-    () => tryCredentials({ metadata, client: client(), redirectUri, limits }),
+    async () => await tryCredentials(await client(provider), redirectUri),
     (message) => message,
   );
   if (credentials !== null) checks.push(checkTokenAuth(metadata, sso));
   return checks;
 }
 
-function checkChallenge({ challengeMethods }: Metadata): Check {
-  if (challengeMethods === null)
+function problemOf(name: string, error: unknown): Check[] {
+  const named = error instanceof OidcError ? error.details.namedIssuer : undefined;
+  if (named === undefined) {
+    const known = toSsoError(error);
+    if (known === null) throw error;
+    return [bad(name, known.message)];
+  }
+  const message = `The provider calls itself "${quote(named, [])}"; issuer must be identical, including a trailing slash`;
+  return [good(name, "The issuer serves its discovery document"), bad("issuer", message)];
+}
+
+function checkChallenge({ code_challenge_methods_supported: methods }: Metadata): Check {
+  if (methods === undefined)
     return good("pkce", "The provider does not say whether it supports PKCE with S256");
-  return challengeMethods.includes("S256")
+  return methods.includes("S256")
     ? good("pkce", "The provider supports PKCE with S256")
     : bad("pkce", "The provider does not support PKCE with S256");
 }
 
-function checkTokenAuth({ tokenAuthMethods }: Metadata, { client_secret, token_auth }: Sso): Check {
+function checkTokenAuth(
+  { token_endpoint_auth_methods_supported: methods }: Metadata,
+  { client_secret, token_auth }: Sso,
+): Check {
   const wanted = client_secret === null ? "none" : `client_secret_${token_auth}`;
   // Without the list, the default is basic (OpenID Connect Discovery 1.0, section 3), but not every provider complies.
-  if (tokenAuthMethods === null || tokenAuthMethods.includes(wanted))
+  if (methods === undefined || methods.includes(wanted))
     return good("token_auth", `${wanted} is used`);
-  const offered = tokenAuthMethods.map((method) => quote(method, [])).join(", ");
+  const offered = methods.map((method) => quote(method, [])).join(", ");
   return bad("token_auth", `${wanted} is used, but the provider offers ${offered}`);
 }
 
 /** Sends an invalid code: a provider that rejects the code instead of the client has accepted the client. */
-async function tryCredentials(target: {
-  readonly metadata: Metadata;
-  readonly client: Client;
-  readonly redirectUri: string;
-  readonly limits: RequestLimits;
-}): Promise<string> {
-  const grant = {
-    code: `connection-test-${crypto.randomUUID()}`,
-    codeVerifier: "connection-test-connection-test-connection-test",
-    redirectUri: target.redirectUri,
-  };
-  const { status, body } = await requestTokens(grant, target);
-  const error = isDocument(body) ? quote(body["error"], [target.client.secret]) : "";
-  if (error === "invalid_grant") return "The provider accepts the client id and secret";
-  if (["invalid_client", "unauthorized_client"].includes(error) || status === 401)
+async function tryCredentials(client: OidcClient, redirectUri: string): Promise<string> {
+  const failure = await client
+    .exchange({
+      code: `connection-test-${crypto.randomUUID()}`,
+      codeVerifier: "connection-test-connection-test-connection-test",
+      redirectUri,
+      nonce: "connection-test",
+    })
+    .then(
+      () => null,
+      (error: unknown) => error,
+    );
+  const details = failure instanceof OidcError ? failure.details : {};
+  if (failure !== null && details.status === undefined) throw failure;
+  const said = quote(details.error, []) || details.status;
+  if (said === "invalid_grant") return "The provider accepts the client id and secret";
+  if (said === "invalid_client" || said === "unauthorized_client" || details.status === 401)
     throw new SsoError(
       "provider_error",
-      `The provider rejects the client id, the secret or the way it is sent (${error || status})`,
+      `The provider rejects the client id, the secret or the way it is sent (${said})`,
     );
-  return `The client id and secret cannot be verified without a sign-in (${error || status})`;
+  return `The client id and secret cannot be verified without a sign-in (${said})`;
 }
 
 function checkPublicUrl({ publicUrl, redirectUri }: TestInput): Check {

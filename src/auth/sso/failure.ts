@@ -1,4 +1,5 @@
 // Errors of single sign-on: the codes for the browser and their meanings; knows no protocol step.
+import { OidcError, type OidcFailure } from "../../oidc/failure.ts";
 
 /** Every code of `/?sso_error=`, with its meaning. */
 export const ssoErrors = {
@@ -30,4 +31,18 @@ export class SsoError extends Error {
     super(message, options);
     this.code = code;
   }
+}
+
+const CODES: Readonly<Record<OidcFailure, SsoErrorCode>> = {
+  unreachable: "provider_unreachable",
+  unusable: "provider_error",
+  denied: "access_denied",
+  refused: "provider_error",
+  invalid: "invalid_token",
+};
+
+/** A failure at the provider as an error of single sign-on; null for any other error. */
+export function toSsoError(error: unknown): SsoError | null {
+  if (error instanceof OidcError) return new SsoError(CODES[error.kind], error.message);
+  return error instanceof SsoError ? error : null;
 }

@@ -1,5 +1,5 @@
 // Settings of single sign-on: read without the client secret, written with or without it; knows no HTTP.
-import { isSafeUrl } from "../../control/outgoing-request.ts";
+import { isSafeUrl } from "../../net/loopback.ts";
 import { SealError, type SecretBox } from "../../crypto/secret-box.ts";
 import { decode } from "../../model/decode.ts";
 import { invalid } from "../../model/error.ts";

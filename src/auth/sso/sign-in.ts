@@ -1,18 +1,18 @@
 // Runs a sign-in from its start to the session; knows no HTTP of the management API.
 import type { Clock } from "../../clock.ts";
-import { quote } from "../../control/outgoing-request.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
+import { createRandomText } from "../../crypto/token.ts";
 import type { Sso } from "../../model/sso.ts";
 import type { Changes } from "../../control/change.ts";
 import { resolveSecret } from "../../control/secret-references.ts";
 import { claimAt } from "./account.ts";
 import type { AccountProvisioner, SignedIn, ClientOrigin } from "./account-provisioner.ts";
-import { type Client, exchangeCode } from "./code-exchange.ts";
+import { OidcClient } from "../../oidc/client.ts";
+import type { OidcProvider } from "../../oidc/provider.ts";
+import type { Claims } from "../../oidc/verification.ts";
 import { SsoError } from "./failure.ts";
-import type { Claims } from "./id-token.ts";
 import type { PendingSignIn, PendingSignIns } from "./pending.ts";
-import type { Metadata, Providers } from "./provider.ts";
-import { withUserinfo } from "./userinfo.ts";
+import type { Providers } from "./provider.ts";
 
 export const CALLBACK_PATH = "/api/v1/auth/sso/callback";
 
@@ -55,20 +55,14 @@ export class SignIns {
     const { changes, providers, pending } = this.#parts;
     const { sso, users } = changes.config;
     if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
-    const metadata = await providers.of(sso.issuer).metadata();
-    // Loaded on first use, which keeps the start fast.
-    const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } =
-      await import("arctic");
-    const [state, nonce, browser] = [generateState(), generateState(), generateState()];
-    const codeVerifier = generateCodeVerifier();
-    const url = new OAuth2Client(sso.client_id, null, redirectUri).createAuthorizationURLWithPKCE(
-      metadata.authorizationEndpoint,
-      state,
-      CodeChallengeMethod.S256,
-      codeVerifier,
-      [...new Set(["openid", ...sso.scopes])],
-    );
-    url.searchParams.set("nonce", nonce);
+    const client = await this.clientOf(providers.of(sso.issuer), sso);
+    const scopes = [...new Set(["openid", ...sso.scopes])];
+    const { url, state, nonce, codeVerifier } = await client.begin({
+      redirectUri,
+      scopes,
+      pkce: true,
+    });
+    const browser = createRandomText();
     const { issuer, client_id: clientId } = sso;
     pending.add(state, browser, { nonce, codeVerifier, redirect, redirectUri, issuer, clientId });
     return { url: url.href, browser };
@@ -91,30 +85,26 @@ export class SignIns {
   }
 
   async #claims(parameters: URLSearchParams, signIn: PendingSignIn, sso: Sso): Promise<Claims> {
-    const { providers, clock } = this.#parts;
-    const provider = providers.of(sso.issuer);
-    const metadata = await provider.metadata();
-    const code = readCode(parameters, metadata);
-    const { limits } = providers;
-    const { codeVerifier, redirectUri, nonce, clientId } = signIn;
-    const tokens = await exchangeCode(
-      { code, codeVerifier, redirectUri },
-      { metadata, client: this.client(sso), limits },
-    );
-    const now = new Date(clock.now());
-    // Loads its packages on first use too.
-    const { verifyIdToken } = await import("./id-token.ts");
-    const claims = await verifyIdToken(tokens.idToken, provider, { clientId, nonce, now });
-    const endpoint = metadata.userinfoEndpoint;
-    if (endpoint === null || !lacksClaims(claims, sso)) return claims;
-    return await withUserinfo(claims, { endpoint, accessToken: tokens.accessToken, limits });
+    const client = await this.clientOf(this.#parts.providers.of(sso.issuer), sso);
+    const code = await client.codeOf(parameters);
+    const { codeVerifier, redirectUri, nonce } = signIn;
+    const { response, claims } = await client.exchange({ code, redirectUri, codeVerifier, nonce });
+    if (!lacksClaims(claims, sso)) return claims;
+    const { OAuth2Tokens } = await import("arctic");
+    const accessToken = new OAuth2Tokens(response).accessToken();
+    return withUserinfo(claims, await client.userinfo(accessToken, claims.sub));
   }
 
-  /** The client credentials of the gateway; throws an SsoError when the secret cannot be decrypted. */
-  client({ client_id: id, client_secret, token_auth: auth }: Sso): Client {
+  /** The gateway as a client of the provider; throws an SsoError when the secret cannot be decrypted. */
+  clientOf(provider: OidcProvider, sso: Sso): Promise<OidcClient> {
+    const { client_id: clientId, token_auth: clientAuth } = sso;
+    return OidcClient.open({ provider, clientId, clientSecret: this.#secretOf(sso), clientAuth });
+  }
+
+  #secretOf({ client_secret }: Sso): string | null {
     const { changes, box } = this.#parts;
     try {
-      return { id, secret: resolveSecret(changes.config, client_secret, box), auth };
+      return resolveSecret(changes.config, client_secret, box);
     } catch (error) {
       throw new SsoError("internal_error", "the client secret cannot be decrypted", {
         cause: error,
@@ -123,23 +113,12 @@ export class SignIns {
   }
 }
 
-function readCode(parameters: URLSearchParams, metadata: Metadata): string {
-  // The code of another provider must not reach this token endpoint (RFC 9207).
-  const iss = parameters.get("iss");
-  if (iss === null ? metadata.namesIssuer : iss !== metadata.issuer)
-    throw new SsoError("provider_error", "the response is not from the configured issuer");
-  const error = parameters.get("error");
-  if (error !== null) {
-    const said = [error, parameters.get("error_description")].map((text) => quote(text, []));
-    throw new SsoError(
-      error === "access_denied" ? "access_denied" : "provider_error",
-      `the provider returned ${said.filter((text) => text !== "").join(": ")}`,
-    );
-  }
-  const code = parameters.get("code");
-  if (code === null || code === "")
-    throw new SsoError("provider_error", "the provider sent neither code nor error");
-  return code;
+/** The claims of the signed token, which always win, with those of the userinfo endpoint. */
+function withUserinfo(claims: Claims, userinfo: Readonly<Record<string, unknown>> | null): Claims {
+  const { email, email_verified, ...rest } = userinfo ?? {};
+  const known = { ...rest, ...claims };
+  // email and email_verified must come from the same source.
+  return claims["email"] === undefined ? { ...known, email, email_verified } : known;
 }
 
 /** Providers may return some claims from the userinfo endpoint only. */

@@ -11,7 +11,7 @@ import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { AccountProvisioner, type ClientOrigin } from "./account-provisioner.ts";
 import { BrowserCookie } from "./browser-cookie.ts";
 import { testConnection, type TestReport } from "./connection-test.ts";
-import { SsoError, type SsoErrorCode } from "./failure.ts";
+import { type SsoErrorCode, toSsoError } from "./failure.ts";
 import { toLocalPath } from "./local-path.ts";
 import { PendingSignIns } from "./pending.ts";
 import { Providers } from "./provider.ts";
@@ -122,15 +122,14 @@ export class SingleSignOn {
 
   /** Tests the stored settings, also while single sign-on is disabled. */
   test(origin: string): Promise<TestReport> {
-    const { changes, clock } = this.#options;
-    const { sso, settings } = changes.config;
+    const { sso, settings } = this.#options.changes.config;
     return testConnection({
       sso,
-      client: () => this.#signIns.client(sso),
+      // Not the provider of sign-ins, whose caches may be older than the settings at the provider.
+      provider: this.#providers.open(sso.issuer),
+      client: (provider) => this.#signIns.clientOf(provider, sso),
       publicUrl: settings.public_url,
       redirectUri: this.redirectUri(origin),
-      limits: this.#providers.limits,
-      clock,
     });
   }
 
@@ -151,11 +150,10 @@ export class SingleSignOn {
   /** The browser gets the code only; the details are in the log. */
   #explain(error: unknown, { address }: Origin): SsoErrorCode {
     const { audit, log } = this.#options;
-    const known = error instanceof SsoError;
-    const code = known ? error.code : "internal_error";
+    const known = toSsoError(error);
+    const code = known?.code ?? "internal_error";
     if (code === "internal_error") log.error("single sign-on failed", { address, error });
-    else if (known)
-      log.warn("single sign-on was refused", { address, reason: code, detail: error.message });
+    else log.warn("single sign-on was refused", { address, reason: code, detail: known?.message });
     audit.record({
       actor: "unknown",
       method: "none",
@@ -166,7 +164,7 @@ export class SingleSignOn {
       object_name: null,
       result: code === "internal_error" ? "failed" : "refused",
       revision: null,
-      detail: { method: "sso", reason: code, message: known ? error.message : "see the log" },
+      detail: { method: "sso", reason: code, message: known?.message ?? "see the log" },
     });
     return code;
   }

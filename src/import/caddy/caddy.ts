@@ -22,7 +22,7 @@ export async function convertCaddy(
   output: Output,
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
-  const source = readText(bytes, parseJson);
+  const source = await readText(bytes, parseJson);
   await locateErrors(source, (value) => {
     const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
     const apps = root.object("apps");

@@ -22,7 +22,7 @@ export async function convertKong(
   output: Output,
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
-  await locateErrors(readText(bytes, parseJson), async (value) => {
+  await locateErrors(await readText(bytes, parseJson), async (value) => {
     const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
     const format = String(root.raw("_format_version") ?? "");
     if (!FORMATS.includes(format === "3" ? "3.0" : format))

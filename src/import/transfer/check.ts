@@ -19,7 +19,10 @@ export interface CheckedDocument {
 }
 
 /** Masked secrets pass, because a plain configuration file has no values for them. */
-export function checkDocument(source: SourceDocument, plugins: PluginCatalogue): CheckedDocument {
+export async function checkDocument(
+  source: SourceDocument,
+  plugins: PluginCatalogue,
+): Promise<CheckedDocument> {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);
   const box = new SecretBox(randomBytes(32));
@@ -40,12 +43,13 @@ export function checkDocument(source: SourceDocument, plugins: PluginCatalogue):
     const counts = collectionNames
       .map((name) => [name, draft.config[name].size] as const)
       .filter(([, size]) => size > 0);
+    const located = await Promise.all(problems.map((problem) => withLine(problem, source)));
     return {
-      problems: problems.map((problem) => withLine(problem, source).message),
+      problems: located.map(({ message }) => message),
       counts: Object.fromEntries(counts),
     };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { problems: [withLine(error, source).message], counts: {} };
+    return { problems: [(await withLine(error, source)).message], counts: {} };
   }
 }

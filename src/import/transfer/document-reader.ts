@@ -52,5 +52,5 @@ export const opened = ({ value, lineOf }: SourceDocument): OpenDocument => ({
   decoded: new WeakSet(),
   report: null,
   wasEncrypted: false,
-  lineOf: (path) => Promise.resolve(lineOf(path)),
+  lineOf,
 });

@@ -57,7 +57,7 @@ export interface ReaderScope {
 export function serveReader(scope: ReaderScope, context: ReadContext): void {
   const answer = async (command: ReaderCommand): Promise<ReaderEvent> => {
     const { task } = command;
-    if (command.kind === "line") return { kind: "line", line: lineIn(task, command.path) };
+    if (command.kind === "line") return { kind: "line", line: await lineIn(task, command.path) };
     try {
       const { source, report, wasEncrypted } = await readDocument(task, context);
       const rest = sendObjects(source.value, scope);

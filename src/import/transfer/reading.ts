@@ -7,14 +7,14 @@ import type { CollectionName } from "../../model/gateway-config.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { decodeRecord } from "../../model/records.ts";
 import { isDocument } from "../../control/body.ts";
-import { convert, type ImportSource } from "../convert.ts";
+import type { ImportSource } from "../programs.ts";
 import type { OpenTables } from "../npm/tables.ts";
 import type { ReportEntry } from "../report.ts";
 import { holdsSecrets } from "./secret-material.ts";
 import {
   decodeText,
   type DocumentType,
-  findLine,
+  linesOf,
   type ParseJson,
   readSource,
   type SourceDocument,
@@ -54,10 +54,12 @@ export async function readDocument(
 ): Promise<ReadDocument> {
   if ("from" in form) {
     const plugins = await context.plugins();
+    // Loaded only when it is asked for.
+    const { convert } = await import("../convert.ts");
     const { document, report } = await convert(form.from, bytes, { ...context, plugins });
     return { source: withoutLines(document), report, wasEncrypted: false };
   }
-  const source = readSource(decodeText(bytes), form.type, context.parseJson);
+  const source = await readSource(decodeText(bytes), form.type, context.parseJson);
   const { value } = source;
   if (!isDocument(value) || !("encrypted" in value))
     return { source, report: null, wasEncrypted: false };
@@ -66,8 +68,8 @@ export async function readDocument(
 }
 
 /** Line, from 1, of the path in a valid file of the gateway; null: another program's file. */
-export const lineIn = ({ bytes, form }: ReadTask, path: string): number | null =>
-  "type" in form ? findLine(decodeText(bytes), form.type, path) : null;
+export const lineIn = async ({ bytes, form }: ReadTask, path: string): Promise<number | null> =>
+  "type" in form ? await linesOf(decodeText(bytes), form.type)(path) : null;
 
 async function decryptDocument(value: unknown, passphrase: string | null): Promise<unknown> {
   const { encrypted } = decode(encryptedDocument, value);

@@ -1,6 +1,7 @@
 // Sends messages by e-mail through one SMTP server; knows no alert.
 import { Type as t } from "@sinclair/typebox";
-import { isLoopbackHost, quote } from "../../control/outgoing-request.ts";
+import { isLoopbackHost } from "../../net/loopback.ts";
+import { quote } from "../../net/quote.ts";
 import { destination } from "../../model/destination.ts";
 import { type FieldForm, oneOf } from "../../model/fields.ts";
 import { oneLine, type Sent } from "./notice.ts";

@@ -2,8 +2,9 @@
 import { type Outcome, reject } from "../../pdk/response.ts";
 import { storeClaims } from "../../pdk/authentication.ts";
 import type { RequestContext } from "../../pdk/context.ts";
-import type { Document } from "./provider.ts";
 import type { Config } from "./settings.ts";
+
+type Document = Readonly<Record<string, unknown>>;
 
 /** Values by the claim names of the settings. */
 export type Known = Readonly<Record<string, unknown>>;

@@ -1,15 +1,13 @@
 // Login and logout of browsers at the provider; knows nothing of requests to the application.
-import { randomBytes } from "node:crypto";
 import { type PluginResponse, reject, type Reply, reply } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { isSameHash, hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
+import { type BegunSignIn, type OidcClient, OidcError } from "../../pdk/oidc.ts";
 import { CookieBox } from "./cookie-box.ts";
 import type { Identity } from "./identity.ts";
-import { OidcError, type Provider } from "./provider.ts";
 import { nowSeconds, type Sessions } from "./sessions.ts";
 import type { Config } from "./settings.ts";
-import type { TokenClient } from "./tokens.ts";
 
 /** The state of a login between the redirect to the provider and the callback. */
 interface Pending {
@@ -32,20 +30,13 @@ const MAX_TARGET = 1500;
 export interface LoginFlowOptions {
   readonly own: Config;
   readonly kit: PluginKit;
-  readonly provider: Provider;
-  readonly tokenClient: TokenClient;
+  readonly client: OidcClient;
   readonly identity: Identity;
   readonly sessions: Sessions;
   /** Clears the session's cookies. */
   readonly sessionCookies: CookieBox;
   readonly pendingKey: Uint8Array;
 }
-
-const random = () => randomBytes(32).toString("base64url");
-
-/** SHA-256, base64url (RFC 7636 section 4.2). */
-const challengeOf = (verifier: string) =>
-  new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
 
 export class LoginFlow {
   readonly #options: LoginFlowOptions;
@@ -63,34 +54,19 @@ export class LoginFlow {
 
   /** Redirects the browser to the provider. */
   async begin(context: RequestContext): Promise<PluginResponse> {
-    const { own, provider } = this.#options;
-    let address: URL;
+    const { own, client } = this.#options;
+    const redirectUri = originOf(context) + own.redirect_path;
+    let begun: BegunSignIn;
     try {
-      address = new URL((await provider.metadata()).authorizationEndpoint);
+      begun = await client.begin({ redirectUri, scopes: own.scopes, pkce: own.pkce });
     } catch (error) {
       return this.#failed(error, []);
     }
-    const pending: Pending = {
-      state: random(),
-      nonce: random(),
-      verifier: random(),
-      target: this.#targetOf(context),
-      redirectUri: originOf(context) + own.redirect_path,
-      at: nowSeconds(),
-    };
-    const { state, nonce, verifier, redirectUri } = pending;
-    const parameters = {
-      response_type: "code",
-      client_id: own.client_id,
-      redirect_uri: redirectUri,
-      scope: own.scopes.join(" "),
-      state,
-      nonce,
-      ...(own.pkce ? { code_challenge: challengeOf(verifier), code_challenge_method: "S256" } : {}),
-    };
-    for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+    const { url, state, nonce, codeVerifier: verifier } = begun;
+    const target = this.#targetOf(context);
+    const pending: Pending = { state, nonce, verifier, target, redirectUri, at: nowSeconds() };
     const cookies = this.#box(state)?.write(context, JSON.stringify(pending), PENDING_SECONDS);
-    return redirect(address.href, "auth.oidc.begin", cookies ?? []);
+    return redirect(url.href, "auth.oidc.begin", cookies ?? []);
   }
 
   /** Handles the provider's callback. */
@@ -114,57 +90,39 @@ export class LoginFlow {
     const cleared = box.clear(context);
     try {
       if (pending.redirectUri !== originOf(context) + own.redirect_path)
-        throw new OidcError("refused", "the login started under another address");
-      await this.#checkAnswer(parameters, one);
-      return await this.#exchange(context, { pending, code: one("code") ?? "", cleared });
+        throw new OidcError("invalid", "the login started under another address");
+      return await this.#exchange(context, { pending, parameters, cleared });
     } catch (error) {
       return this.#failed(error, cleared);
     }
-  }
-
-  /** Checks the callback for errors and for the issuer. */
-  async #checkAnswer(
-    parameters: URLSearchParams,
-    one: (name: string) => string | null,
-  ): Promise<void> {
-    const { provider } = this.#options;
-    const { namesIssuer } = await provider.metadata();
-    // RFC 9207 section 2.4: otherwise a code of another provider could be injected.
-    const isOther = parameters.has("iss") ? one("iss") !== provider.issuer : namesIssuer;
-    if (isOther) throw new OidcError("refused", "the callback comes from another issuer");
-    if (parameters.has("error")) {
-      const error = one("error") ?? "";
-      const isDown = error === "server_error" || error === "temporarily_unavailable";
-      const shown = /^[a-z_]{1,40}$/.test(error) ? error : "an error";
-      throw new OidcError(isDown ? "unavailable" : "refused", `the provider returned ${shown}`);
-    }
-    if ((one("code") ?? "") === "") throw new OidcError("refused", "the callback has no code");
   }
 
   async #exchange(
     context: RequestContext,
     {
       pending,
-      code,
+      parameters,
       cleared,
-    }: { readonly pending: Pending; readonly code: string; readonly cleared: readonly string[] },
+    }: {
+      readonly pending: Pending;
+      readonly parameters: URLSearchParams;
+      readonly cleared: readonly string[];
+    },
   ): Promise<PluginResponse> {
-    const { own, tokenClient, identity, sessions } = this.#options;
-    const tokens = await tokenClient.request({
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: pending.redirectUri,
-      ...(own.pkce ? { code_verifier: pending.verifier } : {}),
+    const { own, client, identity, sessions } = this.#options;
+    const { response: tokens, claims } = await client.exchange({
+      code: await client.codeOf(parameters),
+      redirectUri: pending.redirectUri,
+      codeVerifier: own.pkce ? pending.verifier : null,
+      nonce: pending.nonce,
     });
-    if (tokens.idToken === null) throw new OidcError("refused", "the response has no id token");
-    const claims = await tokenClient.idClaims(tokens.idToken, pending.nonce);
     let known = identity.pick(claims);
     if (!identity.isComplete(known))
-      known = identity.pick(claims, await tokenClient.userinfo(tokens.accessToken, claims.sub));
+      known = identity.pick(claims, await sessions.userinfo(tokens, claims));
     const session = sessions.create(claims, known, tokens);
     const cookies = sessions.write(context, session);
     if (cookies === null)
-      throw new OidcError("unavailable", "tokens and claims are too large for cookies");
+      throw new OidcError("unusable", "tokens and claims are too large for cookies");
     const all = [...cleared, ...cookies];
     if (own.session.same_site === "Strict") return stepOver(pending.target, all);
     return redirect(pending.target, "auth.oidc.done", all);
@@ -172,23 +130,14 @@ export class LoginFlow {
 
   /** Ends the session, then redirects to the provider's logout. */
   async logout(context: RequestContext): Promise<PluginResponse> {
-    const { own, provider, sessions, sessionCookies } = this.#options;
+    const { own, client, sessions, sessionCookies } = this.#options;
     const session = sessions.read(context);
     if (session !== null) await sessions.end(session);
     const cookies = sessionCookies.clear(context);
     const after = own.post_logout_redirect_uri;
-    const endpoint = await provider.metadata().then(
-      ({ endSessionEndpoint }) => endSessionEndpoint,
-      () => null,
-    );
-    if (endpoint === null)
-      return after === null ? signedOut(cookies) : redirect(after, "auth.oidc.out", cookies);
-    // OpenID Connect RP-Initiated Logout 1.0, section 2.
-    const address = new URL(endpoint);
-    if (session?.idToken) address.searchParams.set("id_token_hint", session.idToken);
-    address.searchParams.set("client_id", own.client_id);
-    if (after !== null) address.searchParams.set("post_logout_redirect_uri", after);
-    return redirect(address.href, "auth.oidc.out", cookies);
+    const url = await client.logoutUrl(session?.idToken ?? null, after);
+    const next = url?.href ?? after;
+    return next === null ? signedOut(cookies) : redirect(next, "auth.oidc.out", cookies);
   }
 
   /** Null: not a state of this gateway. */
@@ -220,11 +169,10 @@ export class LoginFlow {
 
   #failed(error: unknown, cookies: readonly string[]): PluginResponse {
     if (!(error instanceof OidcError)) throw error;
-    const { kind, message } = error;
+    const { isOutage: isDown, message } = error;
     this.#options.kit.log("warn", "a login failed", { error: message });
-    const isDown = kind === "unavailable";
     const [cookie] = cookies;
-    return reject(isDown ? 503 : 403, `auth.oidc.${kind}`, {
+    return reject(isDown ? 503 : 403, isDown ? "auth.oidc.unavailable" : "auth.oidc.refused", {
       detail: isDown ? "login is not possible at the moment" : "the login was rejected",
       headers: {
         "Cache-Control": "no-store",

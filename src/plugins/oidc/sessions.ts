@@ -5,9 +5,10 @@ import { hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
 import type { CookieBox } from "./cookie-box.ts";
 import type { Identity, Known } from "./identity.ts";
-import { type Document, OidcError } from "./provider.ts";
+import { type Claims, type OidcClient, OidcError, type RenewedTokens } from "../../pdk/oidc.ts";
 import type { Config } from "./settings.ts";
-import type { Claims, TokenClient, Tokens } from "./tokens.ts";
+
+type TokenResponse = RenewedTokens["response"];
 
 /** Times in seconds since 1970. */
 export interface Session {
@@ -37,7 +38,7 @@ export interface SessionsOptions {
   readonly own: Config;
   readonly kit: PluginKit;
   readonly cookies: CookieBox;
-  readonly tokenClient: TokenClient;
+  readonly client: OidcClient;
   readonly identity: Identity;
 }
 
@@ -53,19 +54,20 @@ export class Sessions {
   }
 
   /** A new session from the provider's tokens. */
-  create(claims: Claims, known: Known, tokens: Tokens): Session {
+  create(claims: Claims, known: Known, tokens: TokenResponse): Session {
     const now = nowSeconds();
     const id = crypto.randomUUID();
     const base = { id, sub: claims.sub, known, created: now, used: now };
-    return { ...base, ...this.#tokenParts(tokens, now), idToken: tokens.idToken };
+    return { ...base, ...this.#tokenParts(tokens, now), idToken: tokens.id_token ?? null };
   }
 
-  #tokenParts({ accessToken, refreshToken, expiresIn }: Tokens, now: number) {
+  #tokenParts({ access_token, refresh_token, expires_in = 0 }: TokenResponse, now: number) {
     const { own } = this.#options;
+    const seconds = Math.floor(expires_in);
     return {
-      token: expiresIn === null ? null : { from: now, until: now + expiresIn },
-      access: own.forward_access_token ? accessToken : null,
-      refresh: own.refresh ? refreshToken : null,
+      token: seconds > 0 ? { from: now, until: now + seconds } : null,
+      access: own.forward_access_token ? access_token : null,
+      refresh: own.refresh ? (refresh_token ?? null) : null,
     };
   }
 
@@ -160,7 +162,7 @@ export class Sessions {
       .catch((error: unknown): Renewal => {
         if (!(error instanceof OidcError)) throw error;
         this.#options.kit.log("info", "cannot renew a session", { error: error.message });
-        return { kind: error.kind };
+        return { kind: error.isOutage ? "unavailable" : "refused" };
       })
       .then((result) => {
         this.#renewals.set(key, result, result.kind === "unavailable" ? 2000 : RENEWAL_MS);
@@ -172,31 +174,37 @@ export class Sessions {
   }
 
   async #ask(session: Session, refresh: string): Promise<Renewal> {
-    const { tokenClient, identity } = this.#options;
-    const tokens = await tokenClient.request({
-      grant_type: "refresh_token",
-      refresh_token: refresh,
-    });
+    const { client, identity } = this.#options;
+    const { response: tokens, claims } = await client.renew(refresh);
     const now = nowSeconds();
     const parts = this.#tokenParts(tokens, now);
     // Forces a new cookie.
     const next = { ...session, ...parts, refresh: parts.refresh ?? refresh, used: 0 };
-    if (tokens.idToken === null) return { kind: "renewed", session: next };
-    const claims = await tokenClient.idClaims(tokens.idToken, null);
+    if (claims === null) return { kind: "renewed", session: next };
     // OpenID Connect Core 12.2.
-    if (claims.sub !== session.sub) throw new OidcError("refused", "the token is of another user");
+    if (claims.sub !== session.sub) throw new OidcError("invalid", "the token is of another user");
     const first = identity.pick(claims);
-    const more = identity.isComplete(first) ? {} : await this.#userinfo(tokens, claims);
+    const more = identity.isComplete(first) ? {} : await this.#userinfoIfUp(tokens, claims);
     const known = identity.pick(claims, more, session.known);
-    return { kind: "renewed", session: { ...next, known, idToken: tokens.idToken } };
+    return { kind: "renewed", session: { ...next, known, idToken: tokens.id_token ?? null } };
+  }
+
+  /** Claims of the userinfo endpoint; empty when the provider has none for this token. */
+  async userinfo({ access_token }: TokenResponse, { sub }: Claims): Promise<Known> {
+    try {
+      return (await this.#options.client.userinfo(access_token, sub)) ?? {};
+    } catch (error) {
+      if (error instanceof OidcError && error.kind === "refused") return {};
+      throw error;
+    }
   }
 
   /** The refresh token is used up: a failure here would end the session. */
-  async #userinfo({ accessToken }: Tokens, { sub }: Claims): Promise<Document> {
+  async #userinfoIfUp(tokens: TokenResponse, claims: Claims): Promise<Known> {
     try {
-      return await this.#options.tokenClient.userinfo(accessToken, sub);
+      return await this.userinfo(tokens, claims);
     } catch (error) {
-      if (error instanceof OidcError && error.kind === "unavailable") return {};
+      if (error instanceof OidcError && error.isOutage) return {};
       throw error;
     }
   }

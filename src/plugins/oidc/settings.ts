@@ -15,6 +15,7 @@ import {
   url,
 } from "../../pdk/fields.ts";
 import { GATEWAY_FIELDS, isFieldValue, isToken } from "../../pdk/http.ts";
+import { isSafeUrl } from "../../pdk/net.ts";
 
 const path = (initial: string, description: string) =>
   t.String({
@@ -118,17 +119,6 @@ export const schema = config({
 });
 
 export type Config = (typeof schema)["static"];
-
-/** Whether secrets may be sent there: encrypted, or on the loopback interface. */
-export function isSafeUrl(text: unknown): text is string {
-  const parsed = typeof text === "string" ? URL.parse(text) : null;
-  if (parsed === null || parsed.username !== "" || parsed.password !== "") return false;
-  if (parsed.protocol === "https:") return true;
-  const { hostname } = parsed;
-  const isHere =
-    hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
-  return parsed.protocol === "http:" && isHere;
-}
 
 /** All problems beyond the schema. */
 export function problemsOf(own: Config): { path: string; message: string }[] {

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
 import type { Page } from "playwright-core";
-import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../../support/one-time-password.ts";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {

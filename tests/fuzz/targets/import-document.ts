@@ -64,7 +64,7 @@ export const target = defineTarget<Input>({
     const before = control.changes.config;
     const text = JSON.stringify(document) ?? "";
     try {
-      const source = opened(readSource(text, type, parseJson));
+      const source = opened(await readSource(text, type, parseJson));
       await control.transfer.import(source, { by: options.by, mode, dryRun });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -95,7 +95,7 @@ async function checkRoundTrip(
   const out = transfer.exportPlain({ role: "admin" }, "fuzz");
   const text = JSON.stringify(out);
   const other = controlPlane(configOf({})).control;
-  const source = opened(readSource(text, "json", parseJson));
+  const source = opened(await readSource(text, "json", parseJson));
   await other.transfer.import(source, { by: options.by, mode: "replace", dryRun: false });
   mustEqual(other.changes.config.routes.size, config.routes.size, "number of routes");
   mustEqual(

@@ -32,7 +32,7 @@ async function whoIs(cookie: string) {
 }
 
 const deadValue = "D".repeat(43);
-const taken = (name: string) => `${name}=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0`;
+const taken = (name: string) => `${name}=; HttpOnly; Max-Age=0; Path=/; SameSite=Lax`;
 
 describe("of several session cookies", () => {
   test("invalid ones are ignored in any position", async () => {
@@ -139,7 +139,7 @@ describe("signing in", () => {
     try {
       const [set = "", ...others] = await logIn(ROOT.email, plain);
       expect(set).toMatch(
-        /^__Host-sluice_session_[0-9a-f]{8}=[\w-]{43}; HttpOnly; SameSite=Lax; Path=\/; Max-Age=604800; Secure$/,
+        /^__Host-sluice_session_[0-9a-f]{8}=[\w-]{43}; HttpOnly; Max-Age=604800; Path=\/; SameSite=Lax; Secure$/,
       );
       expect(others).toEqual([taken(name)]);
       expect(await whoIs(pairOf(set))).toMatchObject({ status: 200, who: ROOT.email });

@@ -37,7 +37,7 @@ describe("the caller", () => {
     expect([status, body]).toEqual([200, { logged_out: true }]);
     expect(headers.getSetCookie()).toEqual([
       expect.stringMatching(
-        /^sluice_session_[0-9a-f]{8}=; HttpOnly; SameSite=Lax; Path=\/; Max-Age=0$/,
+        /^sluice_session_[0-9a-f]{8}=; HttpOnly; Max-Age=0; Path=\/; SameSite=Lax$/,
       ),
     ]);
     expect((await here("GET /auth/me")).status).toBe(401);

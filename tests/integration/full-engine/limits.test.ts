@@ -173,7 +173,7 @@ describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over })
 
     test("sends a body slower than the head timeout", async () => {
       let body = "";
-      const { port } = startOver({ headTimeout: 200 }, async (stream) => {
+      const receive = async (stream: ClientStream) => {
         const source = stream.openBody();
         for (;;) {
           const { done, value } = await source.read();
@@ -181,7 +181,8 @@ describe.each([{ over: "cleartext" }, { over: "TLS" }])("over $over", ({ over })
           body += Buffer.from(value).toString();
         }
         respond(stream);
-      });
+      };
+      const { port } = startOver({ headTimeout: 200 }, (stream) => void receive(stream));
       const client = await RawClient.connect(port, isTls);
       client.preface();
       client.frame(HEADERS, 4, 1, BLOCK);

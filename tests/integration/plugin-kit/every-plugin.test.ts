@@ -115,7 +115,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       .filter((phase) => phase !== "body")
       .map((phase) => phaseHandlers[phase]);
     for (const handler of found) expect(named).toContain(handler);
-    (handlers as PluginHandlers).close?.();
+    await (handlers as PluginHandlers).close?.();
   });
 });
 

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../../support/one-time-password.ts";
 import { fromBase32 } from "../../support/base32.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 

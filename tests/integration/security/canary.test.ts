@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../../support/one-time-password.ts";
 import { fromBase32 } from "../../support/base32.ts";
 import { openEvents } from "../../support/event-client.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";

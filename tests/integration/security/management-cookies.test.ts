@@ -336,7 +336,7 @@ describe("a session under the former name", () => {
     expect(me.status).toBe(200);
     const out = await gateway.api("POST", "/api/v1/auth/logout", undefined, headers);
     expect(out.headers.getSetCookie()).toEqual(
-      [name, "sluice_session"].map((one) => `${one}=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0`),
+      [name, "sluice_session"].map((one) => `${one}=; HttpOnly; Max-Age=0; Path=/; SameSite=Lax`),
     );
     await eventually(async () => (await seenByTargets()).has(former));
   });

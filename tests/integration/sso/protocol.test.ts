@@ -42,10 +42,10 @@ describe("the start", () => {
     const secure = await (await scene({ publicUrl: "https://gateway.example/" })).start();
     if ("error" in plain || "error" in secure) throw new Error("the start was refused");
     expect(plain.cookie).toMatch(
-      /^sluice_session_0badcafe_sso=[\w-]{43}; Max-Age=600; Path=\/api\/v1\/auth\/sso; HttpOnly; SameSite=Lax$/,
+      /^sluice_session_0badcafe_sso=[\w-]{43}; HttpOnly; Max-Age=600; Path=\/api\/v1\/auth\/sso; SameSite=Lax$/,
     );
     expect(secure.cookie).toMatch(
-      /^__Host-sluice_session_0badcafe_sso=[\w-]{43}; Max-Age=600; Path=\/; Secure; HttpOnly; SameSite=Lax$/,
+      /^__Host-sluice_session_0badcafe_sso=[\w-]{43}; HttpOnly; Max-Age=600; Path=\/; SameSite=Lax; Secure$/,
     );
   });
 

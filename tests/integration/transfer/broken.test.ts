@@ -64,7 +64,7 @@ describe("a broken document", () => {
     {
       why: "no YAML",
       text: "format: 1\nroutes: [\nservices: []\n",
-      says: /^the configuration file is not valid YAML at line 2: /,
+      says: /^the configuration file is not valid YAML at line 3, column 1: /,
     },
     {
       why: "a nest",

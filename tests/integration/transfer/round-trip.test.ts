@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accessTable } from "../../../src/api/access.ts";
 import { adminParts } from "../../../src/control/admin-parts.ts";
 import { decryptUnder } from "../../../src/crypto/passphrase-box.ts";
-import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../../support/one-time-password.ts";
 import { collectionNames, singletonNames } from "../../../src/model/gateway-config.ts";
 import { fromBase32 } from "../../support/base32.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";

@@ -1,7 +1,7 @@
 // Who may change which password and second factor, what the request must contain, and what the audit log records.
 import { describe, expect, test } from "bun:test";
 import { base32 } from "oslo/encoding";
-import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { hotp, stepAt } from "../../support/one-time-password.ts";
 import { verifyPassword } from "../../../src/crypto/password.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import {
@@ -333,7 +333,7 @@ describe("/users/:id/totp", () => {
     const { control, account, factors } = world();
     const principal = await signedIn(anna)(control);
     const { secret } = await account.beginTotp({ principal, key: anna.id, body: proof });
-    account.confirmTotp({ principal, key: anna.id, body: { code: codeOf(secret) } });
+    await account.confirmTotp({ principal, key: anna.id, body: { code: codeOf(secret) } });
     const by = (who: Caller) => async () =>
       account.removeTotp({ principal: await who(control), key: anna.id, body: undefined });
     expect(await refusal(by(signedIn(editor)))).toStartWith("403 ");

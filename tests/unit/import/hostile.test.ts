@@ -1,6 +1,6 @@
 // Broken and hostile files: they are rejected with the position of the error, or have no effect beyond their content.
 import { expect, test } from "bun:test";
-import { importSources, MAX_SOURCE_BYTES } from "../../../src/import/convert.ts";
+import { importSources, MAX_SOURCE_BYTES } from "../../../src/import/programs.ts";
 import { bytesOf, convertWith, npmDatabase } from "./samples.ts";
 
 const kong = (rest: string) => `_format_version: "3.0"\n${rest}`;
