@@ -2,6 +2,7 @@
 import type { Role } from "../control/principal.ts";
 
 export interface AccessRow {
+  /** `:name` is one segment; `*` at the end is any rest. */
   readonly path: string;
   /** Minimum role by method; `open` needs no authentication. HEAD follows GET. */
   readonly methods: Readonly<Record<string, Role | "open">>;
@@ -127,9 +128,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
   // Pages and assets of the web UI: they hold no data.
-  { path: "/ui/:page", methods: open },
-  { path: "/ui/:page/:id", methods: open },
-  { path: "/ui/:page/:id/:part", methods: open },
+  { path: "/ui", methods: open },
+  { path: "/ui/*", methods: open },
   { path: "/assets/:name", methods: open },
 ];
 
@@ -146,6 +146,10 @@ export function createAccessMatcher(
   return (pathname) => {
     const parts = pathname.split("/");
     for (const { row, segments } of rows) {
+      if (row.path.endsWith("/*")) {
+        if (pathname.startsWith(row.path.slice(0, -1))) return { row, params: {} };
+        continue;
+      }
       if (segments.length !== parts.length) continue;
       const params: Record<string, string> = {};
       const fits = segments.every((segment, index) => {

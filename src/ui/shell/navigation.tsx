@@ -6,9 +6,11 @@ import { includesRole, useStatus } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { type PageEntry, pages } from "../pages.ts";
+import { matchPage } from "./page-match.ts";
 
 export function Navigation({ role }: { readonly role: Role }) {
   const [path] = useLocation();
+  const current = matchPage(path)?.page;
   // In a low window the current page may be outside of the visible list.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another entry
   useEffect(() => {
@@ -27,14 +29,11 @@ export function Navigation({ role }: { readonly role: Role }) {
         </Text>
       )}
       {entries.map((page) => (
-        <Entry key={page.path} page={page} isActive={isWithin(path, pagePath(page.path))} />
+        <Entry key={page.path} page={page} isActive={page === current} />
       ))}
     </Fragment>
   ));
 }
-
-const isWithin = (path: string, page: string): boolean =>
-  path === page || (page !== "/" && path.startsWith(`${page}/`));
 
 function Entry({ page, isActive }: { readonly page: PageEntry; readonly isActive: boolean }) {
   const Icon = page.icon;

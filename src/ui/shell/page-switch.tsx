@@ -1,30 +1,17 @@
-// Matches a path against the table of pages and renders the page; knows no page by name.
+// Renders the page of a path, or why there is none; knows no page by name.
 import { Anchor, Container, Stack, Text, Title } from "@mantine/core";
-import { type ComponentType, lazy, useEffect } from "react";
+import { type ComponentType, lazy, type ReactNode, useEffect } from "react";
 import { Link } from "wouter";
 import { includesRole } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
+import { pagePath } from "../page-path.ts";
 import { type PageEntry, type PageProps, pages } from "../pages.ts";
+import { matchPage, similarPages } from "./page-match.ts";
 
 /** Each page loads once; React distinguishes lazy components by identity. */
 const components: ReadonlyMap<PageEntry, ComponentType<PageProps>> = new Map(
   pages.map((page) => [page, lazy(page.load)]),
 );
-
-interface PageMatch extends PageProps {
-  readonly page: PageEntry;
-}
-
-/** Parses `/ui/PAGE/ID/PART`; null: unknown page. */
-function matchPage(path: string): PageMatch | null {
-  const [, prefix = "", name = "", id = null, part = null, ...rest] = path
-    .replace(/\/$/, "")
-    .split("/")
-    .map((word) => decodeURIComponent(word));
-  if (rest.length > 0 || (prefix !== "" && prefix !== "ui")) return null;
-  const page = pages.find((entry) => entry.path === name);
-  return page === undefined ? null : { page, id, part };
-}
 
 export function PageSwitch({ path, role }: { readonly path: string; readonly role: Role }) {
   const match = matchPage(path);
@@ -32,8 +19,7 @@ export function PageSwitch({ path, role }: { readonly path: string; readonly rol
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
-  if (match === null)
-    return <Message title="Page not found" text="The URL may be outdated or mistyped." />;
+  if (match === null) return <NotFound path={path} role={role} />;
   if (!includesRole(role, match.page.role))
     return (
       <Message
@@ -45,14 +31,37 @@ export function PageSwitch({ path, role }: { readonly path: string; readonly rol
   return Page === undefined ? null : <Page id={match.id} part={match.part} />;
 }
 
-function Message({ title, text }: { readonly title: string; readonly text: string }) {
+function NotFound({ path, role }: { readonly path: string; readonly role: Role }) {
+  const similar = similarPages(path).filter((page) => includesRole(role, page.role));
+  return (
+    <Message title="Page not found" text={`There is no page at ${path}. Check the URL.`}>
+      {similar.map((page) => (
+        <Anchor key={page.path} component={Link} href={pagePath(page.path)}>
+          {page.title}
+        </Anchor>
+      ))}
+    </Message>
+  );
+}
+
+interface MessageProps {
+  readonly title: string;
+  readonly text: string;
+  /** Links to other pages. */
+  readonly children?: ReactNode;
+}
+
+function Message({ title, text, children }: MessageProps) {
   return (
     <Container size="xs" py="xl">
       <Stack gap="xs">
         <Title order={1} size="h3">
           {title}
         </Title>
-        <Text c="dimmed">{text}</Text>
+        <Text c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          {text}
+        </Text>
+        {children}
         <Anchor component={Link} href="/">
           Go to the dashboard
         </Anchor>

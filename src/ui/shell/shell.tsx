@@ -166,7 +166,7 @@ function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
       <Alert color="yellow" mb="md" title="Management access is open to every network">
         The management API accepts requests from any network.{" "}
         {me.role === "admin" && (
-          <Anchor component={Link} href={pagePath("security")} size="sm">
+          <Anchor component={Link} href={pagePath("gateway-settings")} size="sm">
             Set the allowed networks
           </Anchor>
         )}

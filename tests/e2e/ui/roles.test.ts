@@ -91,6 +91,26 @@ test.each(ROLES)(
   60_000,
 );
 
+test("the gateway answers every spelling of a page's URL, and unknown ones name similar pages", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer");
+  for (const path of ["/ui", "/ui/", "/ui/dashboard"]) {
+    await page.goto(`${scene.gateway.admin}${path}`);
+    await page.getByRole("heading", { name: "Dashboard", exact: true }).waitFor();
+    const current = page.getByRole("navigation").locator('[aria-current="page"]');
+    expect([path, await current.textContent()]).toEqual([path, "Dashboard"]);
+  }
+  for (const { path, title } of pages.filter(({ role }) => role === "viewer")) {
+    await page.goto(`${scene.gateway.admin}/ui/${path}/`);
+    await page.getByRole("heading", { name: title, exact: true, level: 1 }).waitFor();
+  }
+  await page.goto(`${scene.gateway.admin}/ui/routing/of/a/b%zz`);
+  await page.getByRole("heading", { name: "Page not found" }).waitFor();
+  await page.getByRole("main").getByRole("link", { name: "Stream routes" }).click();
+  await page.getByRole("heading", { name: "Stream routes", level: 1 }).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test.each(ROLES)(
   "a %s sees exactly the create, select and switch controls of the role",
   async (role) => {
@@ -138,7 +158,9 @@ test("an editor cannot save what only admins may change", async () => {
   const theirs = pages.filter((entry) => {
     const resource = resourceOf(entry);
     const isAdmins = resource !== null && resources[resource].writes === "admin";
-    return entry.role !== "admin" && (isAdmins || ["security", "revisions"].includes(entry.path));
+    return (
+      entry.role !== "admin" && (isAdmins || ["gateway-settings", "revisions"].includes(entry.path))
+    );
   });
   expect(theirs.length).toBeGreaterThan(2);
   for (const entry of theirs)

@@ -226,7 +226,7 @@ describe("the guard's table", () => {
     );
     const hidden = [
       ...["GET /docs", "GET /docs/json", "GET /docs/scalar.js", "GET /", "GET /assets/:name"],
-      ...["GET /ui/:page", "GET /ui/:page/:id", "GET /ui/:page/:id/:part"],
+      ...["GET /ui", "GET /ui/*"],
     ];
     expect([...described, ...hidden].sort()).toEqual([...guarded].sort());
   });
@@ -247,9 +247,8 @@ describe("the guard's table", () => {
       "/metrics",
       "/openapi.yaml",
       "/readyz",
-      "/ui/:page",
-      "/ui/:page/:id",
-      "/ui/:page/:id/:part",
+      "/ui",
+      "/ui/*",
     ]);
   });
 
