@@ -36,19 +36,26 @@ export function ApplicationList() {
       text="A domain, its upstream and HTTPS in one object."
       subtitle={(application) => application.upstream ?? serversOf(application)}
       columns={[
-        { title: "Domains", render: (application) => <Domains application={application} /> },
+        {
+          title: "Domains",
+          sortBy: ({ domains }) => domains[0] ?? null,
+          render: (application) => <Domains application={application} />,
+        },
         {
           title: "State",
+          sortBy: (application) => stateOf(application).state,
           render: (application) => <State application={application} />,
           width: "9rem",
         },
         {
           title: "HTTPS",
+          sortBy: (application) => httpsOf(application).state,
           render: (application) => <Https application={application} />,
           width: "7rem",
         },
         {
           title: "Maintenance",
+          sortBy: ({ maintenance }) => Number(maintenance),
           render: (application) => <Maintenance application={application} />,
           width: "6.5rem",
         },

@@ -35,9 +35,15 @@ export function PluginList() {
           <Subtitle plugin={plugin} summary={schemas.get(plugin.name)?.summary} />
         )}
         columns={[
-          { title: "Scope", render: (plugin) => <Scope plugin={plugin} /> },
+          {
+            title: "Scope",
+            sortBy: ({ route_id, service_id, consumer_id }) =>
+              [route_id, service_id, consumer_id].filter((id) => id !== null).length,
+            render: (plugin) => <Scope plugin={plugin} />,
+          },
           {
             title: "Condition",
+            sortBy: ({ when }) => (when === null ? null : Object.keys(when).join(", ")),
             width: "8rem",
             render: ({ when }) => (
               <Text size="sm" {...(when === null ? { c: "dimmed" } : {})}>
@@ -47,6 +53,7 @@ export function PluginList() {
           },
           {
             title: "Priority",
+            sortBy: ({ name, priority }) => priority ?? schemas.get(name)?.order ?? null,
             width: "6rem",
             render: ({ name, priority }) => (
               <Text size="sm" {...(priority === null ? { c: "dimmed" } : {})}>
