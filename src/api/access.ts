@@ -111,6 +111,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/import", methods: { POST: "admin" } },
   { path: "/api/v1/revisions", methods: readOnly },
   { path: "/api/v1/revisions/:id", methods: readOnly },
+  // The endpoint requires the author of the revision, and an admin for what only admins may change.
+  { path: "/api/v1/revisions/:id/undo", methods: { POST: "editor" } },
   { path: "/api/v1/revisions/:id/restore", methods: { POST: "admin" } },
   // Before the row of all ids.
   { path: "/api/v1/requests/stream", methods: readOnly, stream: true, nodes: true },

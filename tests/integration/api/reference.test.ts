@@ -41,6 +41,7 @@ const withoutBody = [
   ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
   "POST /api/v1/auth/logout",
   "POST /api/v1/revisions/{id}/restore",
+  "POST /api/v1/revisions/{id}/undo",
 ];
 
 const operationsOf = ({ paths }: Description) =>
