@@ -136,6 +136,7 @@ function Maintenance({ application }: { readonly application: Application }) {
     send: (isOn) =>
       connection.send(`/applications/${id}`, { method: "PATCH", body: { maintenance: isOn } }),
     touches: ["applications"],
+    canUndo: true,
     done: (_, isOn) => (isOn ? `${name} is under maintenance` : `${name} is served again`),
   });
   return (
