@@ -24,7 +24,7 @@ export function Navigation({ role }: { readonly role: Role }) {
   return groups.map(([group, entries]) => (
     <Fragment key={group}>
       {group !== "" && (
-        <Text size="xs" fw={600} c="dimmed" px="sm" pt="md" pb={4}>
+        <Text size="xs" fw={600} c="dimmed" px="sm" pt={10} pb={2}>
           {group}
         </Text>
       )}
@@ -42,10 +42,10 @@ function Entry({ page, isActive }: { readonly page: PageEntry; readonly isActive
       component={Link}
       href={pagePath(page.path)}
       label={page.title}
-      leftSection={<Icon size={18} stroke={1.6} />}
+      leftSection={<Icon size={17} stroke={1.6} />}
       active={isActive}
       aria-current={isActive ? "page" : undefined}
-      py={6}
+      py={3}
       style={{ borderRadius: "var(--mantine-radius-sm)" }}
     />
   );

@@ -91,6 +91,17 @@ test.each(ROLES)(
   60_000,
 );
 
+test("the navigation of an admin fits into 900 pixels, with every entry", async () => {
+  const { page, close } = await scene.openAs("admin", { width: 1440, height: 900 });
+  const navigation = page.getByRole("navigation", { name: "Pages" });
+  // Without a fleet, one entry is not listed: the height of another one stands for it.
+  const last = await navigation.getByRole("link").last().boundingBox();
+  if (last === null) throw new Error("there is no entry");
+  expect(last.y + 2 * last.height).toBeLessThanOrEqual(900);
+  expect(last.height).toBeGreaterThanOrEqual(24);
+  await close();
+});
+
 test("the gateway answers every spelling of a page's URL, and unknown ones name similar pages", async () => {
   const { page, complaints, close } = await scene.openAs("viewer");
   for (const path of ["/ui", "/ui/", "/ui/dashboard"]) {
