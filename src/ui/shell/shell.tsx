@@ -25,6 +25,7 @@ import { beginFirstRun } from "./first-run.ts";
 import { FleetBanner } from "./fleet-banner.tsx";
 import { KeyboardHelp } from "./keyboard.tsx";
 import { Navigation } from "./navigation.tsx";
+import { Palette } from "./palette.tsx";
 import { PageSwitch } from "./page-switch.tsx";
 import { UserMenu } from "./user-menu.tsx";
 
@@ -65,6 +66,7 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
             </Link>
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <Palette />
             <ServiceState />
             <UserMenu me={me} />
           </Group>
