@@ -1,9 +1,9 @@
 // Renders the page of a path, or why there is none; knows no page by name.
 import { Anchor, Container, Stack, Text, Title } from "@mantine/core";
-import { type ComponentType, lazy, type ReactNode, useEffect } from "react";
+import { type ComponentType, lazy, type ReactNode, useContext, useEffect } from "react";
 import { Link } from "wouter";
-import { includesRole } from "../api/queries.ts";
-import type { Role } from "../api/resources.ts";
+import { includesRole, ReadOnlyContext } from "../api/queries.ts";
+import { resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { type PageEntry, type PageProps, pages } from "../pages.ts";
 import { matchPage, similarPages } from "./page-match.ts";
@@ -13,7 +13,12 @@ const components: ReadonlyMap<PageEntry, ComponentType<PageProps>> = new Map(
   pages.map((page) => [page, lazy(page.load)]),
 );
 
+/** The resource of a page; null: a page without objects. */
+const resourceOf = ({ path }: PageEntry) =>
+  Object.entries(resources).find(([key]) => key.replace("/", "-") === path)?.[1] ?? null;
+
 export function PageSwitch({ path, role }: { readonly path: string; readonly role: Role }) {
+  const isReadOnly = useContext(ReadOnlyContext);
   const match = matchPage(path);
   const title = match?.page.title ?? "Not found";
   useEffect(() => {
@@ -26,6 +31,22 @@ export function PageSwitch({ path, role }: { readonly path: string; readonly rol
         title={match.page.title}
         text={`This page needs the role ${match.page.role}; yours is ${role}.`}
       />
+    );
+  const needed = match.id === "new" ? (resourceOf(match.page)?.writes ?? "viewer") : "viewer";
+  if (!includesRole(role, needed) || (isReadOnly && needed !== "viewer"))
+    return (
+      <Message
+        title={match.page.title}
+        text={
+          isReadOnly
+            ? "A configuration file manages the gateway: objects are created there."
+            : `Creating objects here needs the role ${needed}; yours is ${role}.`
+        }
+      >
+        <Anchor component={Link} href={pagePath(match.page.path)}>
+          Show the list
+        </Anchor>
+      </Message>
     );
   const Page = components.get(match.page);
   return Page === undefined ? null : <Page id={match.id} part={match.part} />;

@@ -163,6 +163,30 @@ test("no button that a viewer can press is rejected or changes anything", async 
   await close();
 }, 90_000);
 
+test.each(["viewer", "editor"] as const)(
+  "a %s is shown no form for new objects that the role may not create",
+  async (role) => {
+    const { page, complaints, close } = await scene.openAs(role);
+    const { writes } = listen(page);
+    for (const entry of pages.filter(({ role: needed }) => rank(role) >= rank(needed))) {
+      const resource = resourceOf(entry);
+      if (resource === null) continue;
+      await page.goto(`${scene.gateway.admin}${pagePath(entry.path, "new")}`);
+      await isQuiet(page);
+      const needed = resources[resource].writes;
+      const isRefused = rank(role) < rank(needed);
+      const refusal = page.getByText(`needs the role ${needed}; yours is ${role}.`);
+      expect([entry.path, await refusal.count()]).toEqual([entry.path, isRefused ? 1 : 0]);
+      const inputs = page.locator("main :is(input, textarea, select, form)");
+      if (isRefused) expect([entry.path, await inputs.count()]).toEqual([entry.path, 0]);
+    }
+    expect(writes).toEqual([]);
+    expect(complaints).toEqual([]);
+    await close();
+  },
+  60_000,
+);
+
 test("an editor cannot save what only admins may change", async () => {
   const { page, close } = await scene.openAs("editor");
   const { writes, refused } = listen(page);

@@ -2,6 +2,7 @@
 import { Box, Group, NumberInput, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { AddButton, HostPortField, RemoveButton } from "../../parts/fields.tsx";
+import { hostOf, serverOf, toUrl } from "../../parts/lenient-url.ts";
 import { type ApplicationValues, domainProblem, newServer } from "./application-values.ts";
 import { DomainChecks, UpstreamCheck } from "./live-checks.tsx";
 
@@ -21,7 +22,8 @@ const keyAt = (index: number): string => `domain ${index}`;
 export function DomainFields({ form, onFirst }: DomainFieldsProps) {
   const { domains } = form.values;
   const isTried = form.errors["domains"] !== undefined;
-  const set = (index: number, text: string) => {
+  const set = (index: number, typed: string) => {
+    const text = hostOf(typed);
     form.clearFieldError("domains");
     form.setFieldValue(`domains.${index}`, text);
     if (index === 0) onFirst?.(text);
@@ -90,8 +92,9 @@ export function UpstreamFields({ form }: ApplicationFieldsProps) {
             autoCapitalize="none"
             spellCheck={false}
             {...form.getInputProps("upstream")}
+            onBlur={() => form.setFieldValue("upstream", toUrl(upstream))}
           />
-          <UpstreamCheck upstream={upstream} host={domains[0] ?? ""} />
+          <UpstreamCheck upstream={toUrl(upstream)} host={domains[0] ?? ""} />
         </>
       ) : (
         <ServerFields form={form} />
@@ -102,6 +105,11 @@ export function UpstreamFields({ form }: ApplicationFieldsProps) {
 
 function ServerFields({ form }: ApplicationFieldsProps) {
   const { targets, domains } = form.values;
+  const setServer = (index: number, text: string) => {
+    const { host, port } = serverOf(text, targets[index]?.host ?? "");
+    form.setFieldValue(`targets.${index}.host`, host);
+    if (port !== null) form.setFieldValue(`targets.${index}.port`, port);
+  };
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
@@ -121,7 +129,10 @@ function ServerFields({ form }: ApplicationFieldsProps) {
             <Box style={{ flex: "1 1 12rem", minWidth: 0 }}>
               <HostPortField
                 label="Host"
-                host={form.getInputProps(`targets.${index}.host`)}
+                host={{
+                  ...form.getInputProps(`targets.${index}.host`),
+                  onChange: (text) => setServer(index, text),
+                }}
                 port={form.getInputProps(`targets.${index}.port`)}
               />
             </Box>

@@ -1,5 +1,6 @@
 // The fields of the form of an application, converted from and to the API's objects; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
+import { toUrl } from "../../parts/lenient-url.ts";
 
 export interface ServerValues {
   readonly host: string;
@@ -53,7 +54,7 @@ export function toBody(values: ApplicationValues): Write<"applications"> {
     domains: domains.map((domain) => domain.trim()).filter((domain) => domain !== ""),
     https: { ...https, certificate_id: certificate },
     ...(runsOn === "address"
-      ? { upstream: upstream.trim(), targets: [] }
+      ? { upstream: toUrl(upstream.trim()), targets: [] }
       : {
           upstream: null,
           targets: targets.filter(({ host }) => host !== "").map((target) => ({ ...target })),
@@ -66,7 +67,7 @@ const HOST =
 const ADDRESS = /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/;
 
 export const isDomain = (text: string): boolean => HOST.test(text.trim());
-export const isUpstream = (text: string): boolean => ADDRESS.test(text.trim());
+export const isUpstream = (text: string): boolean => ADDRESS.test(toUrl(text.trim()));
 
 /** The gateway's rules, so that errors show while typing. */
 export const rules = {

@@ -8,6 +8,7 @@ import { ApiError, toFormPath } from "../../api/error.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { HostPortField, TagsField } from "../../parts/fields.tsx";
 import { FormDrawer } from "../../parts/form-page.tsx";
+import { serverOf } from "../../parts/lenient-url.ts";
 import { NumberField } from "../../parts/number-field.tsx";
 import type { Target } from "./live-targets.tsx";
 import { hostProblem } from "./service-values.ts";
@@ -94,6 +95,11 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
       reset();
     }
   });
+  const setHost = (text: string) => {
+    const { host, port } = serverOf(text, form.values.host);
+    form.setFieldValue("host", host);
+    if (port !== null) form.setFieldValue("port", port);
+  };
   return (
     <FormDrawer
       opened={isOpen}
@@ -107,7 +113,7 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
       <Stack>
         <HostPortField
           label="Host"
-          host={form.getInputProps("host")}
+          host={{ ...form.getInputProps("host"), onChange: setHost }}
           port={form.getInputProps("port")}
         />
         <NumberField
