@@ -31,6 +31,10 @@ const shared = {
     maxItems: 1000,
     description: "Upstream targets, instead of `upstream`; reached over plain HTTP",
   }),
+  host_header: nullable(
+    t.String({ minLength: 1, maxLength: 255 }),
+    "Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one",
+  ),
   https: group(
     {
       mode: oneOf(["off", "auto", "acme", "certificate"], {

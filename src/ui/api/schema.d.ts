@@ -4819,6 +4819,11 @@ export interface components {
                 description?: string;
             }[];
             /**
+             * @description Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one
+             * @default null
+             */
+            host_header?: string | null;
+            /**
              * @description HTTPS
              * @default {}
              */
@@ -4905,6 +4910,11 @@ export interface components {
              * @default null
              */
             upstream: string | null;
+            /**
+             * @description Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one
+             * @default null
+             */
+            host_header: string | null;
             /**
              * @description HTTPS
              * @default {}

@@ -14,6 +14,8 @@ export interface ApplicationValues {
   readonly runs_on: "address" | "servers";
   readonly upstream: string;
   readonly targets: readonly ServerValues[];
+  /** Null: as its service has it. */
+  readonly host_header: string | null;
   readonly https: Read<"applications">["https"];
   readonly access: "public" | "private";
   readonly maintenance: boolean;
@@ -36,6 +38,7 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
       upstream === null && targets.length > 0
         ? targets.map(({ host, port, weight }) => ({ host, port, weight }))
         : [newServer],
+    host_header: application.host_header === undefined ? "preserve" : application.host_header,
     https: { mode: "auto", certificate_id: null, redirect: true, hsts: false, ...https },
     access: application.access ?? "public",
     maintenance: application.maintenance ?? false,
@@ -85,6 +88,7 @@ export const rules = {
       ? "A domain is invalid"
       : null;
   },
+  host_header: (value: string | null) => (value === "" ? "Name is required" : null),
   upstream: (value: string, { runs_on: runsOn }: ApplicationValues) =>
     runsOn !== "address"
       ? null
@@ -94,6 +98,12 @@ export const rules = {
           ? null
           : "Must be a URL such as http://10.0.0.5:3000",
 };
+
+/** The name that the gateway would send upstream; empty: the upstream's own. */
+export function sentHost({ host_header: header, domains }: ApplicationValues): string {
+  if (header === "target") return "";
+  return header === null || header === "preserve" ? (domains[0] ?? "") : header;
+}
 
 /** The error of one domain; null: none. */
 export function domainProblem(domains: readonly string[], index: number): string | null {

@@ -30,7 +30,7 @@ const steps: readonly {
   readonly fields: readonly (keyof ApplicationValues)[];
 }[] = [
   { label: "Domain", fields: ["domains", "name"] },
-  { label: "Upstream", fields: ["upstream", "targets"] },
+  { label: "Upstream", fields: ["upstream", "targets", "host_header"] },
   { label: "HTTPS", fields: [] },
   { label: "Review and create", fields: [] },
 ];
