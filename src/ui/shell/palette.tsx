@@ -22,7 +22,7 @@ export function Palette() {
     <>
       <button type="button" className="palette-button" onClick={open}>
         <IconSearch size={16} aria-hidden="true" />
-        <span className="palette-words">Search</span>
+        <span className="words-on-wide">Search</span>
         <Kbd size="xs" visibleFrom="sm">
           Ctrl K
         </Kbd>

@@ -61,7 +61,9 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
             >
               <Group gap={8} wrap="nowrap">
                 <ProductMark size={22} />
-                <Text fw={650}>Sluice</Text>
+                <Text fw={650} className="words-on-wide">
+                  Sluice
+                </Text>
               </Group>
             </Link>
           </Group>

@@ -6,6 +6,7 @@ import { type PageEntry, pages } from "../../../src/ui/pages.ts";
 import { needs } from "../../support/needs.ts";
 import { listen, pressAll } from "../../support/ui-walk.ts";
 import {
+  checkAccessible,
   emailOf,
   isQuiet,
   startUi,
@@ -143,6 +144,25 @@ test.each(ROLES)(
     await close();
   },
   60_000,
+);
+
+test.each(ROLES)(
+  "axe-core finds nothing on any page, list, object or form of a %s",
+  async (role) => {
+    const { page, complaints, close } = await scene.openAs(role);
+    for (const entry of pages.filter(({ role: needed }) => rank(role) >= rank(needed)))
+      for (const address of [
+        ...addressesOf(entry),
+        ...(resourceOf(entry) === null ? [] : [pagePath(entry.path, "new")]),
+      ]) {
+        await page.goto(`${scene.gateway.admin}${address}`);
+        await isQuiet(page);
+        expect([address, await checkAccessible(page)]).toEqual([address, []]);
+      }
+    expect(complaints).toEqual([]);
+    await close();
+  },
+  180_000,
 );
 
 test("no button that a viewer can press is rejected or changes anything", async () => {

@@ -1,5 +1,5 @@
 // The list of applications: domains, state, HTTPS, and the maintenance switch.
-import { Anchor, Badge, Group, Stack, Switch, Text } from "@mantine/core";
+import { Anchor, Badge, Stack, Text } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
@@ -141,16 +141,16 @@ function Maintenance({ application }: { readonly application: Application }) {
   });
   return (
     <Can needs="editor" otherwise={<Text size="sm">{maintenance ? "on" : "off"}</Text>}>
-      <Group>
-        <Switch
-          size="sm"
-          color="yellow"
-          aria-label={`Maintenance of ${name}`}
-          checked={maintenance}
-          disabled={isPending}
-          onChange={(event) => mutate(event.currentTarget.checked)}
-        />
-      </Group>
+      <input
+        type="checkbox"
+        role="switch"
+        className="switch is-warning"
+        aria-label={`Maintenance of ${name}`}
+        checked={maintenance}
+        aria-checked={maintenance}
+        disabled={isPending}
+        onChange={(event) => mutate(event.currentTarget.checked)}
+      />
     </Can>
   );
 }

@@ -145,7 +145,7 @@ function targetGroups({ targets, services }: AttentionFacts): AttentionGroup[] {
       items: group.map(({ host, port, service_id: id, health }) => ({
         label: port === null ? host : `${host}:${port}`,
         href: pagePath("services", id),
-        detail: services.get(id) ?? null,
+        detail: ids.length === 1 ? null : (services.get(id) ?? null),
         at: health.since,
       })),
       action:
