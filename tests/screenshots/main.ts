@@ -28,8 +28,12 @@ async function shoot(page: Page, origin: string, { name, path, prepare }: Shot):
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await hasScheme(page, colorScheme);
       await isQuiet(page);
-      const file = join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`);
-      await page.screenshot({ path: file, fullPage: true });
+      // The whole page as one window: what sticks to its edge would cover the content otherwise.
+      const height = (await page.evaluate("document.documentElement.scrollHeight")) as number;
+      await page.setViewportSize({ width, height });
+      await page.screenshot({
+        path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`),
+      });
     }
   }
 }
@@ -75,7 +79,15 @@ const more: readonly Shot[] = [
     name: "routes-test",
     path: `${pagePath("routes", "test")}?url=${encodeURIComponent("http://shop.test/page/1")}`,
   },
-  { name: "routes-new-errors", path: pagePath("routes", "new"), prepare: press("Create") },
+  {
+    name: "routes-new-errors",
+    path: pagePath("routes", "new"),
+    prepare: async (page) => {
+      await page.getByRole("combobox", { name: "Hosts" }).fill("no host");
+      await page.keyboard.press("Enter");
+      await press("Create")(page);
+    },
+  },
   { name: "export-import-import", path: `${pagePath("export-import")}?tab=import` },
   { name: "revisions-3", path: pagePath("revisions", "3") },
   { name: "plugins-new-rate-limit", path: `${pagePath("plugins", "new")}?plugin=rate-limit` },

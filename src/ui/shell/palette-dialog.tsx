@@ -7,7 +7,13 @@ import { type KeyboardEvent, useContext, useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { useConnection } from "../api/connection-context.ts";
 import { ReadOnlyContext, useRole } from "../api/queries.ts";
-import { fixedEntries, objectEntries, type PaletteEntry, searchable } from "./palette-entries.ts";
+import {
+  bestFirst,
+  fixedEntries,
+  objectEntries,
+  type PaletteEntry,
+  searchable,
+} from "./palette-entries.ts";
 
 const LIST_ID = "palette-list";
 const optionId = (index: number) => `palette-${index}`;
@@ -118,7 +124,8 @@ function useEntries(query: string) {
       },
     })),
   });
-  const objects = isSearching ? results.flatMap(({ data }) => data ?? []) : [];
+  const found = results.flatMap(({ data }) => data ?? []);
+  const objects = isSearching ? bestFirst(found, asked) : [];
   return {
     entries: [...fixedEntries(query, { role, isReadOnly }), ...objects],
     isBusy: isSearching && results.some(({ isFetching }) => isFetching),

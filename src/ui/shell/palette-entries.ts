@@ -64,27 +64,26 @@ const toUrl = (text: string): string => (/^https?:/.test(text) ? text : `http://
 /** Per resource: more are found by a longer query, or in the list. */
 const MAX_OBJECTS = 6;
 
-/** Names that begin with the query come first. */
 export function objectEntries(
   resource: ResourceKey,
   objects: readonly { readonly id: string }[],
   query: string,
 ): readonly PaletteEntry[] {
-  const asked = query.trim().toLowerCase();
-  return objects
-    .map((object) => ({ label: nameOf(object), id: object.id }))
-    .toSorted((a, b) => rank(a.label, asked) - rank(b.label, asked))
-    .slice(0, MAX_OBJECTS)
-    .map(({ label, id }) => ({
-      label,
-      hint: resources[resource].word,
-      href: pagePath(pageOf(resource), id),
-    }));
+  const found = objects.map((object) => ({
+    label: nameOf(object),
+    hint: resources[resource].word,
+    href: pagePath(pageOf(resource), object.id),
+  }));
+  return bestFirst(found, query).slice(0, MAX_OBJECTS);
 }
 
-function rank(label: string, asked: string): number {
-  const text = label.toLowerCase();
-  if (text === asked) return 0;
-  if (text.startsWith(asked)) return 1;
-  return text.includes(asked) ? 2 : 3;
+/** Names that begin with the query come first, then those that contain it; others match by a tag or a host. */
+export function bestFirst(entries: readonly PaletteEntry[], query: string): PaletteEntry[] {
+  const asked = query.trim().toLowerCase();
+  const rank = ({ label }: PaletteEntry): number => {
+    const text = label.toLowerCase();
+    if (text.startsWith(asked)) return text === asked ? 0 : 1;
+    return text.includes(asked) ? 2 : 3;
+  };
+  return entries.toSorted((a, b) => rank(a) - rank(b));
 }

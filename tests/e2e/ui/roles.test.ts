@@ -162,7 +162,7 @@ test.each(ROLES)(
     expect(complaints).toEqual([]);
     await close();
   },
-  180_000,
+  400_000,
 );
 
 test("no button that a viewer can press is rejected or changes anything", async () => {
