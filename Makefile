@@ -132,6 +132,12 @@ dist/ui/embedded.js: $(UI_SOURCES) package.json bun.lock scripts/build-ui.ts | s
 ui-dev: setup
 	@$(BUN) scripts/ui-dev.ts $(ARGS)
 
+#? screenshots: Screenshots of every page in light and dark, at 1440 and 380 pixels, into dist/screenshots
+.PHONY: screenshots
+screenshots: build
+	@scripts/debian-packages.sh chromium
+	@$(BUN) tests/screenshots/main.ts
+
 #? api-types: Write the types that the web UI calls the API with anew
 .PHONY: api-types
 api-types: setup

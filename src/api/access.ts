@@ -8,6 +8,7 @@ import {
 } from "../model/gateway-config.ts";
 
 export interface AccessRow {
+  /** `:name` is one segment; `*` at the end is any rest. */
   readonly path: string;
   /** Minimum role by method; `open` needs no authentication. HEAD follows GET. */
   readonly methods: Readonly<Record<string, Role | "open">>;
@@ -82,6 +83,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/import", methods: { POST: "admin" } },
   { path: "/api/v1/revisions", methods: readOnly },
   { path: "/api/v1/revisions/:id", methods: readOnly },
+  // The endpoint requires the author of the revision, and an admin for what only admins may change.
+  { path: "/api/v1/revisions/:id/undo", methods: { POST: "editor" } },
   { path: "/api/v1/revisions/:id/restore", methods: { POST: "admin" } },
   { path: "/api/v1/requests/stream", methods: readOnly, stream: true, nodes: true },
   { path: "/api/v1/requests", methods: readOnly, nodes: true },
@@ -98,9 +101,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
   // Pages and assets of the web UI: they hold no data.
-  { path: "/ui/:page", methods: open },
-  { path: "/ui/:page/:id", methods: open },
-  { path: "/ui/:page/:id/:part", methods: open },
+  { path: "/ui", methods: open },
+  { path: "/ui/*", methods: open },
   { path: "/assets/:name", methods: open },
 ];
 
@@ -120,6 +122,10 @@ export function createAccessMatcher(
   return (pathname) => {
     const parts = pathname.split("/");
     for (const { row, segments } of rows) {
+      if (row.path.endsWith("/*")) {
+        if (pathname.startsWith(row.path.slice(0, -1))) return { row, params: {} };
+        continue;
+      }
       if (segments.length !== parts.length) continue;
       const params: Record<string, string> = {};
       const fits = segments.every((segment, index) => {

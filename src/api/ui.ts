@@ -12,7 +12,7 @@ export interface UiFile {
 export type UiFiles = Readonly<Record<string, UiFile>>;
 
 /** Paths of the pages. The browser routes them; the gateway serves the same document for all. */
-export const UI_PAGE_PATHS = ["/", "/ui/:page", "/ui/:page/:id", "/ui/:page/:id/:part"] as const;
+export const UI_PAGE_PATHS = ["/", "/ui", "/ui/*"] as const;
 export const UI_ASSET_PATH = "/assets/:name";
 
 /** Own scripts only. Components need inline styles for their layout. */

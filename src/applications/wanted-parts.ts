@@ -47,7 +47,7 @@ export const targetRole = (target: Parameters<typeof placeKey>[0]): string =>
 
 /** What is referred to comes before what refers to it. */
 export function wantedParts(application: Planned, idOf: IdOf): WantedPart[] {
-  const { enabled, tags, description } = application;
+  const { enabled, tags, description, host_header } = application;
   const common = { enabled, tags, description };
   const part = (
     [collection, role]: readonly [PartCollection, string],
@@ -57,8 +57,12 @@ export function wantedParts(application: Planned, idOf: IdOf): WantedPart[] {
   const { protocol, path } = originOf(application);
   const service = part(
     ["services", "service"],
-    { name: application.name, protocol, path, ...common },
-    null,
+    {
+      ...{ name: application.name, protocol, path },
+      ...(host_header === null ? {} : { host_header }),
+      ...common,
+    },
+    host_header === null ? null : "",
   );
   const targets = targetsOf(application).map(({ fields, place }) =>
     part(["targets", targetRole(fields)], { service_id: service.id, ...fields }, place),

@@ -1,6 +1,6 @@
 // An application: a service, its targets, routes and certificate as one object; knows none of them.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { defineResource, refersTo, schemaRef } from "./resource.ts";
+import { defineResource, refersTo, schemaRef, since } from "./resource.ts";
 import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { inlineTargetInput } from "./target.ts";
 
@@ -32,6 +32,13 @@ const shared = {
     maxItems: 1000,
     description: "Upstream targets, instead of `upstream`; reached over plain HTTP",
   }),
+  host_header: since(
+    5,
+    nullable(
+      t.String({ minLength: 1, maxLength: 255 }),
+      "Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one",
+    ),
+  ),
   https: group(
     {
       mode: oneOf(["off", "auto", "acme", "certificate"], {

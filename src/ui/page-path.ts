@@ -1,5 +1,5 @@
-// Builds page paths; knows no page.
+// Builds page paths; knows no page but the first.
 
-/** `pagePath("services", id)` is `/ui/services/ID`; the empty path is the dashboard. */
+/** `pagePath("services", id)` is `/ui/services/ID`. */
 export const pagePath = (path: string, ...rest: readonly string[]): string =>
-  path === "" ? "/" : ["/ui", path, ...rest.map(encodeURIComponent)].join("/");
+  path === "dashboard" ? "/" : ["/ui", path, ...rest.map(encodeURIComponent)].join("/");

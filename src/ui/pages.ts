@@ -34,7 +34,7 @@ export interface PageProps {
 }
 
 export interface PageEntry {
-  /** Below `/ui/`; empty for `/`. */
+  /** Below `/ui/`, after the title. */
   readonly path: string;
   readonly title: string;
   readonly group: "" | "Traffic" | "Security" | "Observe" | "Settings";
@@ -48,7 +48,7 @@ export interface PageEntry {
 
 export const pages: readonly PageEntry[] = [
   {
-    path: "",
+    path: "dashboard",
     title: "Dashboard",
     group: "",
     icon: IconDashboard,
@@ -169,7 +169,7 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/users/users-page.tsx"),
   },
   {
-    path: "sso",
+    path: "single-sign-on",
     title: "Single sign-on",
     group: "Settings",
     icon: IconFingerprint,
@@ -193,7 +193,7 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/secrets/secrets-page.tsx"),
   },
   {
-    path: "security",
+    path: "gateway-settings",
     title: "Gateway settings",
     group: "Settings",
     icon: IconSettings,
@@ -201,7 +201,7 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/settings/settings-page.tsx"),
   },
   {
-    path: "transfer",
+    path: "export-import",
     title: "Export & import",
     group: "Settings",
     icon: IconDatabaseExport,
@@ -217,7 +217,7 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/revisions/revisions-page.tsx"),
   },
   {
-    path: "audit",
+    path: "audit-log",
     title: "Audit log",
     group: "Settings",
     icon: IconReportSearch,

@@ -10,7 +10,12 @@ import {
   writeResponses,
 } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { changeHeaders, forcibleOptionsOf, requireKnownQuery } from "../write-options.ts";
+import {
+  changeHeaders,
+  forcibleOptionsOf,
+  requireKnownQuery,
+  writeOptionsOf,
+} from "../write-options.ts";
 
 const path = "/api/v1/revisions";
 const tags = ["Revisions"];
@@ -45,6 +50,27 @@ export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
       answer: (call) => {
         requireKnownQuery(call, []);
         return { body: revisions.get(numberOf(call), call.principal) };
+      },
+    },
+    {
+      method: "POST",
+      path: `${path}/:id/undo`,
+      takesBody: false,
+      description: {
+        summary: "Undo the change of a revision",
+        description:
+          "Creates a new revision; later changes of other objects stay. 409 when the same objects have changed since, 403 for a change of another user.",
+        tags,
+        parameters: [pathParameter("Number of the revision"), dryRunParameter],
+        responses: writeResponses("Changes"),
+      },
+      answer: async (call) => {
+        const options = writeOptionsOf(call);
+        const { changes, revision, warnings } = await revisions.undo(numberOf(call), {
+          by: call.principal,
+          dryRun: options.dryRun,
+        });
+        return { body: { changes }, headers: changeHeaders(revision, options, warnings) };
       },
     },
     {

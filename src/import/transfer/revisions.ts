@@ -1,4 +1,4 @@
-// The history of the configuration: who changed what when, and restoring any stored revision; knows no HTTP.
+// The history of the configuration: who changed what when, restoring any stored revision, undoing one; knows no HTTP.
 import { decodeRecord } from "../../model/records.ts";
 import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
 import type { Steps } from "../../pace.ts";
@@ -26,6 +26,7 @@ import {
   type ObjectDifference,
   objectDifferences,
 } from "../../control/differences.ts";
+import { labelOf } from "../../control/reference.ts";
 import type { Imported, ImportOptions } from "./transfer.ts";
 
 /** Storage of the history. */
@@ -54,6 +55,8 @@ export interface RevisionView {
  */
 const EXCLUDED_FROM_RESTORE = ["users", "tokens", "sso"] as const;
 const isExcluded = (name: string) => (EXCLUDED_FROM_RESTORE as readonly string[]).includes(name);
+
+type Undoing = Pick<ImportOptions, "dryRun"> & { readonly by: Principal };
 
 /** Objects of an earlier revision; null for those that did not exist. */
 type Past = Map<CollectionName, Map<string, Identity | null>>;
@@ -118,6 +121,34 @@ export class Revisions {
     return { changes: value, ...served };
   }
 
+  /**
+   * Reverts the change of one revision, as a new revision; other changes stay. Throws a 409 when another change has changed the
+   * same objects since, and a 403 for a change of another user.
+   */
+  async undo(number: number, { by, dryRun }: Undoing): Promise<Imported> {
+    const { value, ...served } = await this.#changes.run({
+      by,
+      dryRun,
+      mutate: async (draft, pace) => {
+        const row = this.#existing(number);
+        const { change, undo } = row;
+        requireUndoable(row, by);
+        if (undo === null) throw new ApiError(409, `revision ${number} cannot be undone`);
+        await pace.run(requireUntouched(draft, row));
+        const past: Past = new Map();
+        revert(undo, past);
+        for (const [name, objects] of past) await pace.run(restoreSteps(draft, name, objects));
+        const { settings } = undo;
+        if (change.settings && settings)
+          draft.putSingleton("settings", decodeSingleton("settings", settings) as never);
+        draft.summary = `undo revision ${number}: ${row.summary}`;
+        const changed = { before: draft.base, after: draft.config, change: draft.change() };
+        return await pace.run(differenceSteps(changed, { withAdminParts: true }));
+      },
+    });
+    return { changes: value, ...served };
+  }
+
   #existing(number: number): RevisionRow {
     const row = this.#store.get(number);
     if (row === null) throw new ApiError(404, `revision ${number} does not exist or is not kept`);
@@ -162,6 +193,44 @@ const viewOf = (
   isHidden: boolean,
 ): RevisionView => ({ number, at, actor, summary: isHidden ? HIDDEN_SUMMARY : summary });
 
+/** Parts that only admins may write. */
+const ADMIN_WRITES: readonly string[] = [...adminParts, "listeners", "settings"];
+
+function requireUndoable({ revision, actor, change }: RevisionRow, by: Principal): void {
+  const parts = Object.keys(change);
+  const kept = parts.find(isExcluded);
+  if (kept !== undefined)
+    throw new ApiError(409, `revision ${revision} cannot be undone: it changed ${kept}`);
+  if (actor !== by.actor)
+    throw new ApiError(403, `revision ${revision} is a change of ${actor}: only they may undo it`);
+  const isAdmin = includesRole(by.role, "admin");
+  if (!isAdmin && parts.some((part) => ADMIN_WRITES.includes(part)))
+    throw new ApiError(403, "the role admin is required");
+}
+
+/** Throws a 409 when an object is no longer as the revision left it. */
+function* requireUntouched(draft: Draft, { revision, change }: RevisionRow): Steps<void> {
+  const refuse = (what: string) =>
+    new ApiError(
+      409,
+      `revision ${revision} cannot be undone: ${what} has changed since; see the later revisions`,
+    );
+  for (const name of collectionNames) {
+    const objects: ReadonlyMap<string, Identity> = draft.base[name];
+    const { upserts, removals } = change[name] ?? { upserts: [], removals: [] };
+    for (const object of upserts) {
+      if (!Bun.deepEquals(decodeObject(name, object), objects.get(object.id)))
+        throw refuse(labelOf(draft.base, { collection: name, id: object.id }));
+      yield;
+    }
+    const back = removals.find((id) => objects.has(id));
+    if (back !== undefined) throw refuse(labelOf(draft.base, { collection: name, id: back }));
+  }
+  const { settings } = change;
+  if (settings && !Bun.deepEquals(decodeSingleton("settings", settings), draft.base.settings))
+    throw refuse("settings");
+}
+
 function completed(change: PartialChange): ConfigChange {
   const collections = mapCollections(
     (name): ResourceChange<unknown> => change[name] ?? { upserts: [], removals: [] },
@@ -195,11 +264,15 @@ function* restoreSteps(
 }
 
 function restoreObject(draft: Draft, name: CollectionName, object: Identity): void {
+  const next = decodeObject(name, object);
+  if (!Bun.deepEquals(next, draft.base[name].get(next.id))) draft.put(name, next);
+}
+
+/** A newer or older version of the gateway may have written it. */
+function decodeObject(name: CollectionName, object: Identity): ResourceOf[CollectionName] {
   const { id, created_at, updated_at, ...document } = object;
-  // A newer or older version of the gateway may have written it.
   const fields = decodeRecord[name](document);
-  const next = { id, ...fields, created_at, updated_at } as ResourceOf[CollectionName];
-  if (!Bun.deepEquals(next, draft.base[name].get(id))) draft.put(name, next);
+  return { id, ...fields, created_at, updated_at } as ResourceOf[CollectionName];
 }
 
 /** Whether single sign-on, which a restore does not change, refers to the secret. */

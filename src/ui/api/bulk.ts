@@ -1,5 +1,5 @@
 // One change of many objects, sequentially, with one notification; knows no page.
-import { notifyError, useRefresh, useNotifyDone } from "./changes.tsx";
+import { notifyError, useKnownRevision, useNotifyDone, useRefresh } from "./changes.tsx";
 import type { ApiResponse } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import { ApiError } from "./error.ts";
@@ -14,6 +14,9 @@ const verbs: Readonly<Record<BulkAction, string>> = {
   cascade: "deleted",
 };
 
+/** The gateway brings back neither users nor tokens. */
+const STAYS: ReadonlySet<ResourceKey> = new Set(["users", "tokens"]);
+
 /** Id and name, for the notification. */
 export interface BulkObject {
   readonly id: string;
@@ -27,8 +30,10 @@ export function useBulk(
   const connection = useConnection();
   const refresh = useRefresh();
   const tell = useNotifyDone();
+  const knownRevision = useKnownRevision();
   return async (objects, action) => {
     let done = 0;
+    const undoable: number[] = [];
     let last: Pick<ApiResponse<unknown>, "revision" | "warning" | "nodes"> = {
       revision: null,
       warning: null,
@@ -44,7 +49,10 @@ export function useBulk(
     try {
       for (const { id } of objects) {
         try {
+          const known = undoable.at(-1) ?? knownRevision();
           last = await send(id);
+          if (last.revision !== null && last.revision > known && !STAYS.has(resource))
+            undoable.push(last.revision);
         } catch (error) {
           // Deleted by the cascade of a previous one.
           if (action !== "cascade" || !(error instanceof ApiError) || error.status !== 404)
@@ -55,7 +63,8 @@ export function useBulk(
     } finally {
       const { word, plural } = resources[resource];
       const what = done === 1 ? `${word} ${objects[0]?.name ?? ""}` : `${done} ${plural}`;
-      if (done > 0) tell(`${what.charAt(0).toUpperCase()}${what.slice(1)} ${verbs[action]}`, last);
+      if (done > 0)
+        tell(`${what.charAt(0).toUpperCase()}${what.slice(1)} ${verbs[action]}`, last, undoable);
       await refresh([resource]);
     }
   };

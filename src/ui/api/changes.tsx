@@ -1,4 +1,5 @@
 // Mutations: sent once, with a notification, and a refetch of everything they touch.
+import { Button, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import type { ApiResponse, LiveNodes, SendOptions } from "./connection.ts";
@@ -23,20 +24,26 @@ export interface ChangeOptions<T, V> {
   readonly done: (value: T, variables: V) => string | null;
   /** Whether the caller shows errors itself, as forms do. Default: errors are notified. */
   readonly showsErrors?: boolean;
+  /** Whether the notification offers to undo the change. Default: no. */
+  readonly canUndo?: boolean;
 }
 
 /** Any change. The promise of `mutateAsync` resolves when every worker serves it. */
 export function useChange<T, V = void>(
   options: ChangeOptions<T, V>,
 ): UseMutationResult<ApiResponse<T>, Error, V> {
-  const { send, touches, done, showsErrors = false } = options;
+  const { send, touches, done, showsErrors = false, canUndo = false } = options;
   const refresh = useRefresh();
   const tell = useNotifyDone();
+  const knownRevision = useKnownRevision();
   return useMutation({
     mutationFn: send,
-    onSuccess: async (answer, variables) => {
+    onMutate: knownRevision,
+    onSuccess: async (answer, variables, known) => {
       const text = done(answer.value, variables);
-      if (text !== null) tell(text, answer);
+      const { revision } = answer;
+      const isNew = canUndo && revision !== null && revision > known;
+      if (text !== null) tell(text, answer, isNew ? [revision] : []);
       await refresh(touches);
     },
     onError: (error) => {
@@ -90,24 +97,76 @@ export function useRefresh(): (touched: readonly string[]) => Promise<void> {
 export const dependents = (key: string): readonly ResourceKey[] =>
   Object.hasOwn(resources, key) ? resources[key as ResourceKey].touches : [];
 
+/** The last known revision before a change: a response with the same one has changed nothing, and there is nothing to undo. */
+export function useKnownRevision(): () => number {
+  const client = useQueryClient();
+  return () => client.getQueryData<Schemas["Status"]>(queryKeys.status)?.revision ?? 0;
+}
+
+/** Undoes revisions, the newest first; the gateway refuses it when the same objects have changed since. */
+function useUndo(): (revisions: readonly number[]) => Promise<void> {
+  const connection = useConnection();
+  const client = useQueryClient();
+  return async (revisions) => {
+    try {
+      for (const revision of revisions.toReversed())
+        await connection.send(`/revisions/${revision}/undo`, { method: "POST" });
+      notifications.show({ color: "teal", title: "Undone", message: "" });
+    } catch (error) {
+      notifyError(error);
+    } finally {
+      await client.invalidateQueries();
+    }
+  };
+}
+
+/** Long enough to notice a mistake. */
+const LONG_MS = 12_000;
+
 /** `Service web saved` and below it `Live on 2 workers, revision 41`; in a fleet `Live on 3 of 3 nodes, revision 41`. */
 export function useNotifyDone(): (
   text: string,
   answer: Pick<ApiResponse<unknown>, "revision" | "warning" | "nodes">,
+  /** Revisions that the notification offers to undo. */
+  undoable?: readonly number[],
 ) => void {
   const client = useQueryClient();
-  return (text, { revision, warning, nodes }) => {
+  const undo = useUndo();
+  return (text, { revision, warning, nodes }, undoable = []) => {
     const workers = client.getQueryData<Schemas["Status"]>(queryKeys.status)?.workers;
     const live =
       revision === null ? "" : `Live on ${placeOf(nodes, workers)}, revision ${revision}`;
     const missing = nodes === null || nodes.missing === "" ? "" : `Not live on ${nodes.missing}`;
+    const message = [live, missing, warning ?? ""].filter((part) => part !== "").join(". ");
+    const id = `${text} ${revision}`;
+    const run = () => {
+      notifications.hide(id);
+      void undo(undoable);
+    };
     notifications.show({
+      id,
       color: warning === null && missing === "" ? "teal" : "yellow",
       title: text,
-      message: [live, missing, warning ?? ""].filter((part) => part !== "").join(". "),
-      ...(missing === "" ? {} : { autoClose: 10_000 }),
+      message: undoable.length === 0 ? message : <Undoable message={message} onUndo={run} />,
+      ...(missing === "" && undoable.length === 0 ? {} : { autoClose: LONG_MS }),
     });
   };
+}
+
+interface UndoableProps {
+  readonly message: string;
+  readonly onUndo: () => void;
+}
+
+function Undoable({ message, onUndo }: UndoableProps) {
+  return (
+    <>
+      <Text size="sm">{message}</Text>
+      <Button size="compact-sm" variant="light" mt={6} onClick={onUndo}>
+        Undo
+      </Button>
+    </>
+  );
 }
 
 function placeOf(nodes: LiveNodes | null, workers: number | undefined): string {
@@ -124,7 +183,7 @@ export function notifyError(error: unknown): void {
     color: "red",
     title: "Request failed",
     message: id === null ? toMessage(error) : `${toMessage(error)} (request ${id})`,
-    autoClose: 10_000,
+    autoClose: LONG_MS,
   });
 }
 

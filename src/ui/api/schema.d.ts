@@ -1378,6 +1378,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/revisions/{id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo the change of a revision
+         * @description Creates a new revision; later changes of other objects stay. 409 when the same objects have changed since, 403 for a change of another user.
+         */
+        post: operations["postApiV1RevisionsByIdUndo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/revisions/{id}/restore": {
         parameters: {
             query?: never;
@@ -4293,6 +4313,11 @@ export interface components {
              */
             upstream: string | null;
             /**
+             * @description Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one
+             * @default null
+             */
+            host_header: string | null;
+            /**
              * @description HTTPS
              * @default {}
              */
@@ -4426,6 +4451,11 @@ export interface components {
                  */
                 description?: string;
             }[];
+            /**
+             * @description Host sent upstream: `preserve` (the client's), `target` (the target's host and port), or a name; null: as its service has it, `preserve` in a new one
+             * @default null
+             */
+            host_header?: string | null;
             /**
              * @description HTTPS
              * @default {}
@@ -14252,6 +14282,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RevisionDetail"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1RevisionsByIdUndo: {
+        parameters: {
+            query?: {
+                /** @description 1: validate the change without making it */
+                dry_run?: string;
+                /** @description How long the reply waits until the other nodes of a fleet serve the change: 0 to 30 seconds, such as `5`, `0.5` or `500ms`; default 2 */
+                wait?: string;
+            };
+            header?: {
+                /** @description `all`, `majority` or a number: change nothing (409) while fewer nodes of the fleet are present. A node that is away, cut off or refuses changes is not */
+                "Sluice-Require-Nodes"?: string;
+            };
+            path: {
+                /** @description Number of the revision */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every worker serves the change */
+            200: {
+                headers: {
+                    /** @description Version of the response */
+                    ETag?: string;
+                    /** @description Revision of the configuration that all workers serve */
+                    "X-Config-Revision"?: number;
+                    /** @description true: nothing was changed */
+                    "X-Dry-Run"?: string;
+                    /** @description Valid, but probably a mistake */
+                    "X-Warning"?: string;
+                    /** @description `3/3`: number of nodes that serve the change, and of all nodes; only in a fleet */
+                    "Sluice-Nodes"?: string;
+                    /** @description `n2;lagging, n3;away`: the nodes that do not serve it, with their states */
+                    "Sluice-Nodes-Missing"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changes"];
                 };
             };
             /** @description Refused */

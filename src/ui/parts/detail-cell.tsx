@@ -8,13 +8,8 @@ interface Props {
 
 export function DetailCell({ title, children }: Props) {
   return (
-    <td className="list-cell is-detail">
-      <span className="cell-label" aria-hidden="true">
-        {title}
-      </span>
-      <div className="cell-value" style={{ minWidth: 0 }}>
-        {children}
-      </div>
+    <td className="list-cell is-detail" data-title={title}>
+      <div className="cell-value">{children}</div>
     </td>
   );
 }

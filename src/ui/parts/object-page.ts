@@ -32,8 +32,8 @@ const pages: Readonly<Record<string, string>> = {
 
 /** Path of its page; null: it has no page. */
 export function pageOf(kind: string, id: string | null): string | null {
-  if (kind === "settings") return pagePath("security");
-  if (kind === "sso") return pagePath("sso");
+  if (kind === "settings") return pagePath("gateway-settings");
+  if (kind === "sso") return pagePath("single-sign-on");
   const page = pages[kind];
   return page === undefined || id === null ? null : pagePath(page, id);
 }

@@ -1,48 +1,71 @@
 // One row of a list: selection, name, cells, switch and menu; knows no resource by name.
-import { ActionIcon, Anchor, Badge, Checkbox, Group, Menu, Switch, Text } from "@mantine/core";
-import { IconCopy, IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
+import { Menu } from "@mantine/core";
+import {
+  IconChevronDown,
+  IconChevronUp,
+  IconCopy,
+  IconPencil,
+  IconTrash,
+} from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { useSwitch } from "../api/bulk.ts";
-import { nameOf, type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
+import type { BulkObject } from "../api/bulk.ts";
+import { nameOf, type Read, type ResourceKey } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { type PendingDelete, toPendingDelete } from "./confirm-delete.tsx";
+import { DetailCell } from "./detail-cell.tsx";
 import { tagsOf } from "./list-filter.ts";
-import { Can } from "./page-layout.tsx";
+import { directionOf, nextSort } from "./list-sort.ts";
 import type { ResourceTableProps } from "./resource-table.tsx";
 import { StatusDot } from "./status.tsx";
 import type { RowPosition } from "./virtual-rows.tsx";
 
 interface RowHeadProps {
   readonly titles: readonly string[];
+  readonly sort: string;
+  readonly onSort: (sort: string) => void;
   readonly isAll: boolean;
   readonly isSome: boolean;
   readonly onAll: (isOn: boolean) => void;
-  readonly writes: Role;
+  readonly mayWrite: boolean;
 }
 
-export function RowHead({ titles, isAll, isSome, onAll, writes }: RowHeadProps) {
+export function RowHead(props: RowHeadProps) {
+  const { titles, sort, onSort, isAll, isSome, onAll, mayWrite } = props;
   return (
     <thead>
       <tr className="list-head">
         <th scope="col">
-          <Can needs={writes} otherwise={<Blank />}>
-            <Checkbox
-              size="xs"
+          {mayWrite && (
+            <input
+              type="checkbox"
+              className="row-check"
               aria-label="Select all"
               checked={isAll}
-              indeterminate={isSome}
+              ref={(box) => {
+                if (box !== null) box.indeterminate = isSome;
+              }}
               onChange={(event) => onAll(event.currentTarget.checked)}
             />
-          </Can>
+          )}
           <span className="visually-hidden">Selected</span>
         </th>
-        <th scope="col">Name</th>
-        {titles.map((title) => (
-          <th key={title} scope="col">
-            {title}
-          </th>
-        ))}
+        {titles.map((title) => {
+          const direction = directionOf(sort, title);
+          return (
+            <th key={title} scope="col" aria-sort={direction}>
+              <button
+                type="button"
+                className="sort-button"
+                onClick={() => onSort(nextSort(sort, title))}
+              >
+                {title}
+                {direction === "ascending" && <IconChevronUp size={13} aria-hidden="true" />}
+                {direction === "descending" && <IconChevronDown size={13} aria-hidden="true" />}
+              </button>
+            </th>
+          );
+        })}
         <th scope="col" style={{ minWidth: 82 }}>
           <span className="visually-hidden">Enabled and actions</span>
         </th>
@@ -51,44 +74,40 @@ export function RowHead({ titles, isAll, isSome, onAll, writes }: RowHeadProps) 
   );
 }
 
-/** As wide as the checkbox of other roles. */
-const Blank = () => <span style={{ display: "inline-block", width: 4 }} />;
-
 interface RowProps<K extends ResourceKey> {
   readonly table: ResourceTableProps<K>;
   readonly row: Read<K>;
   readonly index: number;
   readonly position: RowPosition;
+  readonly mayWrite: boolean;
   readonly isSelected: boolean;
   readonly onSelect: (isOn: boolean) => void;
+  readonly onSwitch: (object: BulkObject, isOn: boolean) => void;
   readonly onDelete: (object: PendingDelete) => void;
 }
 
+/** Plain elements: tens of rows are rendered at each step of scrolling. */
 export function ResourceRow<K extends ResourceKey>(props: RowProps<K>) {
-  const { table, row, index, position, isSelected, onSelect } = props;
+  const { table, row, index, position, mayWrite, isSelected, onSelect } = props;
   const name = nameOf(row);
   return (
     <tr className="list-row" aria-rowindex={index + 2} {...position}>
       <td className="list-cell">
-        <Can needs={resources[table.resource].writes} otherwise={<Blank />}>
-          <Checkbox
-            size="xs"
+        {mayWrite && (
+          <input
+            type="checkbox"
+            className="row-check"
             aria-label={`Select ${name}`}
             checked={isSelected}
             onChange={(event) => onSelect(event.currentTarget.checked)}
           />
-        </Can>
+        )}
       </td>
       <NameCell {...props} name={name} />
       {table.columns.map(({ title, render }) => (
-        <td key={title} className="list-cell is-detail">
-          <span className="cell-label" aria-hidden="true">
-            {title}
-          </span>
-          <div className="cell-value" style={{ minWidth: 0 }}>
-            {render(row)}
-          </div>
-        </td>
+        <DetailCell key={title} title={title}>
+          {render(row)}
+        </DetailCell>
       ))}
       <Actions {...props} name={name} />
     </tr>
@@ -101,22 +120,18 @@ function NameCell<K extends ResourceKey>({ table, row, name }: RowProps<K> & { n
   const tags = tagsOf(row);
   return (
     <td className="list-cell is-name">
-      <Group gap={6}>
-        <Anchor component={Link} href={pagePath(table.page, row.id)} fw={600} size="sm">
+      <div className="cell-line">
+        <Link className="row-link is-title" href={pagePath(table.page, row.id)}>
           {name}
-        </Anchor>
+        </Link>
         {tags.slice(0, 4).map((tag) => (
-          <Badge key={tag} size="xs" variant="outline" color="gray" tt="none">
+          <span key={tag} className="tag">
             {tag}
-          </Badge>
+          </span>
         ))}
-        {tags.length > 4 && <Text size="xs">+{tags.length - 4}</Text>}
-      </Group>
-      {below !== "" && below !== null && (
-        <Text size="xs" c="dimmed" component="div" lineClamp={1}>
-          {below}
-        </Text>
-      )}
+        {tags.length > 4 && <span className="is-minor">+{tags.length - 4}</span>}
+      </div>
+      {below !== "" && below !== null && <div className="is-minor is-single">{below}</div>}
     </td>
   );
 }
@@ -125,29 +140,25 @@ const descriptionOf = (row: object): ReactNode =>
   "description" in row && typeof row.description === "string" ? row.description : "";
 
 function Actions<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
-  const { table, row, name } = props;
-  const { resource } = table;
-  const toggle = useSwitch(resource);
+  const { row, name, mayWrite, onSwitch } = props;
   const enabled = "enabled" in row && typeof row.enabled === "boolean" ? row.enabled : null;
-  const { writes } = resources[resource];
-  const state = enabled === null ? null : <StatusDot state={enabled ? "on" : "off"} />;
   return (
-    <td className="list-cell is-end">
-      <Group gap={6} wrap="nowrap" miw={82} justify="flex-end">
-        <Can needs={writes} otherwise={state}>
-          {enabled !== null && (
-            <Switch
-              size="sm"
-              aria-label={`Enable ${name}`}
-              checked={enabled}
-              onChange={(event) => void toggle({ id: row.id, name }, event.currentTarget.checked)}
-            />
-          )}
-        </Can>
-        <Can needs={writes}>
-          <RowMenuButton {...props} />
-        </Can>
-      </Group>
+    <td className="list-cell is-end row-actions">
+      {enabled !== null &&
+        (mayWrite ? (
+          <input
+            type="checkbox"
+            role="switch"
+            className="switch"
+            aria-label={`Enable ${name}`}
+            checked={enabled}
+            aria-checked={enabled}
+            onChange={(event) => onSwitch({ id: row.id, name }, event.currentTarget.checked)}
+          />
+        ) : (
+          <StatusDot state={enabled ? "on" : "off"} />
+        ))}
+      {mayWrite && <RowMenuButton {...props} />}
     </td>
   );
 }
@@ -157,15 +168,15 @@ function RowMenuButton<K extends ResourceKey>(props: RowProps<K> & { name: strin
   const [isUsed, setUsed] = useState(false);
   if (isUsed) return <RowMenu {...props} />;
   return (
-    <ActionIcon
-      variant="subtle"
-      color="gray"
+    <button
+      type="button"
+      className="icon-button"
       aria-label={`Actions of ${props.name}`}
       aria-haspopup="menu"
       onClick={() => setUsed(true)}
     >
-      <IconDots size={18} />
-    </ActionIcon>
+      ⋯
+    </button>
   );
 }
 
@@ -179,9 +190,9 @@ function RowMenu<K extends ResourceKey>({
   return (
     <Menu position="bottom-end" withinPortal defaultOpened>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${name}`}>
-          <IconDots size={18} />
-        </ActionIcon>
+        <button type="button" className="icon-button" aria-label={`Actions of ${name}`}>
+          ⋯
+        </button>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item

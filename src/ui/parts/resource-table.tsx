@@ -1,24 +1,26 @@
-// The list of a resource: search, tags, states, switches, bulk actions, clones; virtualized for thousands of rows.
+// The list of a resource: search, sorting, tags, states, switches, bulk actions, clones; virtualized for thousands of rows.
 import { Button, Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useResourceList } from "../api/queries.ts";
+import { useSwitch } from "../api/bulk.ts";
+import { useMayChange, useResourceList } from "../api/queries.ts";
 import type { SendOptions } from "../api/connection.ts";
-import { type Read, type ResourceKey, resources } from "../api/resources.ts";
+import { nameOf, type Read, type ResourceKey, resources } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { ConfirmDelete, type PendingDelete } from "./confirm-delete.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { ErrorPanel } from "./error-panel.tsx";
 import { Can, PageHead } from "./page-layout.tsx";
+import { type SortColumn, sortRows } from "./list-sort.ts";
 import { ListToolbar, useListFilter } from "./list-toolbar.tsx";
 import { ResourceRow, RowHead } from "./resource-row.tsx";
 import { useShortcut } from "./shortcut.ts";
 import { RowsSkeleton } from "./skeletons.tsx";
+import { useUrlState } from "./url-state.ts";
 import { VirtualRows } from "./virtual-rows.tsx";
 
-export interface Column<T> {
-  readonly title: string;
+export interface Column<T> extends SortColumn<T> {
   readonly render: (row: T) => ReactNode;
   /** CSS grid width; default `minmax(0, 1fr)`. */
   readonly width?: string;
@@ -129,7 +131,12 @@ interface LoadedProps<K extends ResourceKey> {
 }
 
 function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
-  const filter = useListFilter(all, table);
+  const [sort, setSort] = useUrlState("sort");
+  const sorted = useMemo(
+    () => sortRows(all, sort, [nameColumn, ...table.columns]),
+    [all, sort, table.columns],
+  );
+  const filter = useListFilter(sorted, table);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   return (
@@ -152,6 +159,8 @@ function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
         <Rows
           table={table}
           rows={filter.rows}
+          sort={sort}
+          onSort={setSort}
           selected={selected}
           onSelect={setSelected}
           onDelete={(object) => setPendingDelete([object])}
@@ -167,19 +176,26 @@ function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
   );
 }
 
+const nameColumn = { title: "Name", sortBy: nameOf };
+
 interface RowsProps<K extends ResourceKey> {
   readonly table: ResourceTableProps<K>;
   readonly rows: readonly Read<K>[];
+  readonly sort: string;
+  readonly onSort: (sort: string) => void;
   readonly selected: ReadonlySet<string>;
   readonly onSelect: (selected: ReadonlySet<string>) => void;
   readonly onDelete: (object: PendingDelete) => void;
 }
 
-function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete }: RowsProps<K>) {
+function Rows<K extends ResourceKey>(props: RowsProps<K>) {
+  const { table, rows, selected, onSelect, onDelete } = props;
   const ids = rows.map(({ id }) => id);
   const isAll = ids.every((id) => selected.has(id));
   const template = table.columns.map(({ width = "minmax(0, 1fr)" }) => width).join(" ");
-  const toggle = (id: string, isOn: boolean) =>
+  const mayWrite = useMayChange(resources[table.resource].writes);
+  const toggle = useSwitch(table.resource);
+  const select = (id: string, isOn: boolean) =>
     onSelect(new Set(isOn ? [...selected, id] : [...selected].filter((other) => other !== id)));
   return (
     <table
@@ -189,11 +205,13 @@ function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete
       style={{ "--list-columns": `1.1rem minmax(0, 1.6fr) ${template} 5.2rem` } as object}
     >
       <RowHead
-        titles={table.columns.map(({ title }) => title)}
+        titles={[nameColumn, ...table.columns].map(({ title }) => title)}
+        sort={props.sort}
+        onSort={props.onSort}
         isAll={isAll}
         isSome={!isAll && ids.some((id) => selected.has(id))}
         onAll={(isOn) => onSelect(new Set(isOn ? ids : []))}
-        writes={resources[table.resource].writes}
+        mayWrite={mayWrite}
       />
       <VirtualRows rows={rows} keyOf={({ id }) => id} estimate={58}>
         {(row, index, position) => (
@@ -203,8 +221,10 @@ function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete
             row={row}
             index={index}
             position={position}
+            mayWrite={mayWrite}
+            onSwitch={toggle}
             isSelected={selected.has(row.id)}
-            onSelect={(isOn) => toggle(row.id, isOn)}
+            onSelect={(isOn) => select(row.id, isOn)}
             onDelete={onDelete}
           />
         )}

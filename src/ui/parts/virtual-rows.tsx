@@ -5,6 +5,7 @@ import {
   memo,
   type ReactNode,
   type Ref,
+  useCallback,
   useLayoutEffect,
   useRef,
   useState,
@@ -27,7 +28,7 @@ interface Props<T> {
 }
 
 /** Up to this many rows are all rendered, so that the browser's search finds them. */
-const MAX_PLAIN = 60;
+const MAX_PLAIN = 100;
 
 /** The `<tbody>` of a list. */
 export function VirtualRows<T>(props: Props<T>) {
@@ -38,22 +39,30 @@ export function VirtualRows<T>(props: Props<T>) {
 
 function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
   const list = useRef<HTMLTableSectionElement>(null);
-  const [margin, setMargin] = useState(0);
+  const [{ margin, height }, setMeasures] = useState({ margin: 0, height: estimate });
   useLayoutEffect(() => {
     const top = list.current?.getBoundingClientRect().top ?? 0;
-    setMargin(top + window.scrollY);
-  }, []);
-  const virtualizer = useWindowVirtualizer<HTMLTableRowElement>({
-    count: rows.length,
-    estimateSize: () => estimate,
-    overscan: 6,
-    // A synchronous render per scroll event would delay the next one.
-    useFlushSync: false,
-    scrollMargin: margin,
-    getItemKey: (index) => {
+    // A wrong estimate would move every row of the window again when it is measured.
+    const first = list.current?.rows[0]?.offsetHeight ?? estimate;
+    setMeasures({ margin: top + window.scrollY, height: first });
+  }, [estimate]);
+  // Another function would make the list compute the place of every row anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key of a row depends on nothing else
+  const getItemKey = useCallback(
+    (index: number) => {
       const row = rows[index];
       return row === undefined ? index : keyOf(row);
     },
+    [rows],
+  );
+  const virtualizer = useWindowVirtualizer<HTMLTableRowElement>({
+    count: rows.length,
+    estimateSize: () => height,
+    overscan: 4,
+    // A synchronous render per scroll event would delay the next one.
+    useFlushSync: false,
+    scrollMargin: margin,
+    getItemKey,
   });
   return (
     <tbody ref={list} style={{ height: virtualizer.getTotalSize(), position: "relative" }}>

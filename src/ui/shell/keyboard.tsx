@@ -4,6 +4,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useShortcut } from "../parts/shortcut.ts";
 
 const keys = [
+  ["Ctrl K", "Search pages, objects and actions"],
   ["/", "Search in the list"],
   ["n", "Create a new object"],
   ["p", "Pause and resume the live tail of requests"],

@@ -6,9 +6,11 @@ import { includesRole, useStatus } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { type PageEntry, pages } from "../pages.ts";
+import { matchPage } from "./page-match.ts";
 
 export function Navigation({ role }: { readonly role: Role }) {
   const [path] = useLocation();
+  const current = matchPage(path)?.page;
   // In a low window the current page may be outside of the visible list.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another entry
   useEffect(() => {
@@ -22,19 +24,16 @@ export function Navigation({ role }: { readonly role: Role }) {
   return groups.map(([group, entries]) => (
     <Fragment key={group}>
       {group !== "" && (
-        <Text size="xs" fw={600} c="dimmed" px="sm" pt="md" pb={4}>
+        <Text size="xs" fw={600} c="dimmed" px="sm" pt={10} pb={2}>
           {group}
         </Text>
       )}
       {entries.map((page) => (
-        <Entry key={page.path} page={page} isActive={isWithin(path, pagePath(page.path))} />
+        <Entry key={page.path} page={page} isActive={page === current} />
       ))}
     </Fragment>
   ));
 }
-
-const isWithin = (path: string, page: string): boolean =>
-  path === page || (page !== "/" && path.startsWith(`${page}/`));
 
 function Entry({ page, isActive }: { readonly page: PageEntry; readonly isActive: boolean }) {
   const Icon = page.icon;
@@ -43,10 +42,10 @@ function Entry({ page, isActive }: { readonly page: PageEntry; readonly isActive
       component={Link}
       href={pagePath(page.path)}
       label={page.title}
-      leftSection={<Icon size={18} stroke={1.6} />}
+      leftSection={<Icon size={17} stroke={1.6} />}
       active={isActive}
       aria-current={isActive ? "page" : undefined}
-      py={6}
+      py={3}
       style={{ borderRadius: "var(--mantine-radius-sm)" }}
     />
   );

@@ -1,39 +1,30 @@
-// Matches a path against the table of pages and renders the page; knows no page by name.
+// Renders the page of a path, or why there is none; knows no page by name.
 import { Anchor, Container, Stack, Text, Title } from "@mantine/core";
-import { type ComponentType, lazy, useEffect } from "react";
+import { type ComponentType, lazy, type ReactNode, useContext, useEffect } from "react";
 import { Link } from "wouter";
-import { includesRole } from "../api/queries.ts";
-import type { Role } from "../api/resources.ts";
+import { includesRole, ReadOnlyContext } from "../api/queries.ts";
+import { resources, type Role } from "../api/resources.ts";
+import { pagePath } from "../page-path.ts";
 import { type PageEntry, type PageProps, pages } from "../pages.ts";
+import { matchPage, similarPages } from "./page-match.ts";
 
 /** Each page loads once; React distinguishes lazy components by identity. */
 const components: ReadonlyMap<PageEntry, ComponentType<PageProps>> = new Map(
   pages.map((page) => [page, lazy(page.load)]),
 );
 
-interface PageMatch extends PageProps {
-  readonly page: PageEntry;
-}
-
-/** Parses `/ui/PAGE/ID/PART`; null: unknown page. */
-function matchPage(path: string): PageMatch | null {
-  const [, prefix = "", name = "", id = null, part = null, ...rest] = path
-    .replace(/\/$/, "")
-    .split("/")
-    .map((word) => decodeURIComponent(word));
-  if (rest.length > 0 || (prefix !== "" && prefix !== "ui")) return null;
-  const page = pages.find((entry) => entry.path === name);
-  return page === undefined ? null : { page, id, part };
-}
+/** The resource of a page; null: a page without objects. */
+const resourceOf = ({ path }: PageEntry) =>
+  Object.entries(resources).find(([key]) => key.replace("/", "-") === path)?.[1] ?? null;
 
 export function PageSwitch({ path, role }: { readonly path: string; readonly role: Role }) {
+  const isReadOnly = useContext(ReadOnlyContext);
   const match = matchPage(path);
   const title = match?.page.title ?? "Not found";
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
-  if (match === null)
-    return <Message title="Page not found" text="The URL may be outdated or mistyped." />;
+  if (match === null) return <NotFound path={path} role={role} />;
   if (!includesRole(role, match.page.role))
     return (
       <Message
@@ -41,18 +32,57 @@ export function PageSwitch({ path, role }: { readonly path: string; readonly rol
         text={`This page needs the role ${match.page.role}; yours is ${role}.`}
       />
     );
+  const needed = match.id === "new" ? (resourceOf(match.page)?.writes ?? "viewer") : "viewer";
+  if (!includesRole(role, needed) || (isReadOnly && needed !== "viewer"))
+    return (
+      <Message
+        title={match.page.title}
+        text={
+          isReadOnly
+            ? "A configuration file manages the gateway: objects are created there."
+            : `Creating objects here needs the role ${needed}; yours is ${role}.`
+        }
+      >
+        <Anchor component={Link} href={pagePath(match.page.path)}>
+          Show the list
+        </Anchor>
+      </Message>
+    );
   const Page = components.get(match.page);
   return Page === undefined ? null : <Page id={match.id} part={match.part} />;
 }
 
-function Message({ title, text }: { readonly title: string; readonly text: string }) {
+function NotFound({ path, role }: { readonly path: string; readonly role: Role }) {
+  const similar = similarPages(path).filter((page) => includesRole(role, page.role));
+  return (
+    <Message title="Page not found" text={`There is no page at ${path}. Check the URL.`}>
+      {similar.map((page) => (
+        <Anchor key={page.path} component={Link} href={pagePath(page.path)}>
+          {page.title}
+        </Anchor>
+      ))}
+    </Message>
+  );
+}
+
+interface MessageProps {
+  readonly title: string;
+  readonly text: string;
+  /** Links to other pages. */
+  readonly children?: ReactNode;
+}
+
+function Message({ title, text, children }: MessageProps) {
   return (
     <Container size="xs" py="xl">
       <Stack gap="xs">
         <Title order={1} size="h3">
           {title}
         </Title>
-        <Text c="dimmed">{text}</Text>
+        <Text c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          {text}
+        </Text>
+        {children}
         <Anchor component={Link} href="/">
           Go to the dashboard
         </Anchor>

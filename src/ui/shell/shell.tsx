@@ -25,6 +25,7 @@ import { beginFirstRun } from "./first-run.ts";
 import { FleetBanner } from "./fleet-banner.tsx";
 import { KeyboardHelp } from "./keyboard.tsx";
 import { Navigation } from "./navigation.tsx";
+import { Palette } from "./palette.tsx";
 import { PageSwitch } from "./page-switch.tsx";
 import { UserMenu } from "./user-menu.tsx";
 
@@ -60,11 +61,14 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
             >
               <Group gap={8} wrap="nowrap">
                 <ProductMark size={22} />
-                <Text fw={650}>Sluice</Text>
+                <Text fw={650} className="words-on-wide">
+                  Sluice
+                </Text>
               </Group>
             </Link>
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <Palette />
             <ServiceState />
             <UserMenu me={me} />
           </Group>
@@ -166,7 +170,7 @@ function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
       <Alert color="yellow" mb="md" title="Management access is open to every network">
         The management API accepts requests from any network.{" "}
         {me.role === "admin" && (
-          <Anchor component={Link} href={pagePath("security")} size="sm">
+          <Anchor component={Link} href={pagePath("gateway-settings")} size="sm">
             Set the allowed networks
           </Anchor>
         )}

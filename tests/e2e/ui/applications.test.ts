@@ -26,6 +26,8 @@ let scene: UiScene;
 let pebble: Pebble;
 let origin: ReturnType<typeof Bun.serve>;
 let scratch: string;
+/** What the origin received as Host. */
+const hosts: string[] = [];
 /** The first administrator, who stays signed in. */
 let root: UiPage;
 
@@ -39,7 +41,14 @@ beforeAll(async () => {
       ...["--dns-servers", pebble.nameServer],
     ],
   });
-  origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("it runs") });
+  origin = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ headers }) => {
+      hosts.push(headers.get("host") ?? "");
+      return new Response("it runs");
+    },
+  });
   scratch = mkdtempSync(join(tmpdir(), "sluice-ui-"));
   root = await scene.open();
 }, 60_000);
@@ -92,9 +101,10 @@ test("from an empty data directory to a private name with a self-signed certific
   await page.getByText("No applications yet").waitFor();
   await page.getByRole("link", { name: "Create the first application" }).click();
 
-  await field(page, "Domain").fill("http://nas.home.arpa");
-  await page.getByText("Must be a host name, without http://").waitFor();
-  await field(page, "Domain").fill("nas.home.arpa");
+  await field(page, "Domain").fill("nas home");
+  await page.getByText("Must be a host name such as shop.example.com").waitFor();
+  await field(page, "Domain").fill("http://nas.home.arpa/login?next=1");
+  expect(await field(page, "Domain").inputValue()).toBe("nas.home.arpa");
   await page.getByText("nas.home.arpa resolves to this gateway: 127.0.0.1").waitFor();
   expect(await field(page, "Name").inputValue()).toBe("nas.home.arpa");
   await field(page, "Name").fill("nas");
@@ -102,7 +112,14 @@ test("from an empty data directory to a private name with a self-signed certific
   await field(page, "Upstream URL").fill(`http://127.0.0.1:${quietPort()}`);
   await page.getByText("refused the connection").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  await field(page, "Upstream URL").fill(upstream());
+  await page.getByRole("combobox", { name: "Host header" }).click();
+  await page.getByRole("option", { name: "A name" }).click();
+  await next(page);
+  await page.getByText("Name is required").waitFor();
+  await field(page, "Name in the Host header").fill("app.internal");
+  await field(page, "Upstream URL").fill(`127.0.0.1:${origin.port}`);
+  await field(page, "Upstream URL").blur();
+  expect(await field(page, "Upstream URL").inputValue()).toBe(upstream());
   await page.getByText(`${upstream()} responds with status 200`).waitFor();
   await next(page);
   await page.getByText("is a private name and gets a self-signed certificate").waitFor();
@@ -119,6 +136,7 @@ test("from an empty data directory to a private name with a self-signed certific
   await page.getByText(/Live on \d+ workers?, revision \d+/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect((await visit("nas.home.arpa")).text()).toBe("it runs");
+  expect(hosts.at(-1)).toBe("app.internal");
   expect(complaints).toEqual([]);
 }, 60_000);
 
@@ -198,7 +216,7 @@ test("drift is shown, accepted or reverted", async () => {
   await drift.waitFor({ state: "detached" });
   const found = await call(page, "GET", `applications/${id}`);
   expect(found.drift).toEqual([]);
-  expect(found.service).toMatchObject({ host_header: "preserve", connect_timeout: 1234 });
+  expect(found.service).toMatchObject({ host_header: "app.internal", connect_timeout: 1234 });
   expect(complaints).toEqual([]);
   await page.context().close();
 }, 60_000);

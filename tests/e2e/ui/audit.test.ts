@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => scene?.stop());
 
 test("entries are found by person, action, object and result, and opened", async () => {
-  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/audit" });
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/audit-log" });
   const rows = page.locator(".list-row");
   await page
     .getByRole("button", { name: /created user/ })
@@ -58,17 +58,17 @@ test("entries are found by person, action, object and result, and opened", async
 
 test("a refused action shows the reason, and a shared URL shows the same", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/audit?result=refused",
+    path: "/ui/audit-log?result=refused",
   });
   await page.getByRole("button", { name: /create service/ }).click();
   const drawer = page.getByRole("dialog");
   await drawer.getByText("Why", { exact: true }).waitFor();
   await drawer.getByText(/protocol: /).waitFor();
   await page.goto(
-    `${scene.gateway.admin}/ui/audit?actor=${encodeURIComponent(emailOf("admin"))}&action=login`,
+    `${scene.gateway.admin}/ui/audit-log?actor=${encodeURIComponent(emailOf("admin"))}&action=login`,
   );
   await page.getByRole("button", { name: "signed in" }).first().waitFor();
-  await page.goto(`${scene.gateway.admin}/ui/audit?q=no-such-thing`);
+  await page.goto(`${scene.gateway.admin}/ui/audit-log?q=no-such-thing`);
   await page.getByRole("button", { name: "Show all" }).click();
   await page
     .getByRole("button", { name: /created user/ })
@@ -80,7 +80,7 @@ test("a refused action shows the reason, and a shared URL shows the same", async
 
 test("older entries load page by page to the end", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/audit?kind=service&result=ok",
+    path: "/ui/audit-log?kind=service&result=ok",
   });
   await isQuiet(page);
   await page.getByText("100 entries").waitFor();

@@ -1,5 +1,7 @@
 // The dashboard in a browser: what to do first, then traffic as plots and tables, and what needs attention, as it happens.
 import { expect } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
+import type { Page } from "playwright-core";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { quickGet } from "../../support/quick-http.ts";
@@ -31,6 +33,24 @@ afterAll(async () => {
   await origin?.stop(true);
 });
 
+const KEY = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  .privateKey.export({ type: "pkcs8", format: "pem" })
+  .toString();
+
+/** With the session of the page. */
+const read = (page: Page, path: string) =>
+  page.evaluate(async (where) => await (await fetch(`/api/v1/${where}`)).json(), path);
+
+const write = (page: Page, path: string, content: object) =>
+  page.evaluate(
+    async ([where, body]) => {
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(`/api/v1/${where}`, { method: "POST", headers, body });
+      if (!answer.ok) throw new Error(await answer.text());
+    },
+    [path, JSON.stringify(content)] as const,
+  );
+
 const get = (path = "/") => quickGet(scene.gateway.httpPort, { host: "shop.test", path });
 
 test("an empty gateway shows the first steps", async () => {
@@ -52,39 +72,75 @@ test("an empty gateway shows the first steps", async () => {
   await Promise.all([admin.close(), viewer.close()]);
 }, 60_000);
 
+test("certificates that wait for terms of service are one entry, and one confirmation agrees for all", async () => {
+  const { page, complaints, close } = await scene.openAs("admin");
+  const names = Array.from({ length: 10 }, (_, index) => `site-${index}`);
+  const document = {
+    format: 1,
+    acme_accounts: [
+      {
+        name: "imported",
+        directory_url: "https://127.0.0.1:9/dir",
+        terms_agreed: false,
+        sealed_key: { plain: KEY },
+      },
+    ],
+    certificates: names.map((name) => ({
+      name,
+      source: "acme",
+      domains: [`${name}.example`],
+      acme_account_ids: ["imported"],
+    })),
+  };
+  await write(page, "import", document);
+  const attention = page.getByRole("region", { name: "Needs attention" });
+  await attention
+    .getByText("10 certificates wait for the terms of service of ACME account imported")
+    .waitFor({ timeout: 15_000 });
+  expect(await attention.getByRole("link", { name: /^site-/ }).count()).toBe(3);
+  await attention.getByRole("button", { name: "Show all 10" }).click();
+  expect(await attention.getByRole("link", { name: /^site-/ }).count()).toBe(10);
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "dashboard-attention");
+
+  const viewer = await scene.openAs("viewer");
+  await viewer.page.getByText("10 certificates wait").waitFor();
+  expect(await viewer.page.getByRole("button", { name: /^Agree/ }).count()).toBe(0);
+  await viewer.close();
+
+  await attention.getByRole("button", { name: "Agree to the terms for 10 certificates" }).click();
+  await page.getByRole("button", { name: "Agree and request" }).click();
+  await page.getByText("10 certificates requested").waitFor();
+  const [account] = (await read(page, "acme/accounts")) as { terms_agreed: boolean }[];
+  expect(account?.terms_agreed).toBe(true);
+  // Nothing listens at the address of this CA.
+  await attention.getByRole("button", { name: "Retry all 10" }).waitFor({ timeout: 15_000 });
+  expect(complaints).toEqual([]);
+  await close();
+}, 60_000);
+
 test("traffic appears as figures, plots and tables; unhealthy targets and changes appear automatically", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
   await page.getByRole("region", { name: "First steps" }).waitFor();
   const dead = quietPort();
-  await page.evaluate(
-    async ([port, deadPort]) => {
-      const make = async (path: string, body: object) => {
-        const headers = { "content-type": "application/json" };
-        const init = { method: "POST", headers, body: JSON.stringify(body) };
-        const answer = await fetch(`/api/v1/${path}`, init);
-        if (!answer.ok) throw new Error(await answer.text());
-      };
-      const host = "127.0.0.1";
-      await make("services", { name: "web", targets: [{ host, port }] });
-      await make("routes", { name: "shop", hosts: ["shop.test"], service_id: "web" });
-      const active = { enabled: true, type: "tcp", interval: 1, unhealthy_threshold: 1 };
-      await make("services", {
-        name: "fallen",
-        health: { active },
-        targets: [{ host, port: deadPort }],
-      });
-      await make("certificates", {
-        name: "short",
-        source: "self_signed",
-        domains: ["shop.test"],
-      });
-    },
-    [origin.port, dead],
-  );
+  const host = "127.0.0.1";
+  await write(page, "services", { name: "web", targets: [{ host, port: origin.port }] });
+  await write(page, "routes", { name: "shop", hosts: ["shop.test"], service_id: "web" });
+  const active = { enabled: true, type: "tcp", interval: 1, unhealthy_threshold: 1 };
+  await write(page, "services", {
+    name: "fallen",
+    health: { active },
+    targets: [{ host, port: dead }],
+  });
+  await write(page, "certificates", {
+    name: "short",
+    source: "self_signed",
+    domains: ["shop.test"],
+  });
   // Events update the page without a reload.
   await page.getByText('create service "fallen"').waitFor();
   await page
-    .getByRole("region", { name: "Unhealthy targets" })
+    .getByRole("region", { name: "Needs attention" })
     .getByText(`127.0.0.1:${dead}`)
     .waitFor({ timeout: 15_000 });
   for (let index = 0; index < 40; index++) await get(index % 4 === 0 ? "/broken" : "/");

@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { pagePath } from "../../../src/ui/page-path.ts";
 import { pages } from "../../../src/ui/pages.ts";
 import { fillGateway } from "../../support/filled-gateway.ts";
 import { needs } from "../../support/needs.ts";
@@ -74,11 +75,8 @@ const ORDER: Readonly<Record<number, readonly Scheme[]>> = {
 const CHECKED: Readonly<Record<number, Scheme>> = { 380: "dark", 1440: "light" };
 
 /** Beside the lists: forms, and pages within pages. */
-const more = ["routes/new", "transfer?tab=import", "revisions/3"];
-const paths = [
-  ...pages.map(({ path }) => (path === "" ? "/" : `/ui/${path}`)),
-  ...more.map((path) => `/ui/${path}`),
-];
+const more = ["routes/new", "export-import?tab=import", "revisions/3"];
+const paths = [...pages.map(({ path }) => pagePath(path)), ...more.map((path) => `/ui/${path}`)];
 
 const firstPaints: number[] = [];
 

@@ -188,6 +188,8 @@ test("the list shows the scope and execution order of each", async () => {
   const row = page.getByRole("row").filter({ hasText: "shop route" });
   await row.getByRole("link", { name: "shop route" }).waitFor();
   expect(await row.textContent()).toContain("method");
+  await page.getByRole("columnheader", { name: "Order", exact: true }).waitFor();
+  expect(await page.locator("tbody").textContent()).toMatch(/1st of \d+.*2nd of \d+, after /s);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "plugins");
   await page.getByRole("button", { name: "Execution order" }).click();

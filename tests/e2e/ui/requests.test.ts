@@ -69,6 +69,11 @@ test("requests appear as they end; filters are in the URL and survive a reload",
   await eventually(async () => (await rowsOf(page).count()) === 4);
   await page.getByRole("button", { name: "GET shop.test/cart?token=***" }).waitFor();
 
+  const titles = await page.getByRole("columnheader").allTextContents();
+  const methods = rowsOf(page).locator(`td:nth-child(${titles.indexOf("Method") + 1})`);
+  expect(await methods.allTextContents()).toEqual(["GET", "GET", "GET", "GET"]);
+  expect((await rowsOf(page).first().boundingBox())?.height).toBeLessThan(36);
+
   await page.getByRole("textbox", { name: "Host" }).fill("shop.test");
   await eventually(async () => (await rowsOf(page).count()) === 2);
   await page.getByRole("combobox", { name: "Status" }).fill("5xx");

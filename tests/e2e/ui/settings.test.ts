@@ -16,7 +16,7 @@ import {
 const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
-const path = "/ui/security";
+const path = "/ui/gateway-settings";
 
 beforeAll(async () => {
   scene = await startUi();

@@ -66,7 +66,7 @@ async function openWithProvider(path: string): Promise<UiPage> {
 }
 
 test("an admin sets it up, tests it, and never sees the secret again", async () => {
-  const opened = await scene.openAs("admin", { path: "/ui/sso", expects: [400] });
+  const opened = await scene.openAs("admin", { path: "/ui/single-sign-on", expects: [400] });
   const { page, complaints } = opened;
   await page.getByText(`${scene.gateway.admin}${CALLBACK}`).waitFor();
   expect(await checkAccessible(page)).toEqual([]);

@@ -58,7 +58,7 @@ const servicesOf = async (page: Page): Promise<string[]> =>
 
 test("pasted text is previewed, and applied only after confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
   });
   expect(await checkAccessible(page)).toEqual([]);
   await paste(page, document);
@@ -86,7 +86,7 @@ test("pasted text is previewed, and applied only after confirmation", async () =
 
 test("replacing shows what it removes, and equal objects are no change", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
   });
   await paste(page, document);
   await page.getByText(/No changes: the gateway.s configuration equals/).waitFor();
@@ -122,7 +122,7 @@ const broken = [
 ];
 test.each(broken)("$why is named with its line and changes nothing", async (mistake) => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
     expects: [400, 409],
   });
   const before = await servicesOf(page);
@@ -141,7 +141,7 @@ test.each(broken)("$why is named with its line and changes nothing", async (mist
 
 test("a file of Kong is recognized and comes with an import report", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
   });
   const [chooser] = await Promise.all([
     page.waitForEvent("filechooser"),
@@ -181,7 +181,7 @@ async function dropFiles(page: Page, files: readonly string[], { x, y }: { x: nu
 
 test("a file may be dropped anywhere on the page, also over pasted text", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
   });
   const kong = resolve(import.meta.dir, "../../fixtures/import/kong.yaml");
   const caddy = resolve(import.meta.dir, "../../fixtures/import/caddy.json");
@@ -195,7 +195,7 @@ test("a file may be dropped anywhere on the page, also over pasted text", async 
   await dropFiles(page, [caddy, kong], beside);
   await page.getByText("Drop a single file.").waitFor();
   await page.getByText("caddy.json", { exact: true }).waitFor();
-  expect(page.url()).toContain("/ui/transfer?tab=import");
+  expect(page.url()).toContain("/ui/export-import?tab=import");
   await page.getByRole("button", { name: "Choose another file" }).click();
   await dropFiles(page, [import.meta.dir], beside);
   await page.getByText("could not be read. Is it a file?").waitFor();
@@ -227,7 +227,7 @@ test.each([
   },
 ])("a file of $program is recognized, previewed and imported", async ({ program, path, ...is }) => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer?tab=import",
+    path: "/ui/export-import?tab=import",
   });
   await dropFiles(page, [path()], { x: 640, y: 400 });
   await page.getByText(`Detected: ${program}`).waitFor();
@@ -251,7 +251,7 @@ test.each([
 
 test("an encrypted export has everything, and imports only with its passphrase", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
-    path: "/ui/transfer",
+    path: "/ui/export-import",
     expects: [400],
   });
   await isQuiet(page);
@@ -282,7 +282,7 @@ test("an encrypted export has everything, and imports only with its passphrase",
 });
 
 test("a viewer can only download the plain configuration file", async () => {
-  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/transfer" });
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/export-import" });
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Download YAML" }).click(),
@@ -310,7 +310,7 @@ test("a gateway with a configuration file shows it, and no button that the API r
     await page.getByText("Read-only configuration").waitFor();
     await page.getByRole("link", { name: "shop" }).waitFor();
     expect(await page.getByRole("link", { name: /New route/ }).count()).toBe(0);
-    await page.goto(`${gateway.admin}/ui/transfer?tab=import`);
+    await page.goto(`${gateway.admin}/ui/export-import?tab=import`);
     await page.getByText("Imports are rejected").waitFor();
     expect(await checkAccessible(page)).toEqual([]);
   } finally {

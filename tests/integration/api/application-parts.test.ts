@@ -29,6 +29,48 @@ async function ok(line: string, body?: unknown) {
   return answer.body;
 }
 
+describe("the Host header", () => {
+  test("is the client's in a new service, the target's, or a name", async () => {
+    const seen = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ headers }) => new Response(headers.get("host")),
+    });
+    try {
+      const target = `127.0.0.1:${seen.port}`;
+      await make("hosted", { upstream: `http://${target}` });
+      const get = async () => {
+        const headers = { host: "hosted.test" };
+        const answer = await fetch(`http://127.0.0.1:${api.gateway.httpPort}/`, { headers });
+        return await answer.text();
+      };
+      const set = (value: string | null) =>
+        ok("PATCH /applications/hosted", { host_header: value });
+      expect([(await read("hosted")).host_header, await get()]).toEqual([null, "hosted.test"]);
+      const made = await set("target");
+      expect([made.host_header, made.service.host_header]).toEqual(["target", "target"]);
+      expect(await get()).toBe(target);
+      await set("app.internal");
+      expect(await get()).toBe("app.internal");
+      // Null leaves the service as it is.
+      await set(null);
+      expect([await get(), (await read("hosted")).drift]).toEqual(["app.internal", []]);
+    } finally {
+      await seen.stop(true);
+    }
+  });
+
+  test("that is no name is refused at its field", async () => {
+    const answer = await api.call("PATCH /applications/hosted", {
+      body: { host_header: "no name" },
+    });
+    expect([answer.status, answer.body.error]).toEqual([
+      400,
+      expect.stringMatching(/^host_header: /),
+    ]);
+  });
+});
+
 describe("a change by hand", () => {
   test("is reported per object and field", async () => {
     const { targets, routes } = await make("drifting");

@@ -20,6 +20,7 @@ export default function AcmeAccountsPage({ id }: PageProps) {
 }
 
 function AccountList() {
+  const countOf = useCount();
   return (
     <ResourceTable
       resource="acme/accounts"
@@ -27,14 +28,20 @@ function AccountList() {
       title="ACME accounts"
       text="Accounts at CAs that issue certificates."
       columns={[
-        { title: "CA", render: (account) => <Directory account={account} /> },
+        {
+          title: "CA",
+          sortBy: ({ directory_url: url }) => caName(url),
+          render: (account) => <Directory account={account} />,
+        },
         {
           title: "E-mail address",
+          sortBy: ({ email }) => email,
           render: ({ email }) => email ?? <Text c="dimmed">none</Text>,
         },
         {
           title: "Certificates",
-          render: (account) => <Count account={account} />,
+          sortBy: countOf,
+          render: countOf,
           width: "8rem",
         },
       ]}
@@ -61,17 +68,16 @@ function Directory({ account }: { readonly account: Account }) {
   );
 }
 
-/** How many certificates use it; those that name none use the oldest account. */
-function Count({ account }: { readonly account: Account }) {
+/** How many certificates use an account; those that name none use the oldest one. */
+function useCount(): (account: Account) => number {
   const { data: certificates = [] } = useResourceList("certificates");
   const { data: accounts = [] } = useResourceList("acme/accounts");
   const oldest = accounts
     .filter(({ enabled }) => enabled)
     .toSorted((one, other) => one.created_at.localeCompare(other.created_at))[0];
-  const count = certificates.filter(
-    ({ source, acme_account_ids: ids }) =>
-      source === "acme" &&
-      (ids.length === 0 ? oldest?.id === account.id : ids.includes(account.id)),
-  ).length;
-  return <Text size="sm">{count}</Text>;
+  return ({ id }) =>
+    certificates.filter(
+      ({ source, acme_account_ids: ids }) =>
+        source === "acme" && (ids.length === 0 ? oldest?.id === id : ids.includes(id)),
+    ).length;
 }

@@ -27,9 +27,22 @@ function AlertList() {
       title="Alerts"
       text="Notifications when a target is down, a certificate expires or the error rate is high."
       columns={[
-        { title: "Destination", render: (alert) => <Destination alert={alert} /> },
-        { title: "Events", render: (alert) => <Events alert={alert} /> },
-        { title: "Delivery", render: (alert) => <DeliveryState alert={alert} />, width: "11rem" },
+        {
+          title: "Destination",
+          sortBy: ({ destination }) => destination,
+          render: (alert) => <Destination alert={alert} />,
+        },
+        {
+          title: "Events",
+          sortBy: ({ events }) => events.length,
+          render: (alert) => <Events alert={alert} />,
+        },
+        {
+          title: "Delivery",
+          sortBy: deliveryOf,
+          render: (alert) => <DeliveryState alert={alert} />,
+          width: "11rem",
+        },
       ]}
       states={[
         {

@@ -1,8 +1,24 @@
 // The form fields of an application: domains and upstream; sends nothing.
-import { Box, Group, NumberInput, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
+import {
+  Box,
+  Group,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+} from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { AddButton, HostPortField, RemoveButton } from "../../parts/fields.tsx";
-import { type ApplicationValues, domainProblem, newServer } from "./application-values.ts";
+import { hostOf, serverOf, toUrl } from "../../parts/lenient-url.ts";
+import {
+  type ApplicationValues,
+  domainProblem,
+  newServer,
+  sentHost,
+} from "./application-values.ts";
 import { DomainChecks, UpstreamCheck } from "./live-checks.tsx";
 
 export interface ApplicationFieldsProps {
@@ -21,7 +37,8 @@ const keyAt = (index: number): string => `domain ${index}`;
 export function DomainFields({ form, onFirst }: DomainFieldsProps) {
   const { domains } = form.values;
   const isTried = form.errors["domains"] !== undefined;
-  const set = (index: number, text: string) => {
+  const set = (index: number, typed: string) => {
+    const text = hostOf(typed);
     form.clearFieldError("domains");
     form.setFieldValue(`domains.${index}`, text);
     if (index === 0) onFirst?.(text);
@@ -66,7 +83,7 @@ export function DomainFields({ form, onFirst }: DomainFieldsProps) {
 
 /** One upstream URL, or several servers. */
 export function UpstreamFields({ form }: ApplicationFieldsProps) {
-  const { runs_on: runsOn, upstream, domains } = form.values;
+  const { runs_on: runsOn, upstream } = form.values;
   return (
     <Stack gap="sm">
       <SegmentedControl
@@ -90,18 +107,64 @@ export function UpstreamFields({ form }: ApplicationFieldsProps) {
             autoCapitalize="none"
             spellCheck={false}
             {...form.getInputProps("upstream")}
+            onBlur={() => form.setFieldValue("upstream", toUrl(upstream))}
           />
-          <UpstreamCheck upstream={upstream} host={domains[0] ?? ""} />
+          <UpstreamCheck upstream={toUrl(upstream)} host={sentHost(form.values)} />
         </>
       ) : (
         <ServerFields form={form} />
       )}
+      <HostHeaderFields form={form} />
     </Stack>
   );
 }
 
+const HOST_HEADERS = [
+  { value: "preserve", label: "The client's" },
+  { value: "target", label: "The upstream's" },
+  { value: "name", label: "A name" },
+];
+
+function HostHeaderFields({ form }: ApplicationFieldsProps) {
+  const { host_header: value } = form.values;
+  const isWord = value === "preserve" || value === "target";
+  const kind = value === null ? "service" : isWord ? value : "name";
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }}>
+      <Select
+        label="Host header"
+        description="Most applications need the client's"
+        data={
+          kind === "service"
+            ? [{ value: "service", label: "As set on its service" }, ...HOST_HEADERS]
+            : HOST_HEADERS
+        }
+        allowDeselect={false}
+        value={kind}
+        onChange={(next) =>
+          form.setFieldValue("host_header", next === "service" ? null : next === "name" ? "" : next)
+        }
+      />
+      {kind === "name" && (
+        <TextInput
+          label="Name in the Host header"
+          description="For applications that respond to one name only"
+          placeholder="app.internal"
+          required
+          {...form.getInputProps("host_header")}
+        />
+      )}
+    </SimpleGrid>
+  );
+}
+
 function ServerFields({ form }: ApplicationFieldsProps) {
-  const { targets, domains } = form.values;
+  const { targets } = form.values;
+  const setServer = (index: number, text: string) => {
+    const { host, port } = serverOf(text, targets[index]?.host ?? "");
+    form.setFieldValue(`targets.${index}.host`, host);
+    if (port !== null) form.setFieldValue(`targets.${index}.port`, port);
+  };
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
@@ -121,7 +184,10 @@ function ServerFields({ form }: ApplicationFieldsProps) {
             <Box style={{ flex: "1 1 12rem", minWidth: 0 }}>
               <HostPortField
                 label="Host"
-                host={form.getInputProps(`targets.${index}.host`)}
+                host={{
+                  ...form.getInputProps(`targets.${index}.host`),
+                  onChange: (text) => setServer(index, text),
+                }}
                 port={form.getInputProps(`targets.${index}.port`)}
               />
             </Box>
@@ -145,7 +211,7 @@ function ServerFields({ form }: ApplicationFieldsProps) {
           {target.host !== "" && target.port !== null && (
             <UpstreamCheck
               upstream={`http://${target.host.includes(":") ? `[${target.host}]` : target.host}:${target.port}`}
-              host={domains[0] ?? ""}
+              host={sentHost(form.values)}
             />
           )}
         </Stack>

@@ -1,5 +1,5 @@
 // The list of applications: domains, state, HTTPS, and the maintenance switch.
-import { Anchor, Badge, Group, Stack, Switch, Text } from "@mantine/core";
+import { Anchor, Badge, Stack, Text } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
@@ -36,19 +36,26 @@ export function ApplicationList() {
       text="A domain, its upstream and HTTPS in one object."
       subtitle={(application) => application.upstream ?? serversOf(application)}
       columns={[
-        { title: "Domains", render: (application) => <Domains application={application} /> },
+        {
+          title: "Domains",
+          sortBy: ({ domains }) => domains[0] ?? null,
+          render: (application) => <Domains application={application} />,
+        },
         {
           title: "State",
+          sortBy: (application) => stateOf(application).state,
           render: (application) => <State application={application} />,
           width: "9rem",
         },
         {
           title: "HTTPS",
+          sortBy: (application) => httpsOf(application).state,
           render: (application) => <Https application={application} />,
           width: "7rem",
         },
         {
           title: "Maintenance",
+          sortBy: ({ maintenance }) => Number(maintenance),
           render: (application) => <Maintenance application={application} />,
           width: "6.5rem",
         },
@@ -129,20 +136,21 @@ function Maintenance({ application }: { readonly application: Application }) {
     send: (isOn) =>
       connection.send(`/applications/${id}`, { method: "PATCH", body: { maintenance: isOn } }),
     touches: ["applications"],
+    canUndo: true,
     done: (_, isOn) => (isOn ? `${name} is under maintenance` : `${name} is served again`),
   });
   return (
     <Can needs="editor" otherwise={<Text size="sm">{maintenance ? "on" : "off"}</Text>}>
-      <Group>
-        <Switch
-          size="sm"
-          color="yellow"
-          aria-label={`Maintenance of ${name}`}
-          checked={maintenance}
-          disabled={isPending}
-          onChange={(event) => mutate(event.currentTarget.checked)}
-        />
-      </Group>
+      <input
+        type="checkbox"
+        role="switch"
+        className="switch is-warning"
+        aria-label={`Maintenance of ${name}`}
+        checked={maintenance}
+        aria-checked={maintenance}
+        disabled={isPending}
+        onChange={(event) => mutate(event.currentTarget.checked)}
+      />
     </Can>
   );
 }

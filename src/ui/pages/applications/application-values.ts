@@ -1,5 +1,6 @@
 // The fields of the form of an application, converted from and to the API's objects; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
+import { toUrl } from "../../parts/lenient-url.ts";
 
 export interface ServerValues {
   readonly host: string;
@@ -13,6 +14,8 @@ export interface ApplicationValues {
   readonly runs_on: "address" | "servers";
   readonly upstream: string;
   readonly targets: readonly ServerValues[];
+  /** Null: as its service has it. */
+  readonly host_header: string | null;
   readonly https: Read<"applications">["https"];
   readonly access: "public" | "private";
   readonly maintenance: boolean;
@@ -35,6 +38,7 @@ export function toValues(application: Partial<Read<"applications">>): Applicatio
       upstream === null && targets.length > 0
         ? targets.map(({ host, port, weight }) => ({ host, port, weight }))
         : [newServer],
+    host_header: application.host_header === undefined ? "preserve" : application.host_header,
     https: { mode: "auto", certificate_id: null, redirect: true, hsts: false, ...https },
     access: application.access ?? "public",
     maintenance: application.maintenance ?? false,
@@ -53,7 +57,7 @@ export function toBody(values: ApplicationValues): Write<"applications"> {
     domains: domains.map((domain) => domain.trim()).filter((domain) => domain !== ""),
     https: { ...https, certificate_id: certificate },
     ...(runsOn === "address"
-      ? { upstream: upstream.trim(), targets: [] }
+      ? { upstream: toUrl(upstream.trim()), targets: [] }
       : {
           upstream: null,
           targets: targets.filter(({ host }) => host !== "").map((target) => ({ ...target })),
@@ -66,7 +70,7 @@ const HOST =
 const ADDRESS = /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/;
 
 export const isDomain = (text: string): boolean => HOST.test(text.trim());
-export const isUpstream = (text: string): boolean => ADDRESS.test(text.trim());
+export const isUpstream = (text: string): boolean => ADDRESS.test(toUrl(text.trim()));
 
 /** The gateway's rules, so that errors show while typing. */
 export const rules = {
@@ -84,6 +88,7 @@ export const rules = {
       ? "A domain is invalid"
       : null;
   },
+  host_header: (value: string | null) => (value === "" ? "Name is required" : null),
   upstream: (value: string, { runs_on: runsOn }: ApplicationValues) =>
     runsOn !== "address"
       ? null
@@ -93,6 +98,12 @@ export const rules = {
           ? null
           : "Must be a URL such as http://10.0.0.5:3000",
 };
+
+/** The name that the gateway would send upstream; empty: the upstream's own. */
+export function sentHost({ host_header: header, domains }: ApplicationValues): string {
+  if (header === "target") return "";
+  return header === null || header === "preserve" ? (domains[0] ?? "") : header;
+}
 
 /** The error of one domain; null: none. */
 export function domainProblem(domains: readonly string[], index: number): string | null {

@@ -5,8 +5,7 @@ import { useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { Can, PageHead, Section } from "../../parts/page-layout.tsx";
-import { EmptyState } from "../../parts/empty-state.tsx";
+import { PageHead, Section } from "../../parts/page-layout.tsx";
 import { type ResourceForm, useResourceForm } from "../../parts/resource-form.tsx";
 import {
   type ApplicationFieldsProps,
@@ -31,7 +30,7 @@ const steps: readonly {
   readonly fields: readonly (keyof ApplicationValues)[];
 }[] = [
   { label: "Domain", fields: ["domains", "name"] },
-  { label: "Upstream", fields: ["upstream", "targets"] },
+  { label: "Upstream", fields: ["upstream", "targets", "host_header"] },
   { label: "HTTPS", fields: [] },
   { label: "Review and create", fields: [] },
 ];
@@ -69,48 +68,36 @@ export function ApplicationWizard({
         text="The gateway creates service, route and certificate."
         parent={LIST}
       />
-      <Can needs="editor" otherwise={<NotForViewers />}>
-        <form
-          noValidate
-          aria-label="New application"
-          onSubmit={(event) => {
-            event.preventDefault();
-            // Enter goes to the next step, and never creates by accident.
-            if (step < steps.length - 1) go(step + 1);
-            else rest.submit(event);
-          }}
-        >
-          <Steps step={step} onStep={go} />
-          {step === 0 && <DomainStep form={form} />}
-          {step === 1 && (
-            <Section title="Upstream" text="The servers that the gateway forwards requests to.">
-              <UpstreamFields form={form} />
-            </Section>
-          )}
-          {step === 2 && <HttpsStep form={form} />}
-          {step === 3 && (
-            <PlanStep
-              body={toBody(form.values)}
-              adopts={adopts}
-              onAdopt={setAdopts}
-              onStep={go}
-              failure={rest.failure}
-            />
-          )}
-          <Buttons step={step} onStep={go} form={rest} />
-        </form>
-      </Can>
+      <form
+        noValidate
+        aria-label="New application"
+        onSubmit={(event) => {
+          event.preventDefault();
+          // Enter goes to the next step, and never creates by accident.
+          if (step < steps.length - 1) go(step + 1);
+          else rest.submit(event);
+        }}
+      >
+        <Steps step={step} onStep={go} />
+        {step === 0 && <DomainStep form={form} />}
+        {step === 1 && (
+          <Section title="Upstream" text="The servers that the gateway forwards requests to.">
+            <UpstreamFields form={form} />
+          </Section>
+        )}
+        {step === 2 && <HttpsStep form={form} />}
+        {step === 3 && (
+          <PlanStep
+            body={toBody(form.values)}
+            adopts={adopts}
+            onAdopt={setAdopts}
+            onStep={go}
+            failure={rest.failure}
+          />
+        )}
+        <Buttons step={step} onStep={go} form={rest} />
+      </form>
     </Box>
-  );
-}
-
-function NotForViewers() {
-  return (
-    <EmptyState title="Not allowed" text="Creating applications requires the role editor.">
-      <Button component={Link} href={LIST.href} variant="default">
-        Back
-      </Button>
-    </EmptyState>
   );
 }
 

@@ -133,7 +133,7 @@ const softened = (status: Status, isPublic: boolean): Status =>
 
 interface UpstreamCheckProps {
   readonly upstream: string;
-  /** Domain of the application, sent as the Host header. */
+  /** Sent as the Host header; empty: the upstream's own. */
   readonly host: string;
 }
 

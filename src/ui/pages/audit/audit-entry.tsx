@@ -69,7 +69,7 @@ function Detail({ entry }: { readonly entry: Entry }) {
                   Open the {wordOf(kind)}
                 </Anchor>
               )}
-              <Anchor component={Link} href={`${pagePath("audit")}?object=${id}`} size="sm">
+              <Anchor component={Link} href={`${pagePath("audit-log")}?object=${id}`} size="sm">
                 History of this object
               </Anchor>
             </Group>

@@ -48,11 +48,18 @@ function CertificateList() {
       columns={[
         {
           title: "State",
+          sortBy: ({ status }) => status,
           render: (certificate) => <State certificate={certificate} />,
         },
-        { title: "Source", render: ({ source }) => kinds[source], width: "6.5rem" },
+        {
+          title: "Source",
+          sortBy: ({ source }) => kinds[source],
+          render: ({ source }) => kinds[source],
+          width: "6.5rem",
+        },
         {
           title: "Validity",
+          sortBy: ({ not_after: end }) => end,
           render: (certificate) =>
             certificate.on_demand === null && <ValidityBar certificate={certificate} />,
           width: "10rem",

@@ -27,9 +27,14 @@ export function ConsumerList() {
         )
       }
       columns={[
-        { title: "Groups", render: ({ groups }) => <Groups groups={groups} /> },
+        {
+          title: "Groups",
+          sortBy: ({ groups }) => groups.join(" "),
+          render: ({ groups }) => <Groups groups={groups} />,
+        },
         {
           title: "Custom ID",
+          sortBy: ({ custom_id: id }) => id,
           render: ({ custom_id: other }) => (
             <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>
               {other ?? ""}

@@ -1,178 +1,180 @@
-// Warnings, unhealthy targets and expiring certificates; changes nothing.
-import { Alert, Anchor, Group, List, Stack, Text } from "@mantine/core";
+// What needs attention: one entry per cause, with its objects and the action that resolves it for all of them.
+import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { modals } from "@mantine/modals";
 import { IconCircleCheck } from "@tabler/icons-react";
-import type { ReactNode } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
+import { useChange } from "../../api/changes.tsx";
+import { useConnection } from "../../api/connection-context.ts";
 import { useResourceList, useStatus } from "../../api/queries.ts";
-import type { Read, Schemas } from "../../api/resources.ts";
-import { pagePath } from "../../page-path.ts";
-import { Section } from "../../parts/page-layout.tsx";
-import { RelativeTime, StatusDot } from "../../parts/status.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { RelativeTime, StatusMark } from "../../parts/status.tsx";
+import {
+  type AttentionAction,
+  type AttentionGroup,
+  type AttentionItem,
+  attentionGroups,
+} from "./attention-groups.ts";
 
-const SHOWN = 6;
-const DAY_MS = 86_400_000;
-/** ACME certificates renew 30 days before expiry: fewer days mean that renewal fails. */
-const SOON_MS = 21 * DAY_MS;
-
-export function Warnings() {
-  const { data } = useStatus();
-  const warnings = data?.warnings ?? [];
-  if (warnings.length === 0) return null;
-  return (
-    <Alert color="yellow" title="Needs attention" mb="md">
-      <List size="sm">
-        {warnings.map((warning) => (
-          <List.Item key={warning} style={{ overflowWrap: "anywhere" }}>
-            {warning}
-          </List.Item>
-        ))}
-      </List>
-    </Alert>
-  );
-}
-
-export function UnhealthyTargets() {
+/** Undefined while loading; a list that cannot be loaded counts as empty. */
+export function useAttention(): readonly AttentionGroup[] | undefined {
+  const status = useStatus();
+  const certificates = useResourceList("certificates");
+  const accounts = useResourceList("acme/accounts");
   const targets = useResourceList("targets");
   const services = useResourceList("services");
-  const down = (targets.data ?? []).filter(({ health: { state } }) =>
-    ["failing", "unhealthy"].includes(state),
-  );
-  const nameOf = (id: string) => services.data?.find((service) => service.id === id)?.name ?? id;
-  return (
-    <Attention
-      title="Unhealthy targets"
-      count={down.length}
-      good={targets.data?.length === 0 ? "No targets yet" : "No unhealthy targets"}
-      more={{ href: pagePath("services"), label: "Show all services" }}
-    >
-      {down.slice(0, SHOWN).map((target) => (
-        <UnhealthyTarget key={target.id} target={target} service={nameOf(target.service_id)} />
-      ))}
-    </Attention>
-  );
+  if ([status, certificates, accounts, targets, services].some(({ isPending }) => isPending))
+    return undefined;
+  return attentionGroups({
+    warnings: status.data?.warnings ?? [],
+    certificates: certificates.data ?? [],
+    accounts: accounts.data ?? [],
+    targets: targets.data ?? [],
+    services: new Map(services.data?.map(({ id, name }) => [id, name])),
+    now: Date.now(),
+  });
 }
 
-function UnhealthyTarget(props: { readonly target: Schemas["Target"]; readonly service: string }) {
-  const { target, service } = props;
-  const { host, port, health, service_id: id } = target;
+export function Attention({ groups }: { readonly groups: readonly AttentionGroup[] }) {
   return (
-    <Item
-      title={
-        <Anchor component={Link} href={pagePath("services", id)} size="sm">
-          {service}
-        </Anchor>
-      }
-      state={<StatusDot state={health.state} />}
-    >
-      <span className="mono">{port === null ? host : `${host}:${port}`}</span>,{" "}
-      <RelativeTime at={health.since} />
-      {health.last_error !== null && `: ${health.last_error}`}
-    </Item>
-  );
-}
-
-export function ExpiringCertificates() {
-  const certificates = useResourceList("certificates");
-  const soon = (certificates.data ?? [])
-    .filter(needsLook)
-    .sort((a, b) => (a.not_after ?? "").localeCompare(b.not_after ?? ""));
-  return (
-    <Attention
-      title="Certificates"
-      count={soon.length}
-      good={
-        certificates.data?.length === 0
-          ? "No certificates yet"
-          : "None expires soon, none has failed"
-      }
-      more={{ href: pagePath("certificates"), label: "Show all certificates" }}
-    >
-      {soon.slice(0, SHOWN).map((certificate) => (
-        <ExpiringCertificate key={certificate.id} certificate={certificate} />
-      ))}
-    </Attention>
-  );
-}
-
-type Certificate = Read<"certificates">;
-
-const isSoon = ({ not_after: end }: Certificate) =>
-  end !== null && Date.parse(end) - Date.now() < SOON_MS;
-
-const needsLook = (certificate: Certificate): boolean =>
-  certificate.enabled && (isSoon(certificate) || certificate.status === "failed");
-
-function ExpiringCertificate({ certificate }: { readonly certificate: Certificate }) {
-  const { id, name, domains, not_after: end, last_error: error } = certificate;
-  const isOver = end !== null && Date.parse(end) < Date.now();
-  const state = isOver ? "expired" : isSoon(certificate) ? "expires soon" : "failed";
-  return (
-    <Item
-      title={
-        <Anchor component={Link} href={pagePath("certificates", id)} size="sm">
-          {name === "" ? domains.join(", ") : name}
-        </Anchor>
-      }
-      state={<StatusDot state={state} tone={state === "expires soon" ? "warn" : "bad"} />}
-    >
-      {end !== null && (
-        <>
-          {isOver ? "expired" : "expires"} <RelativeTime at={end} />
-        </>
-      )}
-      {error !== null && ` ${error}`}
-    </Item>
-  );
-}
-
-interface AttentionProps {
-  readonly title: string;
-  readonly count: number;
-  /** Shown without items. */
-  readonly good: string;
-  readonly more: { readonly href: string; readonly label: string };
-  readonly children: ReactNode;
-}
-
-function Attention({ title, count, good, more, children }: AttentionProps) {
-  return (
-    <Section title={title}>
-      {count === 0 ? (
+    <Section title="Needs attention">
+      {groups.length === 0 ? (
         <Group gap="xs" wrap="nowrap">
           <IconCircleCheck size={18} color="var(--mantine-color-teal-6)" aria-hidden="true" />
           <Text size="sm" c="dimmed">
-            {good}
+            No unhealthy targets, no failed or expiring certificates, no warnings.
           </Text>
         </Group>
       ) : (
         <Stack gap="xs">
-          {children}
-          {count > SHOWN && <Text size="sm">and {count - SHOWN} more</Text>}
-          <Anchor component={Link} href={more.href} size="sm">
-            {more.label}
-          </Anchor>
+          {groups.map((group) => (
+            <Entry key={group.title} group={group} />
+          ))}
         </Stack>
       )}
     </Section>
   );
 }
 
-interface ItemProps {
-  readonly title: ReactNode;
-  readonly state: ReactNode;
-  readonly children: ReactNode;
+const SHOWN = 3;
+
+function Entry({ group }: { readonly group: AttentionGroup }) {
+  const { title, tone, advice, items, action } = group;
+  const [isOpen, setOpen] = useState(false);
+  const shown = isOpen ? items : items.slice(0, SHOWN);
+  return (
+    <Group className="line" pb="xs" gap="sm" align="flex-start" justify="space-between">
+      <Group gap="xs" wrap="nowrap" align="baseline" style={{ flex: "1 1 16rem", minWidth: 0 }}>
+        <StatusMark tone={tone} />
+        <Stack gap={2} align="flex-start" style={{ minWidth: 0, overflowWrap: "anywhere" }}>
+          <Text size="sm" fw={600}>
+            {title}
+          </Text>
+          {advice !== null && <Text size="sm">{advice}</Text>}
+          {shown.map((item) => (
+            <Item key={`${item.href} ${item.label}`} item={item} />
+          ))}
+          {items.length > SHOWN && (
+            <Anchor component="button" type="button" size="xs" onClick={() => setOpen(!isOpen)}>
+              {isOpen ? "Show fewer" : `Show all ${items.length}`}
+            </Anchor>
+          )}
+        </Stack>
+      </Group>
+      {action !== null && <Action action={action} />}
+    </Group>
+  );
 }
 
-function Item({ title, state, children }: ItemProps) {
+function Item({ item }: { readonly item: AttentionItem }) {
+  const { label, href, detail, at } = item;
   return (
-    <div>
-      <Group justify="space-between" gap="xs" wrap="nowrap" align="baseline">
-        <span style={{ minWidth: 0, overflowWrap: "anywhere" }}>{title}</span>
-        <span style={{ flexShrink: 0 }}>{state}</span>
-      </Group>
-      <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-        {children}
-      </Text>
-    </div>
+    <Text size="xs" c="dimmed">
+      {href === null ? (
+        label
+      ) : (
+        <Anchor component={Link} href={href} size="xs">
+          {label}
+        </Anchor>
+      )}
+      {detail !== null && ` ${detail}`}
+      {at !== null && (
+        <>
+          {" "}
+          <RelativeTime at={at} />
+        </>
+      )}
+    </Text>
+  );
+}
+
+function Action({ action }: { readonly action: AttentionAction }) {
+  if (action.kind === "link") {
+    const button = (
+      <Button component={Link} href={action.href} size="xs" variant="default">
+        {action.label}
+      </Button>
+    );
+    return action.needs === "viewer" ? button : <Can needs={action.needs}>{button}</Can>;
+  }
+  return (
+    <Can needs="editor">
+      <CertificateAction action={action} />
+    </Can>
+  );
+}
+
+/** Agrees to the terms of an account, if that is the cause, and requests each certificate anew. */
+function CertificateAction({
+  action,
+}: {
+  readonly action: Exclude<AttentionAction, { kind: "link" }>;
+}) {
+  const connection = useConnection();
+  const { ids } = action;
+  const many = ids.length === 1 ? "1 certificate" : `${ids.length} certificates`;
+  const { mutate, isPending } = useChange({
+    send: async () => {
+      const agreed =
+        action.kind === "agree"
+          ? await connection.send<unknown>(`/acme/accounts/${action.account.id}`, {
+              method: "PATCH",
+              body: { terms_agreed: true },
+            })
+          : null;
+      const requested = await Promise.all(
+        ids.map((id) => connection.send<unknown>(`/certificates/${id}/renew`, { method: "POST" })),
+      );
+      const last = agreed ?? requested[0];
+      if (last === undefined) throw new Error("there is nothing to request");
+      return last;
+    },
+    touches: ["certificates", "acme/accounts"],
+    done: () => `${many} requested`,
+  });
+  if (action.kind === "retry")
+    return (
+      <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>
+        {ids.length === 1 ? "Retry now" : `Retry all ${ids.length}`}
+      </Button>
+    );
+  const { account } = action;
+  const { host } = new URL(account.directory_url);
+  const ask = () =>
+    modals.openConfirmModal({
+      title: `Agree to the terms of service for ${many}?`,
+      children: (
+        <Text size="sm">
+          You agree to the terms of service of the CA at {host}, for the ACME account {account.name}
+          . The gateway then requests {many}.
+        </Text>
+      ),
+      labels: { confirm: "Agree and request", cancel: "Cancel" },
+      onConfirm: () => mutate(),
+    });
+  return (
+    <Button size="xs" loading={isPending} onClick={ask}>
+      Agree to the terms for {many}
+    </Button>
   );
 }

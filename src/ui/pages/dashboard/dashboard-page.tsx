@@ -6,7 +6,8 @@ import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { MissingNodes, NodeChoice, useNodeQuery } from "../../parts/node-choice.tsx";
 import { PageHead } from "../../parts/page-layout.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { ExpiringCertificates, UnhealthyTargets, Warnings } from "./attention.tsx";
+import { Attention, useAttention } from "./attention.tsx";
+import type { AttentionGroup } from "./attention-groups.ts";
 import { FirstSteps } from "./first-steps.tsx";
 import { KeyFigures } from "./key-figures.tsx";
 import { NodeTraffic } from "./node-traffic.tsx";
@@ -38,6 +39,7 @@ export default function DashboardPage() {
   });
   const isUnused = isQuiet && month.data !== undefined && !hasTraffic(month.data.value);
   const isKnown = value !== undefined && (!isQuiet || !month.isPending);
+  const attention = useAttention();
   return (
     <>
       <PageHead
@@ -50,7 +52,6 @@ export default function DashboardPage() {
           </Group>
         }
       />
-      <Warnings />
       <MissingNodes missing={value?.missing ?? []} stored={value?.stored ?? []} />
       {stats.isError && value === undefined ? (
         <ErrorPanel
@@ -58,8 +59,8 @@ export default function DashboardPage() {
           title="Statistics cannot be loaded"
           onRetry={() => stats.refetch()}
         />
-      ) : isKnown ? (
-        <Body stats={value} isUnused={isUnused} />
+      ) : isKnown && attention !== undefined ? (
+        <Body stats={value} isUnused={isUnused} attention={attention} />
       ) : (
         <BodySkeleton />
       )}
@@ -71,12 +72,14 @@ interface BodyProps {
   readonly stats: Stats;
   /** No request in the last month. */
   readonly isUnused: boolean;
+  readonly attention: readonly AttentionGroup[];
 }
 
-function Body({ stats, isUnused }: BodyProps) {
+function Body({ stats, isUnused, attention }: BodyProps) {
   const { history } = stats;
   return (
     <>
+      <Attention groups={attention} />
       {(isUnused || history.by_route.every(({ id }) => id.startsWith("_"))) && (
         <FirstSteps isUnused={isUnused} />
       )}
@@ -86,8 +89,6 @@ function Body({ stats, isUnused }: BodyProps) {
           {isUnused ? <RecentChanges /> : <TrafficPlots stats={stats} />}
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 4 }}>
-          <UnhealthyTargets />
-          <ExpiringCertificates />
           {!isUnused && (
             <>
               <NodeTraffic nodes={stats.nodes ?? []} />

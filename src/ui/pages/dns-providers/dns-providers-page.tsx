@@ -22,9 +22,14 @@ function ProviderList() {
       title="DNS providers"
       text="DNS APIs for the DNS challenge, which wildcard certificates require."
       columns={[
-        { title: "Provider", render: ({ type }) => <Title type={type} /> },
+        {
+          title: "Provider",
+          sortBy: ({ type }) => type,
+          render: ({ type }) => <Title type={type} />,
+        },
         {
           title: "Zones",
+          sortBy: ({ zones }) => zones[0] ?? null,
           render: ({ zones }) =>
             zones.length > 0 ? (
               zones.join(", ")

@@ -25,6 +25,7 @@ function ListenerList() {
       columns={[
         {
           title: "Address",
+          sortBy: ({ port }) => port,
           render: ({ address, port }) => (
             <Text size="sm" className="mono" component="span">
               {address.includes(":") ? `[${address}]` : address}:{port}
@@ -33,13 +34,18 @@ function ListenerList() {
         },
         {
           title: "Hosts",
+          sortBy: ({ hosts }) => hosts[0] ?? null,
           render: ({ hosts }) => (
             <Text size="sm" component="span">
               {hosts.length === 0 ? "any" : hosts.join(", ")}
             </Text>
           ),
         },
-        { title: "Protocols", render: (listener) => <Protocols listener={listener} /> },
+        {
+          title: "Protocols",
+          sortBy: ({ protocol }) => protocol,
+          render: (listener) => <Protocols listener={listener} />,
+        },
       ]}
       empty={{
         title: "No listeners",

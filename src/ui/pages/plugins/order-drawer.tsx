@@ -1,5 +1,5 @@
 // The execution order of plugins, with the enabled instances; changes nothing.
-import { Badge, Drawer, Group, List, Stack, Text, Title } from "@mantine/core";
+import { Drawer, Group, List, Stack, Text, Title } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { HelpText } from "../../parts/page-layout.tsx";
@@ -68,6 +68,7 @@ function Phases() {
   const schemas = useSchemasByName();
   const running = data.filter(({ enabled }) => enabled);
   const ofPhase = (phase: string) => running.filter(({ name }) => has(schemas.get(name), phase));
+  // By descending priority in each phase.
   const order = (one: Read<"plugins">, other: Read<"plugins">) =>
     priorityOf(other, schemas.get(other.name)) - priorityOf(one, schemas.get(one.name)) ||
     one.name.localeCompare(other.name) ||
@@ -89,9 +90,6 @@ function Phases() {
                 <Text size="sm" fw={600}>
                   {plugin.label ?? plugin.name}
                 </Text>
-                <Badge size="xs" variant="light" color="gray" tt="none">
-                  {priorityOf(plugin, schemas.get(plugin.name))}
-                </Badge>
                 <Scope plugin={plugin} />
               </Group>
             </List.Item>

@@ -1,12 +1,14 @@
-// The list of plugin instances with scope and priority; configures nothing.
+// The list of plugin instances with scope and execution order; configures nothing.
 import { Button, Text } from "@mantine/core";
 import { IconListNumbers } from "@tabler/icons-react";
 import { useState } from "react";
+import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { OrderDrawer } from "./order-drawer.tsx";
 import { useSchemasByName } from "./plugin-schemas.ts";
-import { purposes } from "./plugin-values.ts";
+import { type PluginSchema, purposes } from "./plugin-values.ts";
+import { orderKey, placeOf } from "./plugin-order.ts";
 import { Scope } from "./plugin-scope.tsx";
 
 type Instance = Read<"plugins">;
@@ -35,9 +37,15 @@ export function PluginList() {
           <Subtitle plugin={plugin} summary={schemas.get(plugin.name)?.summary} />
         )}
         columns={[
-          { title: "Scope", render: (plugin) => <Scope plugin={plugin} /> },
+          {
+            title: "Scope",
+            sortBy: ({ route_id, service_id, consumer_id }) =>
+              [route_id, service_id, consumer_id].filter((id) => id !== null).length,
+            render: (plugin) => <Scope plugin={plugin} />,
+          },
           {
             title: "Condition",
+            sortBy: ({ when }) => (when === null ? null : Object.keys(when).join(", ")),
             width: "8rem",
             render: ({ when }) => (
               <Text size="sm" {...(when === null ? { c: "dimmed" } : {})}>
@@ -46,13 +54,10 @@ export function PluginList() {
             ),
           },
           {
-            title: "Priority",
-            width: "6rem",
-            render: ({ name, priority }) => (
-              <Text size="sm" {...(priority === null ? { c: "dimmed" } : {})}>
-                {priority ?? schemas.get(name)?.order ?? ""}
-              </Text>
-            ),
+            title: "Order",
+            sortBy: (plugin) => orderKey(plugin, schemas),
+            width: "minmax(0, 0.8fr)",
+            render: (plugin) => <Place plugin={plugin} schemas={schemas} />,
           },
         ]}
         searchText={(plugin) => `${plugin.name} ${schemas.get(plugin.name)?.summary ?? ""}`}
@@ -68,6 +73,20 @@ export function PluginList() {
       />
       <OrderDrawer isOpen={isOrderShown} onClose={() => setOrderShown(false)} />
     </>
+  );
+}
+
+interface PlaceProps {
+  readonly plugin: Instance;
+  readonly schemas: ReadonlyMap<string, PluginSchema>;
+}
+
+function Place({ plugin, schemas }: PlaceProps) {
+  const { data = [] } = useResourceList("plugins");
+  return (
+    <Text size="sm" {...(plugin.enabled ? {} : { c: "dimmed" })}>
+      {plugin.enabled ? placeOf(plugin, data, schemas) : "disabled"}
+    </Text>
   );
 }
 

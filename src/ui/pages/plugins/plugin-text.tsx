@@ -3,11 +3,14 @@ import { Anchor, Code, Collapse, List, Stack, Table, Text } from "@mantine/core"
 import { useState } from "react";
 import { Section } from "../../parts/page-layout.tsx";
 import { Marked } from "../../parts/schema/field-frame.tsx";
+import { defaultPlace } from "./plugin-order.ts";
+import { useSchemasByName } from "./plugin-schemas.ts";
 import { type PluginSchema, scopes } from "./plugin-values.ts";
 
 /** The first paragraph; the rest is folded. */
 export function PluginText({ schema }: { readonly schema: PluginSchema }) {
   const [isOpen, setOpen] = useState(false);
+  const schemas = useSchemasByName();
   const blocks = toBlocks(schema.description);
   // A paragraph that ends with a colon includes the next one.
   const first = blocks.slice(0, blocks[0]?.endsWith(":") ? 2 : 1);
@@ -34,8 +37,8 @@ export function PluginText({ schema }: { readonly schema: PluginSchema }) {
               <Block key={text} text={text} />
             ))}
             <Text size="sm" c="dimmed">
-              Phases: {schema.phases.join(", ")}. Default priority {schema.order}. Scopes:{" "}
-              {scopePages.join(", ")}.
+              Phases: {schema.phases.join(", ")}. {defaultPlace(schema, schemas)} by default.
+              Scopes: {scopePages.join(", ")}.
             </Text>
           </Stack>
         </Collapse>

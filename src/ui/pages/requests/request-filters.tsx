@@ -198,7 +198,7 @@ function CacheChoice({ value, onChange, error }: ChoiceProps) {
       onChange={(next) => onChange(next ?? "")}
       error={error}
       clearable
-      style={{ flex: "1 1 9rem" }}
+      style={{ flex: "1 1 9rem", maxWidth: "16rem" }}
     />
   );
 }
@@ -231,7 +231,7 @@ function RouteChoice({ value, onChange, error }: ChoiceProps) {
       clearable
       limit={100}
       nothingFoundMessage="No matches"
-      style={{ flex: "1 1 9rem" }}
+      style={{ flex: "1 1 9rem", maxWidth: "16rem" }}
     />
   );
 }

@@ -3,34 +3,27 @@ import { memo } from "react";
 import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
 import { RequestStatus } from "./request-status.tsx";
-import { DetailCell } from "../../parts/detail-cell.tsx";
 
 interface Props {
   readonly rows: readonly RequestRow[];
   readonly onOpen: (id: string) => void;
 }
 
+const TITLES = [
+  ...["Time", "Status", "Method", "Request", "Route", "Target", "Client", "Duration"],
+  "Reasons",
+];
+
 export function RequestRows({ rows, onOpen }: Props) {
   return (
-    <table
-      className="list"
-      aria-label="Requests"
-      style={
-        {
-          "--list-columns":
-            "5rem 3.8rem minmax(0, 2.4fr) minmax(0, 1.2fr) minmax(0, 0.8fr) 4.4rem minmax(0, 1.3fr)",
-        } as object
-      }
-    >
+    <table className="list requests" aria-label="Requests">
       <thead>
         <tr className="list-head">
-          {["Time", "Status", "Request", "Route and target", "Client", "Duration", "Reasons"].map(
-            (title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ),
-          )}
+          {TITLES.map((title) => (
+            <th key={title} scope="col">
+              {title}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody>
@@ -47,42 +40,59 @@ interface RowProps {
   readonly onOpen: (id: string) => void;
 }
 
-/** Rows arrive many times a second, so they use plain elements. */
+/** Rows arrive many times a second, so they use plain elements. One line each; the drawer shows what does not fit. */
 const Row = memo(({ row, onOpen }: RowProps) => {
   const { id, kind, method, host, path, route, target, client, timings, reasons } = row;
-  const what = kind === "stream" ? "connection" : method;
+  const isStream = kind === "stream";
+  const where = isStream ? "connection" : `${host ?? ""}${shortened(path ?? "")}`;
+  const routeName = route === null ? "no route" : (route.name ?? "unnamed");
+  const address = target === null ? "" : (target.address ?? "deleted target");
+  const caller = row.consumer === null ? client : `${client} ${row.consumer}`;
+  const why = reasons.join(", ");
   return (
     // The button in the row is the keyboard equivalent.
     <tr className="list-row request-row" onClick={() => onOpen(id)}>
-      <td className="list-cell">
+      <td className="list-cell is-line">
         <time dateTime={row.time} title={row.time} className="mono">
           {clockOf(row.time)}
         </time>
-        {row.node !== undefined && <span className="is-dim is-small">{row.node}</span>}
+        {row.node !== undefined && (
+          <>
+            {" "}
+            <span className="is-minor">{row.node}</span>
+          </>
+        )}
       </td>
       <td className="list-cell">
         <RequestStatus request={row} />
       </td>
-      <td className="list-cell is-request">
-        <button type="button" className="mono request-line">
-          {what} {host ?? ""}
-          {shortened(path ?? "")}
+      <td className="list-cell is-line mono">{method}</td>
+      <td className="list-cell is-line is-request">
+        <button
+          type="button"
+          className="mono request-line"
+          aria-label={isStream ? where : `${method} ${where}`}
+          title={where}
+        >
+          {where}
         </button>
       </td>
-      <DetailCell title="Route">
-        {route === null ? <span className="is-dim">no route</span> : (route.name ?? "unnamed")}
-        {target !== null && (
-          <span className="is-dim is-small mono">{target.address ?? "deleted target"}</span>
-        )}
-      </DetailCell>
-      <DetailCell title="Client">
-        <span className="mono">{client}</span>
-        {row.consumer !== null && <span className="is-dim is-small">{row.consumer}</span>}
-      </DetailCell>
-      <DetailCell title="Duration">{inMilliseconds(timings.total)}</DetailCell>
-      <DetailCell title="Reasons">
-        {reasons.length === 0 ? null : <span className="mono">{reasons.join(", ")}</span>}
-      </DetailCell>
+      <td
+        className={`list-cell is-line is-extra ${route === null ? "is-dim" : ""}`}
+        title={routeName}
+      >
+        {routeName}
+      </td>
+      <td className="list-cell is-line is-extra is-dim mono" title={address}>
+        {address}
+      </td>
+      <td className="list-cell is-line is-extra mono" title={caller}>
+        {caller}
+      </td>
+      <td className="list-cell is-line is-duration">{inMilliseconds(timings.total)}</td>
+      <td className="list-cell is-line is-reasons mono" title={why}>
+        {why}
+      </td>
     </tr>
   );
 });

@@ -6,6 +6,7 @@ import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import type { FormStart } from "../../parts/form-page.tsx";
+import { hostsOf } from "../../parts/lenient-url.ts";
 import { ObjectForm } from "../../parts/object-form.tsx";
 import { PathFields } from "./path-fields.tsx";
 import { RouteCache } from "./route-cache.tsx";
@@ -22,6 +23,14 @@ export const RouteForm = (start: FormStart<Read<"routes">>) => (
     start={start}
     text="Match conditions and the service that gets the requests."
     overrides={overrides}
+    onChange={(name, value, form) => {
+      const pasted = name === "hosts" ? hostsOf(value as readonly string[]) : null;
+      if (pasted === null) return;
+      const { paths } = form.values as MatchValues;
+      form.setFieldValue("hosts", pasted.hosts);
+      const added = pasted.paths.map((path) => ({ type: "prefix", value: path }));
+      form.setFieldValue("paths", [...paths, ...added]);
+    }}
     actions={(route) => (
       <Button
         variant="default"

@@ -1,5 +1,5 @@
 // Routes: which requests go to which service; the list, and which form or test to open.
-import { Anchor, Badge, Button, Group, Menu, Text } from "@mantine/core";
+import { Button, Menu } from "@mantine/core";
 import { IconTestPipe } from "@tabler/icons-react";
 import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
@@ -8,6 +8,7 @@ import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
+import { StatusDot } from "../../parts/status.tsx";
 import type { PageProps } from "../../pages.ts";
 import { RouteForm } from "./route-form.tsx";
 import { conditionText, exampleUrl, matchText } from "./route-text.ts";
@@ -56,23 +57,28 @@ function RouteList() {
       columns={[
         {
           title: "Matches",
+          sortBy: matchText,
           render: (route) => <MatchCell route={route} />,
           width: "minmax(0, 1.5fr)",
         },
         {
           title: "Service",
+          sortBy: ({ service_id: id }) => names.get(id ?? "") ?? null,
           render: ({ service_id: id }) =>
             id === null ? (
-              <Text size="sm" c="dimmed">
-                none: plugins only
-              </Text>
+              <span className="is-minor">none: plugins only</span>
             ) : (
-              <Anchor component={Link} href={pagePath("services", id)} size="sm">
+              <Link className="row-link" href={pagePath("services", id)}>
                 {names.get(id) ?? "…"}
-              </Anchor>
+              </Link>
             ),
         },
-        { title: "Priority", render: ({ priority }) => priority, width: "5rem" },
+        {
+          title: "Priority",
+          sortBy: ({ priority }) => priority,
+          render: ({ priority }) => priority,
+          width: "5rem",
+        },
       ]}
       searchText={searchText}
       states={[
@@ -102,20 +108,10 @@ function RouteList() {
 function MatchCell({ route }: { readonly route: Route }) {
   const conditions = conditionText(route);
   return (
-    <Group gap={6}>
-      <Text size="sm" className="mono" component="span">
-        {matchText(route)}
-      </Text>
-      {conditions !== "" && (
-        <Text size="xs" c="dimmed" component="span">
-          {conditions}
-        </Text>
-      )}
-      {route.maintenance !== null && (
-        <Badge size="xs" variant="light" color="yellow" tt="none">
-          maintenance
-        </Badge>
-      )}
-    </Group>
+    <div className="cell-line">
+      <span className="mono">{matchText(route)}</span>
+      {conditions !== "" && <span className="is-minor">{conditions}</span>}
+      {route.maintenance !== null && <StatusDot state="maintenance" tone="warn" />}
+    </div>
   );
 }

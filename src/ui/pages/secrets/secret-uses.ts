@@ -21,7 +21,7 @@ export function useSecretUses(): (name: string) => readonly SecretUse[] {
     ...(alerts.data ?? []).map((each) => toHolder("alert", "alerts", each)),
     ...(sso.data === undefined
       ? []
-      : [{ label: "single sign-on", href: pagePath("sso"), object: sso.data.value }]),
+      : [{ label: "single sign-on", href: pagePath("single-sign-on"), object: sso.data.value }]),
   ];
   return (name) => holders.filter(({ object }) => references(object, name));
 }

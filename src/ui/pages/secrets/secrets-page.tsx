@@ -27,6 +27,7 @@ function SecretList() {
       columns={[
         {
           title: "Used by",
+          sortBy: ({ name }) => usesOf(name).length,
           render: ({ name }) => {
             const uses = usesOf(name);
             return (
@@ -38,6 +39,7 @@ function SecretList() {
         },
         {
           title: "Changed",
+          sortBy: ({ updated_at: at }) => at,
           width: "9rem",
           render: ({ updated_at: at }) => (
             <Text size="sm">

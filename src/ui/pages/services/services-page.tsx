@@ -29,10 +29,20 @@ function ServiceList() {
       title="Services"
       text="Applications behind the gateway, and the servers they run on."
       columns={[
-        { title: "Targets", render: (service) => <Targets service={service} /> },
-        { title: "Protocol", render: ({ protocol }) => protocol, width: "6rem" },
+        {
+          title: "Targets",
+          sortBy: ({ targets }) => targets.length,
+          render: (service) => <Targets service={service} />,
+        },
+        {
+          title: "Protocol",
+          sortBy: ({ protocol }) => protocol,
+          render: ({ protocol }) => protocol,
+          width: "6rem",
+        },
         {
           title: "Health",
+          sortBy: stateOf,
           render: (service) => <StatusDot state={stateOf(service)} />,
           width: "7rem",
         },

@@ -30,6 +30,7 @@ export function useTargetChange(serviceId: string): TargetChange {
   const { mutate } = useChange<Target, Variables>({
     send: ({ send }) => send(),
     touches: ["targets", `services/${serviceId}/health`],
+    canUndo: true,
     done: (_, { target, text }) => `Target ${addressOf(target)} ${text}`,
   });
   return {

@@ -7,6 +7,7 @@ import { useConnection } from "../../api/connection-context.ts";
 import { ApiError, toFormPath } from "../../api/error.ts";
 import { type Document, mergePatch } from "../../api/merge-patch.ts";
 import { FormDrawer } from "../../parts/form-page.tsx";
+import { serverOf } from "../../parts/lenient-url.ts";
 import type { JsonSchema } from "../../parts/schema/shape.ts";
 import { SchemaFields, schemaOptions } from "../../parts/schema-fields.tsx";
 import type { Target } from "./live-targets.tsx";
@@ -89,7 +90,18 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
       failure={error}
       label={target === null ? "Add" : "Save"}
     >
-      <SchemaFields form={form} schema={schema} isStored={target !== null} isReadOnly={false} />
+      <SchemaFields
+        form={form}
+        schema={schema}
+        isStored={target !== null}
+        isReadOnly={false}
+        onChange={(name, value) => {
+          if (name !== "host") return;
+          const { host, port } = serverOf(String(value), String(form.values["host"]));
+          form.setFieldValue("host", host);
+          if (port !== null) form.setFieldValue("port", port);
+        }}
+      />
     </FormDrawer>
   );
 }

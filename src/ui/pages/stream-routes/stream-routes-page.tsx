@@ -39,16 +39,26 @@ function StreamRouteList() {
       title="Stream routes"
       text="TCP and UDP ports whose traffic the gateway forwards to a service."
       columns={[
-        { title: "Listens on", render: (route) => <ListenAddress route={route} /> },
+        {
+          title: "Listens on",
+          sortBy: ({ listen_port: port }) => port,
+          render: (route) => <ListenAddress route={route} />,
+        },
         {
           title: "Service",
+          sortBy: ({ service_id: id }) => names.get(id) ?? null,
           render: ({ service_id: id }) => (
             <Anchor component={Link} href={pagePath("services", id)} size="sm">
               {names.get(id) ?? "…"}
             </Anchor>
           ),
         },
-        { title: "TLS", render: ({ tls_mode }) => tlsText[tls_mode], width: "8rem" },
+        {
+          title: "TLS",
+          sortBy: ({ tls_mode: mode }) => tlsText[mode],
+          render: ({ tls_mode: mode }) => tlsText[mode],
+          width: "8rem",
+        },
       ]}
       searchText={searchText}
       empty={{

@@ -36,10 +36,20 @@ function TokenList() {
       title="Tokens"
       text="API tokens for programs that use the management API."
       columns={[
-        { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
-        { title: "Expires", render: (token) => <Expiry token={token} /> },
+        {
+          title: "Role",
+          sortBy: ({ role }) => role,
+          render: ({ role }) => <StatusBadge state={role} />,
+          width: "6rem",
+        },
+        {
+          title: "Expires",
+          sortBy: ({ expires_at: at }) => at,
+          render: (token) => <Expiry token={token} />,
+        },
         {
           title: "Last used",
+          sortBy: ({ last_used_at: at }) => at,
           render: ({ last_used_at: at }) => (
             <Text size="sm" component="div" {...(at === null ? { c: "dimmed" } : {})}>
               <RelativeTime at={at} />

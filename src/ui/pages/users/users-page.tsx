@@ -56,9 +56,22 @@ function UserList() {
       text={TEXT}
       subtitle={({ id, email }) => (id === me?.user?.id ? `${email} (you)` : email)}
       columns={[
-        { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
-        { title: "Sign-in", render: (user) => <Means user={user} /> },
-        { title: "Description", render: ({ description }) => description },
+        {
+          title: "Role",
+          sortBy: ({ role }) => role,
+          render: ({ role }) => <StatusBadge state={role} />,
+          width: "6rem",
+        },
+        {
+          title: "Sign-in",
+          sortBy: ({ has_password: has, totp_enabled: totp }) => Number(has) + Number(totp),
+          render: (user) => <Means user={user} />,
+        },
+        {
+          title: "Description",
+          sortBy: ({ description }) => description,
+          render: ({ description }) => description,
+        },
       ]}
       states={[
         { value: "admin", label: "Admins", fits: hasRole("admin") },
