@@ -79,6 +79,7 @@ export const formatRules: FormatRules = {
       field: "config.response.trailers",
       absent: { set: {}, add: {}, remove: [], rename: {} },
     },
+    { since: 4, in: "applications", field: "host_header", absent: null },
     { since: 4, in: "routes", field: "grpc_methods", absent: [] },
     { since: 4, in: "routes", field: "exact_responses", absent: "off" },
     { since: 4, in: "routes", field: "grpc_idle_timeout", absent: 0 },
