@@ -56,7 +56,7 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
   await page.getByRole("link", { name: "Services", exact: true }).click();
   await page.getByRole("link", { name: "Create the first service" }).click();
   await page.getByLabel("Name").fill("web");
-  await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await page.getByLabel("Port").fill("3000");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Service web created").waitFor();

@@ -100,7 +100,7 @@ test("a secret in a plugin's form is not stored in the tab, and stays unchanged 
   await page.getByRole("button", { name: "Fill in an example" }).click();
   await page.locator('input[type="password"]').fill("of the directory");
   // The draft contains only the other fields.
-  await page.getByRole("button", { name: "Show more" }).last().click();
+  await page.getByRole("button", { name: /^Name and priority/ }).click();
   await page.getByLabel("Label").fill("staff");
   await eventually(() => isKept("staff"));
   expect(await isKept("of the directory")).toBe(false);

@@ -43,7 +43,7 @@ async function endSessionsOf(role: UiRole): Promise<void> {
 async function typeService(page: Page, name: string): Promise<void> {
   await page.getByRole("textbox", { name: "Name", exact: true }).fill(name);
   await page.getByLabel("Description").fill("typed with great care");
-  await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await page.getByLabel("Port").fill("3000");
 }
 

@@ -49,7 +49,7 @@ function Account({ me, user }: AccountProps) {
             <Badge variant="light" tt="none" mr={8}>
               {me.role}
             </Badge>
-            {roleTexts[me.role as keyof typeof roleTexts]}
+            {roleTexts[me.role]}
           </Fact>
           <Fact label="This session ends">
             <RelativeTime at={me.expires_at} />

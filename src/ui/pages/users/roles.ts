@@ -1,8 +1,7 @@
-// The permissions of each role, in one sentence; renders nothing.
-import type { Role } from "../../api/resources.ts";
+// The permissions of each role, in one sentence, from the schema of the form; renders nothing.
+import { formSchemaOf } from "../../../model/form-schema.ts" with { type: "macro" };
+import type { JsonSchema } from "../../parts/schema/shape.ts";
 
-export const roleTexts: Readonly<Record<Role, string>> = {
-  viewer: "Reads everything except secrets.",
-  editor: "Also changes traffic objects: applications, services, routes, certificates.",
-  admin: "Full access, including users, tokens, single sign-on, secrets, listeners and settings.",
-};
+const { properties = {} } = formSchemaOf("users") as JsonSchema;
+
+export const roleTexts = properties["role"]?.form?.options ?? {};
