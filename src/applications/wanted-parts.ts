@@ -58,7 +58,9 @@ export function wantedParts(application: Planned, idOf: IdOf): WantedPart[] {
   const service = part(
     ["services", "service"],
     {
-      ...{ name: application.name, protocol, path },
+      name: application.name,
+      protocol,
+      path,
       ...(host_header === null ? {} : { host_header }),
       ...common,
     },

@@ -1,5 +1,6 @@
 // Validates the hosts, paths and conditions of one route; knows no other route and nothing of the database.
-import type { GrpcMatch, PathMatch, Route, ValueMatch } from "../model/route.ts";
+import type { GrpcMatch, Route, ValueMatch } from "../model/route.ts";
+import type { PathMatch } from "../model/route-match.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
 import { canonicalPath, comparablePath } from "../http/request-target.ts";

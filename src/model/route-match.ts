@@ -1,5 +1,5 @@
 // What the parts of a route compare with a request; knows nothing of the router.
-import { Type as t } from "@sinclair/typebox";
+import { type Static, Type as t } from "@sinclair/typebox";
 import { oneOf } from "./fields.ts";
 
 export const pathMatch = t.Object(
@@ -9,6 +9,16 @@ export const pathMatch = t.Object(
   },
   { additionalProperties: false },
 );
+
+export type PathMatch = Static<typeof pathMatch>;
+
+/** `/x` prefix, `=/x` exact, `~^/x` regex. */
+export function pathMatchOf(path: string | PathMatch): PathMatch {
+  if (typeof path !== "string") return path;
+  if (path.startsWith("=")) return { type: "exact", value: path.slice(1) };
+  if (path.startsWith("~")) return { type: "regex", value: path.slice(1) };
+  return { type: "prefix", value: path };
+}
 
 export const grpcMatch = t.Object(
   {

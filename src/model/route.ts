@@ -16,7 +16,7 @@ import {
   oneOf,
 } from "./fields.ts";
 import { retriesFields } from "./retries.ts";
-import { grpcMatch, pathMatch, valueMatch } from "./route-match.ts";
+import { grpcMatch, pathMatch, valueMatch, type PathMatch, pathMatchOf } from "./route-match.ts";
 
 const override = (title: string, description: string) =>
   nullable(t.Integer({ minimum: 0, maximum: 86_400_000 }), `${description}; null: the service's`, {
@@ -380,20 +380,11 @@ export const routeInput = t.Object(
 );
 
 export type RouteInput = Static<typeof routeInput>;
-export type PathMatch = Static<typeof pathMatch>;
 export type GrpcMatch = Static<typeof grpcMatch>;
 export type ValueMatch = Static<typeof valueMatch>;
 export type Route = Readonly<Omit<RouteInput, "paths">> & {
   readonly paths: readonly PathMatch[];
 } & Identity;
-
-/** `/x` prefix, `=/x` exact, `~^/x` regex. */
-export function pathMatchOf(path: string | PathMatch): PathMatch {
-  if (typeof path !== "string") return path;
-  if (path.startsWith("=")) return { type: "exact", value: path.slice(1) };
-  if (path.startsWith("~")) return { type: "regex", value: path.slice(1) };
-  return { type: "prefix", value: path };
-}
 
 export const routes = defineResource<Route>({
   word: "route",

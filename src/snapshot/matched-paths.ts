@@ -1,5 +1,6 @@
 // The paths that a route matches, with those of its gRPC methods; knows no router.
-import type { GrpcMatch, PathMatch, Route } from "../model/route.ts";
+import type { GrpcMatch, Route } from "../model/route.ts";
+import type { PathMatch } from "../model/route-match.ts";
 
 /**
  * All paths of a route: its own, and those of its gRPC methods, which clients call as `/Service/Method`. Empty: any path.

@@ -1,5 +1,5 @@
 // Converts Caddy's path patterns to expressions on normalized paths, as upper and lower bounds; knows no route.
-import type { PathMatch } from "../../model/route.ts";
+import type { PathMatch } from "../../model/route-match.ts";
 import { regexProblem } from "../../snapshot/regex-safety.ts";
 import { escaped, portable } from "../expression.ts";
 

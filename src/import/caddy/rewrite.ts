@@ -1,5 +1,5 @@
 // Converts Caddy's handler `rewrite` to the path fields of a route; knows no matcher and no other handler.
-import type { PathMatch } from "../../model/route.ts";
+import type { PathMatch } from "../../model/route-match.ts";
 import type { Document } from "../../control/body.ts";
 import { caseless, escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";

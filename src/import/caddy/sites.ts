@@ -1,5 +1,5 @@
 // Converts sites of Caddy to routes with plugins; widens, narrows or closes their conditions where access depends on it.
-import type { PathMatch } from "../../model/route.ts";
+import type { PathMatch } from "../../model/route-match.ts";
 import { type Document, isDocument } from "../../control/body.ts";
 import type { Output } from "../output.ts";
 import type { CaddyContext } from "./caddy.ts";

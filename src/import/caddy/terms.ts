@@ -1,5 +1,5 @@
 // Conditions on requests, for routes and plugins, with intersection, union and negation; knows no matcher.
-import type { PathMatch } from "../../model/route.ts";
+import type { PathMatch } from "../../model/route-match.ts";
 import type { Document } from "../../control/body.ts";
 import { regexProblem } from "../../snapshot/regex-safety.ts";
 import { escaped } from "../expression.ts";

@@ -9,7 +9,8 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../../../src/model/gateway-config.ts";
-import { type Route, pathMatchOf, routeInput } from "../../../src/model/route.ts";
+import { type Route, routeInput } from "../../../src/model/route.ts";
+import { pathMatchOf } from "../../../src/model/route-match.ts";
 import { type Service, serviceInput } from "../../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../../src/model/settings.ts";
 import { type Target, targetInput } from "../../../src/model/target.ts";
