@@ -145,13 +145,14 @@ test("with an account created in the browser, a public name gets a valid certifi
   await page.getByRole("link", { name: "ACME accounts", exact: true }).click();
   await page.getByRole("link", { name: "Create the first ACME account" }).click();
   await page.getByRole("combobox", { name: "CA", exact: true }).click();
-  await page.getByRole("option", { name: "Other CA" }).click();
+  await page.getByRole("option", { name: "Custom" }).click();
   await field(page, "Name").fill("pebble");
   await field(page, "Directory").fill(pebble.directoryUrl);
+  await page.getByRole("button", { name: /^Advanced/ }).click();
   await field(page, "Trusted CAs of the directory").fill(pebble.trusted);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("Required by the CA").waitFor();
-  await page.getByRole("checkbox", { name: /I agree/ }).check();
+  await page.getByRole("switch", { name: /I agree/ }).check();
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("ACME account pebble created").waitFor();
