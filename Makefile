@@ -67,6 +67,11 @@ check-unit: setup
 fmt: setup
 	$(BUN) fmt
 
+#? migration: Write the next step of the database after a change of the model (NAME=what_changes)
+.PHONY: migration
+migration: setup
+	@$(BUN) scripts/migration.ts $(NAME)
+
 #? test: All tests that need neither root nor another program (TESTS=./tests/integration for some of them)
 .PHONY: test
 test: setup

@@ -1,4 +1,4 @@
-// How drizzle-kit writes the next migration: bunx drizzle-kit generate --config drizzle/drizzle.config.ts --name <what changes>
+// How drizzle-kit writes the next migration: make migration NAME=what_changes
 import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({

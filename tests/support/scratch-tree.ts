@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "../..");
-const COPIED = ["src", "drizzle", "package.json", "tsconfig.json", "bunfig.toml"];
+const COPIED = ["src", "drizzle", "scripts", "package.json", "tsconfig.json", "bunfig.toml"];
 
 export class ScratchTree {
   readonly path = mkdtempSync(join(tmpdir(), "sluice-scratch-"));

@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { migrations, migrate } from "../../../src/store/migrations.ts";
+import { migrations } from "../../../src/store/migration-list.ts";
+import { migrate } from "../../../src/store/migrations.ts";
 import { needs } from "../../support/needs.ts";
 import {
   commitOf,
