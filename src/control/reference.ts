@@ -50,7 +50,7 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
     return objectsReferring(config, name, { fields, collection, id });
   });
   const object = config[collection].get(id);
-  const parts = object === undefined ? [] : (definitionOf(collection).owns?.(object) ?? []);
+  const parts = object === undefined ? [] : (definitionOf(collection).owns?.of(object) ?? []);
   return [
     ...owned,
     ...(parts as Reference[]).filter((part) => config[part.collection].has(part.id)),

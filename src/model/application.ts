@@ -169,7 +169,10 @@ export const applications = defineResource<Application>({
   input: applicationInput,
   record: applicationRecord,
   nameField: "name",
-  owns: ({ parts }) => parts.flatMap((one) => referenceOf(one) ?? []),
+  owns: {
+    collections: Object.keys(idFields),
+    of: ({ parts }) => parts.flatMap((one) => referenceOf(one) ?? []),
+  },
   api: {
     tag: "Applications",
     schema: "Application",

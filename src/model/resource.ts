@@ -81,8 +81,11 @@ export interface ResourceFacts<T extends Identity> {
   readonly sendsSecrets?: boolean;
   /** Of objects with a `config`: the field whose value decides the schema of that. */
   readonly configKind?: keyof T & string;
-  /** Objects that are deleted with it beside those that refer to it as their owner. */
-  readonly owns?: (object: T) => readonly ObjectKey[];
+  /** Objects that are deleted with it beside those that refer to it as their owner, and their collections. */
+  readonly owns?: {
+    readonly collections: readonly string[];
+    readonly of: (object: T) => readonly ObjectKey[];
+  };
   /** References that the schema does not show: whether the object refers to this one. */
   readonly mentions?: (object: T, other: ObjectKey) => boolean;
   /** Filters of lists beside tag, name, q and marked references: what an object is compared by. */

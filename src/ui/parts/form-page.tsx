@@ -1,12 +1,12 @@
 // The frame of a form: head, notices, fields, and a sticky footer; knows no field.
 import { Alert, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
-import type { FormEvent, ReactNode } from "react";
+import type { ComponentType, FormEvent, ReactNode } from "react";
 import { Link } from "wouter";
 import { capitalised } from "../api/changes.tsx";
 import { ApiError } from "../api/error.ts";
 import { useResource } from "../api/queries.ts";
 import type { Versioned } from "../api/queries.ts";
-import { type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
+import { pageNameOf, type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { ErrorPanel } from "./error-panel.tsx";
 import { Can, PageHead } from "./page-layout.tsx";
@@ -190,6 +190,21 @@ export function ResourceLoader<K extends ResourceKey>({ resource, id, children }
   return <LoadError resource={resource} error={object.error} onRetry={() => object.refetch()} />;
 }
 
+/** The page of a resource: its list, and the form of one object or a new one. */
+export const resourcePage = <K extends ResourceKey>(
+  resource: K,
+  List: ComponentType,
+  Form: ComponentType<FormStart<Read<K>>>,
+) =>
+  function ResourcePage({ id }: { readonly id: string | null }) {
+    if (id === null) return <List />;
+    return (
+      <ResourceLoader resource={resource} id={id}>
+        {(start) => <Form key={id} {...start} />}
+      </ResourceLoader>
+    );
+  };
+
 interface LoadErrorProps {
   readonly resource: ResourceKey;
   readonly error: unknown;
@@ -200,7 +215,7 @@ interface LoadErrorProps {
 function LoadError({ resource, error, onRetry }: LoadErrorProps) {
   const { word, plural } = resources[resource];
   const isGone = error instanceof ApiError && error.status === 404;
-  const list = { href: pagePath(resource.replace("/", "-")), label: capitalised(plural) };
+  const list = { href: pagePath(pageNameOf(resource)), label: capitalised(plural) };
   return (
     <>
       <PageHead

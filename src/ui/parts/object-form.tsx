@@ -9,6 +9,7 @@ import type { Document } from "../api/merge-patch.ts";
 import { useMayChange } from "../api/queries.ts";
 import {
   nameOf,
+  pageNameOf,
   type Read,
   type ResourceKey,
   resources,
@@ -82,7 +83,7 @@ export function ObjectForm<K extends ResourceKey>(props: Props<K>) {
   }));
   const { word, plural, writes } = resources[resource];
   const { needs = writes } = props;
-  const page = resource.replace("/", "-");
+  const page = pageNameOf(resource);
   const { form, ...rest } = useResourceForm<K, Document>({
     ...options,
     resource,

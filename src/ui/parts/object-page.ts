@@ -1,5 +1,5 @@
 // The page of an object in a revision or the audit log, and the label of its kind; reads nothing.
-import { resources } from "../api/resources.ts";
+import { pageNameOf, type ResourceKey, resources } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 
 /** `stream_route` as a label: `stream route`. */
@@ -13,27 +13,14 @@ const others: Readonly<Record<string, string>> = {
   settings: "gateway settings",
 };
 
-const pages: Readonly<Record<string, string>> = {
-  application: "applications",
-  service: "services",
-  route: "routes",
-  plugin: "plugins",
-  stream_route: "stream-routes",
-  consumer: "consumers",
-  certificate: "certificates",
-  acme_account: "acme-accounts",
-  dns_provider: "dns-providers",
-  alert: "alerts",
-  listener: "listeners",
-  user: "users",
-  token: "tokens",
-  secret: "secrets",
-};
+/** Shown on the page of what they belong to. */
+const PARTS: readonly ResourceKey[] = ["targets", "credentials"];
 
 /** Path of its page; null: it has no page. */
 export function pageOf(kind: string, id: string | null): string | null {
   if (kind === "settings") return pagePath("gateway-settings");
   if (kind === "sso") return pagePath("single-sign-on");
-  const page = pages[kind];
-  return page === undefined || id === null ? null : pagePath(page, id);
+  const keys = Object.keys(resources) as ResourceKey[];
+  const key = keys.find((each) => resources[each].kind === kind && !PARTS.includes(each));
+  return key === undefined || id === null ? null : pagePath(pageNameOf(key), id);
 }

@@ -1,6 +1,6 @@
 // What the palette offers: actions, pages and objects that the role may open; renders nothing.
 import { includesRole } from "../api/queries.ts";
-import { nameOf, type ResourceKey, resources, type Role } from "../api/resources.ts";
+import { nameOf, pageNameOf, type ResourceKey, resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 import { pages } from "../pages.ts";
 import { hasWords } from "../parts/list-filter.ts";
@@ -18,10 +18,8 @@ interface Viewer {
   readonly isReadOnly: boolean;
 }
 
-/** The path of the page of a resource; targets and credentials have none. */
-const pageOf = (resource: ResourceKey): string => resource.replace("/", "-");
-
-const entryOf = (resource: ResourceKey) => pages.find(({ path }) => path === pageOf(resource));
+/** Undefined for targets and credentials, which have no page. */
+const entryOf = (resource: ResourceKey) => pages.find(({ path }) => path === pageNameOf(resource));
 
 /** Resources with a page that the role may open. */
 export const searchable = (role: Role): readonly ResourceKey[] =>
@@ -43,7 +41,7 @@ export function fixedEntries(query: string, { role, isReadOnly }: Viewer): reado
   const creates = searchable(role)
     .filter((resource) => !isReadOnly && includesRole(role, resources[resource].writes))
     .map((resource) =>
-      action(`New ${resources[resource].word}`, pagePath(pageOf(resource), "new")),
+      action(`New ${resources[resource].word}`, pagePath(pageNameOf(resource), "new")),
     );
   const open = pages
     .filter((page) => includesRole(role, page.role))
@@ -72,7 +70,7 @@ export function objectEntries(
   const found = objects.map((object) => ({
     label: nameOf(object),
     hint: resources[resource].word,
-    href: pagePath(pageOf(resource), object.id),
+    href: pagePath(pageNameOf(resource), object.id),
   }));
   return bestFirst(found, query).slice(0, MAX_OBJECTS);
 }

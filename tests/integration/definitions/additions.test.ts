@@ -3,36 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { reply, startOrigin } from "../../support/origin.ts";
+import { addContacts } from "../../support/added-collection.ts";
 import { ScratchTree } from "../../support/scratch-tree.ts";
-
-const CONTACT = `// A contact: whom to ask about routes.
-import { type Static, Type as t } from "@sinclair/typebox";
-import { type Identity, labels, listOf, name } from "./fields.ts";
-import { defineResource, refersTo } from "./resource.ts";
-
-const contactInput = t.Object(
-  {
-    name: name("Unique name"),
-    phone: t.String({ maxLength: 64, default: "", description: "Telephone number" }),
-    route_ids: listOf(
-      refersTo("routes", t.String({ minLength: 1 }), { isFilter: true }),
-      "IDs or names of routes",
-    ),
-    ...labels,
-  },
-  { additionalProperties: false, title: "Contact" },
-);
-
-export type Contact = Readonly<Static<typeof contactInput>> & Identity;
-
-export const contacts = defineResource<Contact>({
-  word: "contact",
-  input: contactInput,
-  nameField: "name",
-  since: 5,
-  api: { tag: "Contacts", schema: "Contact", write: "admin" },
-});
-`;
 
 const LAST = `// Always the last eligible target. Knows no health.
 import { type Balancer, type BalancerTarget, isEligible, type Load, type PickRequest } from "./balancer.ts";
@@ -78,17 +50,7 @@ const adding = (what: string, add: () => void): void => {
 let gateway: Gateway;
 
 beforeAll(async () => {
-  adding("collection", () => {
-    tree.add("src/model/contact.ts", CONTACT);
-    tree.edit("src/model/gateway-config.ts", [
-      [
-        "import { credentials } from",
-        'import { contacts } from "./contact.ts";\nimport { credentials } from',
-      ],
-      ["  secrets,\n};", "  secrets,\n  contacts,\n};"],
-    ]);
-    tree.run(process.execPath, "scripts/migration.ts", "contacts");
-  });
+  adding("collection", () => addContacts(tree));
   adding("field", () =>
     tree.edit("src/model/route.ts", [
       [
@@ -132,7 +94,12 @@ afterAll(async () => {
 
 test("each addition touches few files", () => {
   expect(touched).toEqual({
-    collection: ["src/model/contact.ts", "src/model/gateway-config.ts"],
+    collection: [
+      "src/model/contact.ts",
+      "src/model/gateway-config.ts",
+      "src/ui/pages.ts",
+      "src/ui/pages/contacts-page.tsx",
+    ],
     field: ["src/model/route.ts"],
     balancer: [
       "src/dataplane/balancer/algorithms.ts",

@@ -2,22 +2,14 @@
 import { Badge, Group, Text } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
-import type { PageProps } from "../../pages.ts";
 import { AccountForm } from "./account-form.tsx";
 import { caName } from "./cas.ts";
 
 type Account = Read<"acme/accounts">;
 
-export default function AcmeAccountsPage({ id }: PageProps) {
-  if (id === null) return <AccountList />;
-  return (
-    <ResourceLoader resource="acme/accounts" id={id}>
-      {(start) => <AccountForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("acme/accounts", AccountList, AccountForm);
 
 function AccountList() {
   const countOf = useCount();

@@ -1,23 +1,15 @@
 // Alerts: the list, and which form to open.
 import { Text } from "@mantine/core";
 import type { Read } from "../../api/resources.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
-import type { PageProps } from "../../pages.ts";
 import { alertEvents, labelOf } from "./alert-events.ts";
 import { AlertForm } from "./alert-form.tsx";
 import { DeliveryState, deliveryOf } from "./delivery-state.tsx";
 
 type Alert = Read<"alerts">;
 
-export default function AlertsPage({ id }: PageProps) {
-  if (id === null) return <AlertList />;
-  return (
-    <ResourceLoader resource="alerts" id={id}>
-      {(start) => <AlertForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("alerts", AlertList, AlertForm);
 
 function AlertList() {
   return (

@@ -4,24 +4,16 @@ import { IconRefresh } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Read } from "../../api/resources.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { relativeTime, StatusDot, toneOf } from "../../parts/status.tsx";
-import type { PageProps } from "../../pages.ts";
 import { CertificateForm } from "./certificate-form.tsx";
 import { lifeOf, ValidityBar } from "./validity.tsx";
 
 type Certificate = Read<"certificates">;
 
-export default function CertificatesPage({ id }: PageProps) {
-  if (id === null) return <CertificateList />;
-  return (
-    <ResourceLoader resource="certificates" id={id}>
-      {(start) => <CertificateForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("certificates", CertificateList, CertificateForm);
 
 const hasStatus =
   (...wanted: readonly string[]) =>

@@ -1,18 +1,10 @@
 // DNS providers for the DNS challenge: the list, and which form to open.
 import { Text } from "@mantine/core";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
-import type { PageProps } from "../../pages.ts";
 import { ProviderForm, useProviderTypes } from "./provider-form.tsx";
 
-export default function DnsProvidersPage({ id }: PageProps) {
-  if (id === null) return <ProviderList />;
-  return (
-    <ResourceLoader resource="dns-providers" id={id}>
-      {(start) => <ProviderForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("dns-providers", ProviderList, ProviderForm);
 
 function ProviderList() {
   return (

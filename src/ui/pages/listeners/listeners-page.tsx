@@ -1,19 +1,11 @@
 // Listeners: addresses and ports that HTTP is served on; the list, and which form to open.
 import { Badge, Group, Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
-import type { PageProps } from "../../pages.ts";
 import { ListenerForm } from "./listener-form.tsx";
 
-export default function ListenersPage({ id }: PageProps) {
-  if (id === null) return <ListenerList />;
-  return (
-    <ResourceLoader resource="listeners" id={id}>
-      {(start) => <ListenerForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("listeners", ListenerList, ListenerForm);
 
 function ListenerList() {
   return (

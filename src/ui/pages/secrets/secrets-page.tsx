@@ -1,20 +1,12 @@
 // Secrets: write-only values that objects reference; the list, and which form to open.
 import { Text } from "@mantine/core";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
-import type { PageProps } from "../../pages.ts";
 import { SecretForm } from "./secret-form.tsx";
 import { useSecretUses } from "./secret-uses.ts";
 
-export default function SecretsPage({ id }: PageProps) {
-  if (id === null) return <SecretList />;
-  return (
-    <ResourceLoader resource="secrets" id={id}>
-      {(start) => <SecretForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("secrets", SecretList, SecretForm);
 
 function SecretList() {
   const usesOf = useSecretUses();

@@ -1,23 +1,15 @@
 // Services: applications behind the gateway and the servers they run on; the list, and which form to open.
 import { Group, Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { StatusDot } from "../../parts/status.tsx";
-import type { PageProps } from "../../pages.ts";
 import { ServiceForm } from "./service-form.tsx";
 import { stateOf } from "./service-state.ts";
 
 type Service = Schemas["Service"];
 
-export default function ServicesPage({ id }: PageProps) {
-  if (id === null) return <ServiceList />;
-  return (
-    <ResourceLoader resource="services" id={id}>
-      {(start) => <ServiceForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("services", ServiceList, ServiceForm);
 
 const hasState = (state: string) => (service: Service) => stateOf(service) === state;
 

@@ -5,21 +5,13 @@ import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ResourceLoader } from "../../parts/form-page.tsx";
+import { resourcePage } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
-import type { PageProps } from "../../pages.ts";
 import { StreamRouteForm } from "./stream-route-form.tsx";
 
 type StreamRoute = Schemas["StreamRoute"];
 
-export default function StreamRoutesPage({ id }: PageProps) {
-  if (id === null) return <StreamRouteList />;
-  return (
-    <ResourceLoader resource="stream-routes" id={id}>
-      {(start) => <StreamRouteForm key={id} {...start} />}
-    </ResourceLoader>
-  );
-}
+export default resourcePage("stream-routes", StreamRouteList, StreamRouteForm);
 
 function StreamRouteList() {
   const services = useResourceList("services");
