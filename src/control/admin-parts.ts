@@ -4,6 +4,7 @@ import {
   collectionNames,
   definitionOf,
   type SingletonName,
+  singletonNames,
 } from "../model/gateway-config.ts";
 
 export type Part = CollectionName | SingletonName;
@@ -12,5 +13,10 @@ export const adminParts: readonly Part[] = [
   ...collectionNames.filter((name) => definitionOf(name).api.read === "admin"),
   "sso",
 ];
+
+/** Whether only admins may write the part. */
+export const isWrittenByAdmins = (part: string): boolean =>
+  (singletonNames as readonly string[]).includes(part) ||
+  collectionNames.some((name) => name === part && definitionOf(name).api.write === "admin");
 
 export const isAdminPart = (part: Part): boolean => adminParts.includes(part);

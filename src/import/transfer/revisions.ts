@@ -16,7 +16,7 @@ import {
   singletonNames,
 } from "../../model/gateway-config.ts";
 import { findReferences } from "../../model/secret-reference.ts";
-import { adminParts } from "../../control/admin-parts.ts";
+import { adminParts, isWrittenByAdmins } from "../../control/admin-parts.ts";
 import type { Changes } from "../../control/change.ts";
 import { HIDDEN_SUMMARY } from "../../control/config-event.ts";
 import type { Draft } from "../../control/draft.ts";
@@ -193,9 +193,6 @@ const viewOf = (
   isHidden: boolean,
 ): RevisionView => ({ number, at, actor, summary: isHidden ? HIDDEN_SUMMARY : summary });
 
-/** Parts that only admins may write. */
-const ADMIN_WRITES: readonly string[] = [...adminParts, "listeners", "settings"];
-
 function requireUndoable({ revision, actor, change }: RevisionRow, by: Principal): void {
   const parts = Object.keys(change);
   const kept = parts.find(isExcluded);
@@ -204,7 +201,7 @@ function requireUndoable({ revision, actor, change }: RevisionRow, by: Principal
   if (actor !== by.actor)
     throw new ApiError(403, `revision ${revision} is a change of ${actor}: only they may undo it`);
   const isAdmin = includesRole(by.role, "admin");
-  if (!isAdmin && parts.some((part) => ADMIN_WRITES.includes(part)))
+  if (!isAdmin && parts.some(isWrittenByAdmins))
     throw new ApiError(403, "the role admin is required");
 }
 
