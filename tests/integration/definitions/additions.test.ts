@@ -165,6 +165,15 @@ test("a new field has its default in objects from before, and is written and exp
   expect(components.schemas.Route.properties.owner.description).toBe("Who looks after it");
 });
 
+test("the forms have the new field and the new algorithm", () => {
+  const print = (name: string) =>
+    `import { formSchemaOf } from "./src/model/form-schema.ts"; console.log(JSON.stringify(formSchemaOf("${name}")));`;
+  const fieldsOf = (name: string) =>
+    JSON.parse(tree.run(process.execPath, "-e", print(name))).properties;
+  expect(fieldsOf("routes").owner).toMatchObject({ default: "nobody", maxLength: 64 });
+  expect(fieldsOf("services").algorithm.enum).toContain("last");
+});
+
 test("a new balancer distributes requests", async () => {
   const origins = ["one", "two"].map((text) => startOrigin({ answer: () => reply(text) }));
   const targets = origins.map(({ port }) => ({ host: "127.0.0.1", port }));
