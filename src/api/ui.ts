@@ -1,9 +1,11 @@
 // Serves the built web UI, only the files of its manifest; knows nothing of its pages.
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { ApiError } from "../model/error.ts";
 
-/** One built file, compressed in two ways; the paths lie inside the executable. */
+/** One built file. */
 export interface UiFile {
-  readonly gzip: string;
+  /** Path of its content, compressed with zstd, inside the executable. */
   readonly zstd: string;
   /** Changes with the content. */
   readonly tag: string;
@@ -88,14 +90,18 @@ interface Sending {
 
 async function send(file: UiFile, { name, accepted, fields }: Sending): Promise<Response> {
   const headers = { "content-type": contentTypeOf(name), ...fields };
-  for (const coding of ["zstd", "gzip"] as const)
-    if (accepts(accepted, coding))
-      return new Response(Bun.file(file[coding]), {
-        headers: { ...headers, "content-encoding": coding },
-      });
-  const packed = await Bun.file(file.gzip).bytes();
-  return new Response(Bun.gunzipSync(packed), { headers });
+  const packed = Bun.file(file.zstd);
+  const coded = (body: BodyInit, coding: string) =>
+    new Response(body, { headers: { ...headers, "content-encoding": coding } });
+  if (accepts(accepted, "zstd")) return coded(packed, "zstd");
+  const plain = new Uint8Array(await Bun.zstdDecompress(await packed.bytes()));
+  // Browsers without zstd keep what they have loaded, so a second copy of every file is not worth its place.
+  if (accepts(accepted, "gzip")) return coded(new Uint8Array(await toGzip(plain)), "gzip");
+  return new Response(plain, { headers });
 }
+
+/** On another thread. */
+const toGzip = promisify(gzip);
 
 const contentTypeOf = (name: string): string =>
   contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
