@@ -24,6 +24,7 @@ export async function pressAll(page: Page): Promise<void> {
   for (let index = 0; index < (await buttons.count()); index++) {
     const button = buttons.nth(index);
     if (!(await button.isVisible()) || !(await button.isEnabled())) continue;
+    if ((await rowOf(button)) > MAX_ROWS) continue;
     await press(button);
     await pressInside(page, button);
     await page.keyboard.press("Escape");
@@ -33,6 +34,16 @@ export async function pressAll(page: Page): Promise<void> {
     }
   }
 }
+
+/** The rows of a list have the same buttons, and a list that loads more on the way has no end. */
+const MAX_ROWS = 20;
+
+/** Its row in a list, from 1; 0: it is in none. */
+const rowOf = (button: Locator) =>
+  button.evaluate((element) => {
+    const row = element.closest("tr, [role=row]");
+    return row === null ? 0 : [...(row.parentElement?.children ?? [])].indexOf(row) + 1;
+  });
 
 /** An open dialog or menu may cover it. */
 const press = (button: Locator) => button.click({ timeout: 1000 }).catch(() => undefined);
