@@ -85,7 +85,8 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
-  return list.problems;
+  // Requests fail with the first one: what is wrong in itself comes before what conflicts with other objects.
+  return list.problems.sort((a, b) => (a.status ?? 400) - (b.status ?? 400));
 }
 
 function* checkServices(

@@ -61,9 +61,8 @@ test("notes for API clients are not part of form descriptions", () => {
 });
 
 test("names, units and meanings are read from the schema", () => {
-  expect([toLabel("jwks_cache_ttl"), toSingular("Policies"), toSingular("Limits")]).toEqual([
-    ...["JWKS cache TTL", "Policy", "Limit"],
-  ]);
+  expect(toLabel("jwks_cache_ttl")).toBe("JWKS cache TTL");
+  expect(["Policies", "Cookies", "Limits"].map(toSingular)).toEqual(["Policy", "Cookie", "Limit"]);
   expect(unitOf("open_for", { description: "Seconds until it is tried again" })).toBe("s");
   expect(unitOf("max_body_bytes", {})).toBe("B");
   const schema = { enum: ["a", "b"], description: "a: the first; b: the second" };

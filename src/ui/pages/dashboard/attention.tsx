@@ -93,7 +93,7 @@ function Item({ item }: { readonly item: AttentionItem }) {
       {href === null ? (
         label
       ) : (
-        <Anchor component={Link} href={href} size="xs">
+        <Anchor component={Link} href={href} size="xs" underline="always">
           {label}
         </Anchor>
       )}

@@ -230,7 +230,7 @@ export const labelOf = (name: string, { form }: JsonSchema): string => form?.tit
 
 /** `Limits` is `Limit`. */
 export function toSingular(label: string): string {
-  if (label.endsWith("ies")) return `${label.slice(0, -3)}y`;
+  if (label.endsWith("ies") && !/okies$/i.test(label)) return `${label.slice(0, -3)}y`;
   return label.endsWith("s") && !label.endsWith("ss") ? label.slice(0, -1) : label;
 }
 
