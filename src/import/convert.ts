@@ -5,6 +5,8 @@ import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
+import { convertNginx } from "./nginx/nginx.ts";
+import type { SourceFiles } from "./nginx/tree.ts";
 import { convertNpm } from "./npm/npm.ts";
 import { Output } from "./output.ts";
 import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
@@ -25,6 +27,8 @@ export interface ConversionContext {
   readonly parseJson: ParseJson;
   /** Reads a database from memory. */
   readonly openTables: OpenTables;
+  /** Files beside the source, such as included ones; null or absent: the source is alone. */
+  readonly files?: SourceFiles | null;
 }
 
 /** Throws a 400 for an invalid source. */
@@ -46,6 +50,9 @@ export async function convert(
       break;
     case "npm":
       await convertNpm(bytes, output, context);
+      break;
+    case "nginx":
+      await convertNginx(bytes, output, context);
       break;
     default:
       from satisfies never;

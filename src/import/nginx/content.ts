@@ -1,0 +1,170 @@
+// Finds what a location responds with: a target, a fixed response, a redirect, or something that the gateway cannot serve.
+import type { Document } from "../../control/body.ts";
+import { FOREIGN_CONTENT, kindOf } from "./directives.ts";
+import { type Destination, destinationOf } from "./proxy.ts";
+import { type Rewrite, rewriteOf } from "./rewrites.ts";
+import { redirectOf, responseOf } from "./responses.ts";
+import { type Directive, type Level, shownPlace } from "./tree.ts";
+
+export type Content =
+  | {
+      readonly kind: "proxy";
+      readonly destination: Destination;
+      readonly pass: Directive;
+      /** Where proxy_pass stands. */
+      readonly level: Level;
+      /** Null: the URI of the destination decides. */
+      readonly rewrite: Rewrite | null;
+    }
+  | { readonly kind: "response"; readonly name: "respond" | "redirect"; readonly config: Document }
+  | { readonly kind: "closed"; readonly status: number; readonly why: string };
+
+/** Conditions beside the path. */
+export interface Conditions {
+  readonly hosts?: readonly string[];
+  readonly protocols?: readonly string[];
+  readonly methods?: readonly string[];
+  /** An expression of nginx that the path must match as well. */
+  readonly path?: string;
+}
+
+/** A response to some requests of a location, before its content. */
+export interface Branch {
+  readonly conditions: Conditions;
+  readonly content: Content;
+  readonly label: string;
+}
+
+export interface Reading {
+  readonly branches: readonly Branch[];
+  /** Null: the next block decides, which is the case only for servers. */
+  readonly content: Content | null;
+  /** What may deny access and has no equivalent. */
+  readonly lost: readonly string[];
+}
+
+const closed = (status: number, why: string): Content => ({ kind: "closed", status, why });
+
+export interface ContentOptions {
+  readonly serverName: string | null;
+  readonly named: ReadonlyMap<string, Level>;
+}
+
+/** The content of a location. */
+export function readLocationContent(level: Level, options: ContentOptions): Reading {
+  if (level.own("internal").length > 0)
+    return { branches: [], lost: [], content: closed(404, "is only for internal requests") };
+  const steps = readSteps(level, options);
+  if (steps.content !== null) return steps;
+  return { ...steps, content: handlerOf(level, options, steps.rewrite) };
+}
+
+/** The directives of a server that run before it selects a location. */
+export function readServerContent(level: Level, options: ContentOptions): Reading {
+  const steps = readSteps(level, options);
+  if (steps.rewrite === null) return steps;
+  const { what } = steps.rewrite;
+  return { ...steps, lost: [...steps.lost, what] };
+}
+
+function handlerOf(level: Level, options: ContentOptions, rewrite: Rewrite | null): Content {
+  const pass = level.own("proxy_pass").at(-1);
+  if (pass !== undefined) {
+    const destination = destinationOf(pass, level);
+    return destination === null
+      ? closed(503, `the target ${pass.args[0] ?? ""} depends on the request`)
+      : { kind: "proxy", destination, pass, level, rewrite };
+  }
+  const foreign = level.block.find(({ name }) => Object.hasOwn(FOREIGN_CONTENT, name));
+  if (foreign !== undefined)
+    return closed(503, `this gateway does not support ${FOREIGN_CONTENT[foreign.name]}`);
+  const fallback = level.nearest("try_files").at(-1)?.args.at(-1) ?? "";
+  const named = options.named.get(fallback);
+  if (named === undefined || rewrite !== null)
+    return closed(503, "this gateway does not serve files: add a web server as a target");
+  const inner = readLocationContent(named, { ...options, named: new Map() });
+  // Only where the named location itself adds nothing.
+  return inner.branches.length + inner.lost.length > 0 || inner.content === null
+    ? closed(503, "this gateway does not serve files: add a web server as a target")
+    : inner.content;
+}
+
+interface Steps extends Reading {
+  /** Of a location, for its proxy_pass. */
+  readonly rewrite: Rewrite | null;
+}
+
+/** Directives of nginx's rewrite module, which run in order and before all others. */
+function readSteps(level: Level, options: ContentOptions): Steps {
+  const branches: Branch[] = [];
+  const lost: string[] = [];
+  let rewrite: Rewrite | null = null;
+  for (const directive of level.block) {
+    const label = `${directive.name} at ${shownPlace(directive.place)}`;
+    if (directive.name === "return") {
+      if (rewrite !== null) lost.push(label);
+      return { branches, lost, rewrite: null, content: responseOf(directive, level, options) };
+    }
+    if (directive.name === "if") {
+      const read = readCondition(directive, level, options);
+      if (read === null) lost.push(`if at ${shownPlace(directive.place)}`);
+      else branches.push(...read);
+    }
+    if (directive.name !== "rewrite") continue;
+    const found = rewriteOf(directive, level, options);
+    if (found.kind === "lost" || rewrite !== null) {
+      if (found.kind === "lost" && found.path !== null)
+        branches.push({
+          label,
+          conditions: { path: found.path },
+          content: closed(503, "the rewrite has no equivalent"),
+        });
+      else lost.push(label);
+    } else if (found.kind === "redirect")
+      branches.push({ label, conditions: { path: found.path }, content: found.content });
+    else rewrite = found;
+  }
+  return { branches, lost, rewrite, content: null };
+}
+
+/** Null: it may deny access, and has no equivalent. */
+function readCondition(
+  directive: Directive,
+  level: Level,
+  options: ContentOptions,
+): readonly Branch[] | null {
+  const block = directive.block ?? [];
+  const deciding = block.filter(({ name }) => mayDecide(name));
+  if (deciding.length === 0) return [];
+  const [first] = deciding;
+  const conditions = conditionsOf(directive.args.join(" "));
+  if (first === undefined || deciding.length > 1 || conditions === null) return null;
+  const label = `if at ${shownPlace(directive.place)}`;
+  if (first.name === "return")
+    return [{ label, conditions, content: responseOf(first, level, options) }];
+  const content = first.name === "rewrite" ? redirectOf(first, level, options) : null;
+  return content === null ? null : [{ label, conditions, content }];
+}
+
+const HARMLESS_HERE = new Set(["set", "add_header", "break", "default_type", "proxy_set_header"]);
+
+const mayDecide = (name: string): boolean =>
+  !HARMLESS_HERE.has(name) && (kindOf(name) === "converted" || kindOf(name) === "unknown");
+
+/** Null: no route has the condition. */
+function conditionsOf(text: string): Conditions | null {
+  const source = text.replace(/^\(\s*/, "").replace(/\s*\)$/, "");
+  const [, variable, operator, value = ""] =
+    /^\$\{?(\w+)\}?\s*(!?=)\s*["']?([^"'\s]*)["']?$/.exec(source) ?? [];
+  if (variable === undefined) return null;
+  const isEqual = operator === "=";
+  if ((variable === "host" || variable === "http_host") && isEqual && /^[\w.-]+$/.test(value))
+    return { hosts: [value.toLowerCase()] };
+  if (variable === "request_method" && isEqual && /^[A-Z]+$/.test(value))
+    return { methods: [value] };
+  const isPlain =
+    (variable === "scheme" && (isEqual ? value === "http" : value === "https")) ||
+    (variable === "server_port" && (isEqual ? value === "80" : value === "443")) ||
+    (variable === "https" && (isEqual ? value === "" : value === "on"));
+  return isPlain ? { protocols: ["http"] } : null;
+}

@@ -1,0 +1,55 @@
+// Converts rewrite to the path rewrite of a route; knows no location.
+import { regexProblem } from "../../snapshot/regex-safety.ts";
+import { portable } from "../expression.ts";
+import type { Content, ContentOptions } from "./content.ts";
+import { redirectOf } from "./responses.ts";
+import { type Directive, type Level, shownPlace } from "./tree.ts";
+import { hasVariables, withFixed } from "./variables.ts";
+
+export interface Rewrite {
+  readonly kind: "rewrite";
+  readonly regex: string;
+  readonly to: string;
+  readonly what: string;
+}
+
+export type RewriteReading =
+  | Rewrite
+  /** `path`: the expression of nginx. */
+  | { readonly kind: "redirect"; readonly path: string; readonly content: Content }
+  /** `path`: the requests that it would change; null: unknown. */
+  | { readonly kind: "lost"; readonly path: string | null };
+
+export function rewriteOf(
+  directive: Directive,
+  level: Level,
+  options: ContentOptions,
+): RewriteReading {
+  const [source = "", replacement = "", flag] = directive.args;
+  const path = portable(source) === null ? null : source;
+  const redirect = redirectOf(directive, level, options);
+  if (redirect !== null && path !== null) return { kind: "redirect", path, content: redirect };
+  const regex = wholePathExpression(source);
+  const to = replacementOf(withFixed(replacement, level));
+  if (flag !== "break" || regex === null || to === null) return { kind: "lost", path };
+  return { kind: "rewrite", regex, to, what: `rewrite at ${shownPlace(directive.place)}` };
+}
+
+/** Null: it has variables or a query. */
+function replacementOf(text: string): string | null {
+  const bare = text.replaceAll(/\$\{?([1-9])\}?/g, "");
+  return hasVariables(bare) || text.includes("?") || text === ""
+    ? null
+    : text.replaceAll(/\$\{([1-9])\}/g, "$$$1");
+}
+
+/** nginx replaces the whole path, whatever part of it the expression matches. */
+export function wholePathExpression(source: string, isCaseless = false): string | null {
+  const found = portable(source, isCaseless)?.source ?? null;
+  if (found === null) return null;
+  const isWhole = /^\^.*(?:\$|\.\*\)?)$/s.test(found) && !found.includes("|");
+  const whole = isWhole
+    ? found
+    : `${found.startsWith("^") && !found.includes("|") ? found : `^[^]*?(?:${found})`}[^]*$`;
+  return whole.length <= 1000 && regexProblem(whole) === null ? whole : null;
+}

@@ -1,0 +1,182 @@
+// Divides a server into sites: requests with one content and one set of protections; knows no route and no host.
+import { type Access, accessOf, deniedAccess } from "./access.ts";
+import {
+  type Branch,
+  type Conditions,
+  type Content,
+  type ContentOptions,
+  readLocationContent,
+  readServerContent,
+} from "./content.ts";
+import { type Location, type Locations, locationsOf } from "./locations.ts";
+import type { NginxContext } from "./nginx.ts";
+import { escaped } from "../expression.ts";
+import { literalPath, pathExpression } from "./paths.ts";
+import type { SitePath } from "./site-paths.ts";
+import { Level, shownPlace } from "./tree.ts";
+
+export interface Site {
+  readonly path: SitePath;
+  readonly conditions: Conditions;
+  readonly content: Content;
+  readonly access: Access;
+  readonly level: Level;
+  /** In the report: `location /api at nginx.conf:12`. */
+  readonly label: string;
+  /** Unique in the server. */
+  readonly key: string;
+}
+
+/** In the order in which they are tried; together they match every request. */
+export async function sitesOf(
+  server: Level,
+  serverName: string | null,
+  context: NginxContext,
+): Promise<readonly Site[]> {
+  const locations = locationsOf(server);
+  const options = { serverName, named: locations.named };
+  const whole = readServerContent(server, options);
+  const maker = new SiteMaker(server, { locations, options, context, lost: whole.lost });
+  maker.addBranches(whole.branches, null, server);
+  if (whole.content !== null) {
+    maker.addResponse(whole.content);
+    return maker.sites;
+  }
+  if (server.last("ssl_reject_handshake")?.args[0] === "on") {
+    maker.addResponse({ kind: "response", name: "respond", config: { status: 403 } });
+    return maker.sites;
+  }
+  for (const location of locations.inOrder) await maker.addLocation(location);
+  if (!locations.inOrder.some(({ kind, value }) => kind === "prefix" && value === "/"))
+    await maker.addRest();
+  return maker.sites;
+}
+
+interface ServerParts {
+  readonly locations: Locations;
+  readonly options: ContentOptions;
+  readonly context: NginxContext;
+  /** What may deny access to the whole server. */
+  readonly lost: readonly string[];
+}
+
+class SiteMaker {
+  readonly #server: Level;
+  readonly #parts: ServerParts;
+  readonly #lost: readonly string[];
+  readonly sites: Site[] = [];
+
+  constructor(server: Level, parts: ServerParts) {
+    this.#server = server;
+    this.#parts = parts;
+    const { unsupported } = parts.locations;
+    this.#lost = [...parts.lost, ...unsupported.map(({ label }) => label)];
+  }
+
+  addBranches(branches: readonly Branch[], path: SitePath, level: Level): void {
+    for (const { conditions, content, label } of branches)
+      this.#add({
+        path: conditions.path === undefined ? path : branchPath(conditions.path, path),
+        conditions,
+        content,
+        access: deniedAccess,
+        level,
+        label,
+      });
+  }
+
+  addResponse(content: Content): void {
+    const label = `server at ${shownPlace(this.#server.place)}`;
+    this.#add({
+      path: null,
+      conditions: {},
+      content,
+      access: deniedAccess,
+      level: this.#server,
+      label,
+    });
+  }
+
+  async addLocation(location: Location): Promise<void> {
+    const { level, label } = location;
+    const path =
+      location.kind === "prefix" && location.value === "/" && location.holes.length === 0
+        ? null
+        : location;
+    const { branches, content, lost } = readLocationContent(level, this.#parts.options);
+    this.addBranches(branches, path, level);
+    if (content === null) return;
+    const isChallenge = location.value.startsWith("/.well-known/acme-challenge");
+    const own: Content =
+      isChallenge && content.kind === "closed"
+        ? { ...content, status: 404, why: "the gateway responds to challenges of ACME itself" }
+        : content;
+    const access = await this.#accessOf(level, own, lost);
+    this.#add({ path, conditions: {}, content: own, access, level, label });
+  }
+
+  /** What no location matches. */
+  async addRest(): Promise<void> {
+    const serves = ["root", "try_files", "index"].some((name) => this.#server.own(name).length > 0);
+    const { content } = readLocationContent(
+      new Level({ block: [], place: this.#server.place }, this.#server),
+      this.#parts.options,
+    );
+    if (content === null) return;
+    const isFallback = content.kind === "proxy";
+    const own: Content =
+      isFallback || serves
+        ? content
+        : { kind: "response", name: "respond", config: { status: 404 } };
+    this.#add({
+      path: null,
+      conditions: {},
+      content: own,
+      access: await this.#accessOf(this.#server, own, []),
+      level: this.#server,
+      label: `other paths of the server at ${shownPlace(this.#server.place)}`,
+    });
+  }
+
+  async #accessOf(level: Level, content: Content, lost: readonly string[]): Promise<Access> {
+    if (content.kind !== "proxy") return deniedAccess;
+    const own = await this.#protectionsOf(level);
+    const inner = content.level === level ? own : await this.#protectionsOf(content.level);
+    const isSame = JSON.stringify(inner.plugins) === JSON.stringify(own.plugins);
+    const all = [
+      ...this.#lost,
+      ...lost,
+      ...own.lost,
+      ...(isSame ? [] : [`try_files at ${shownPlace(level.place)}`]),
+    ];
+    return all.length === 0 ? own : { ...own, lost: all, protections: null };
+  }
+
+  #protectionsOf(level: Level): Promise<Access> {
+    return accessOf(level, this.#parts.context, (path) => {
+      const { inOrder, named } = this.#parts.locations;
+      const exact = inOrder.find(({ kind, value }) => kind === "exact" && value === path);
+      const prefix = inOrder.find(({ kind, value }) => kind === "prefix" && path.startsWith(value));
+      return (exact ?? prefix)?.level ?? named.get(path) ?? null;
+    });
+  }
+
+  #add(site: Omit<Site, "key">): void {
+    this.sites.push({ ...site, key: `${site.label} ${this.sites.length}` });
+  }
+}
+
+const EVERYTHING = /^\^?\/?\(?\.\*\)?\$?$|^\^\/?$/;
+
+/** An expression inside of a location. */
+function branchPath(source: string, outer: SitePath): SitePath {
+  if (EVERYTHING.test(source)) return outer;
+  const common = { kind: "regex", value: source, isCaseless: false, holes: [] } as const;
+  if (outer === null) return { ...common, region: null };
+  const text = literalPath(outer.value).text;
+  if (outer.kind === "exact") return { ...common, region: `^${escaped(text)}$` };
+  if (outer.kind === "prefix") return { ...common, region: `^${escaped(text)}` };
+  const plain = pathExpression(outer.value, outer.isCaseless)?.plain ?? "";
+  const inner = `[^]*?(?:${plain})`;
+  return { ...common, region: outer.region === null ? inner : `(?=${outer.region})${inner}` };
+}
