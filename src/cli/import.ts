@@ -17,6 +17,7 @@ import {
   reportingErrors,
 } from "./management-client.ts";
 import { takeOperand } from "./operands.ts";
+import { sourceFilesBeside } from "./source-files.ts";
 import { passphraseFlag, passphraseHeaders, passphraseOf } from "./passphrase.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -92,7 +93,8 @@ async function converted(
 ): Promise<DocumentFile> {
   try {
     const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
-    const context = { plugins, parseJson, openTables };
+    const files = path === "-" ? null : sourceFilesBeside(path);
+    const context = { plugins, parseJson, openTables, files };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");
     const { document, report } = await convert(from, bytes, context);

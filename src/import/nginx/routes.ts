@@ -79,6 +79,7 @@ class RouteMaker {
     }
     const name = output.name("routes", `${group.name} ${pathName(path?.value ?? "")}`.trim());
     const { id, lost } = this.#addRoute(name, hosts, chosen.paths);
+    this.#addSlashRedirect(name, hosts, chosen.paths);
     for (const what of [...lost, ...(chosen.lost === null ? [] : [`${chosen.lost} of ${label}`])])
       output.loseProtection({ scope: { route_id: id }, what });
   }
@@ -150,6 +151,39 @@ class RouteMaker {
     const response = responseHeadersOf(content.level, options);
     this.#addTransform(id, { request: changes, add: response.add, remove: response.remove });
     return { id, lost };
+  }
+
+  /** nginx redirects `/open` to `/open/`; without the route, `/open` would be open where `/` is not. */
+  #addSlashRedirect(name: string, hosts: readonly string[], paths: readonly PathMatch[]): void {
+    const { path, content, key, label } = this.#site;
+    const { group, fields, priority, standing, key: serverKey } = this.#place;
+    const value = path?.value ?? "";
+    const isNeeded = standing.isExposed && content.kind === "proxy" && paths[0]?.type === "prefix";
+    if (!isNeeded || path?.kind !== "prefix" || !value.endsWith("/")) return;
+    const { output } = this.#context;
+    const own = output.name("routes", `${name} slash`);
+    const routeLabel = `route ${own}`;
+    const id = output.add(
+      "routes",
+      { key: `${serverKey} ${group.name} ${key} slash`, label: routeLabel, protects: true },
+      {
+        name: own,
+        priority,
+        ...(hosts.length === 0 ? {} : { hosts }),
+        ...(group.headers.length === 0 ? {} : { headers: group.headers }),
+        paths: [{ type: "exact", value: value.slice(0, -1) }],
+        ...fields,
+      },
+    );
+    output.report.imported(routeLabel, `made from ${label}: redirects to the path with a slash`);
+    output.plugin({
+      name: "redirect",
+      config: { to: value.replaceAll("$", "%24"), status: 301, keep_path: false },
+      protects: true,
+      key: `${serverKey} ${group.name} ${key} slash`,
+      what: `redirect of ${routeLabel}`,
+      scope: { route_id: id },
+    });
   }
 
   #hasScheme(): boolean {

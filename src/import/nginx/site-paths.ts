@@ -68,10 +68,15 @@ function covers({ protections: own }: Access, { protections: wanted }: Access): 
 
 /** A route compares `/a;b` and `/a` as equal, nginx does not. */
 function mayMixUp({ path: open }: Placed, { path }: Placed, isLater: boolean): boolean {
+  if (path?.kind === "regex" && !isLater && BEGINS_SEGMENT.test(path.value)) return false;
   if (path?.kind === "regex" || open?.kind === "regex") return path !== null || isLater;
   if (!isLater || open === null) return false;
   return path === null || (path.kind === "prefix" && open.value.startsWith(path.value));
 }
+
+/** Expressions such as `/\.git`: they match the same with and without parameters in the path. */
+const BEGINS_SEGMENT =
+  /^\^?\/(?:\\?\.|[\w-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\/?\$?$/;
 
 export interface ChosenPaths {
   readonly paths: readonly PathMatch[];

@@ -112,7 +112,15 @@ class SiteMaker {
         ? { ...content, status: 404, why: "the gateway responds to challenges of ACME itself" }
         : content;
     const access = await this.#accessOf(level, own, lost);
-    this.#add({ path, conditions: {}, content: own, access, level, label });
+    const isDenied = own.kind === "closed" && (await this.#deniesAll(level));
+    const denial = { kind: "response", name: "respond", config: { status: 403 } } as const;
+    const what = isDenied ? denial : own;
+    this.#add({ path, conditions: {}, content: what, access, level, label });
+  }
+
+  async #deniesAll(level: Level): Promise<boolean> {
+    const { protections, lost } = await this.#protectionsOf(level);
+    return protections === null && lost.length === 0;
   }
 
   /** What no location matches. */

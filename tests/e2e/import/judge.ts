@@ -20,14 +20,18 @@ export interface Verdict {
 /** Responses of origins and accessible pages contain it, followed by a name. */
 const OPEN_FIELD = "x-open";
 
-/** Sends it byte for byte, without the corrections of a client library. */
-export async function ask(
+/** Sends it byte for byte, without the corrections of a client library; returns the response as received. */
+export function exchange(
   { method = "GET", path, host, fields = "", from = "127.0.0.1" }: Asked,
   port: number,
-): Promise<Verdict> {
+): Promise<string> {
   const length = /^(?:POST|PUT|PATCH)$/.test(method) ? "Content-Length: 0\r\n" : "";
   const head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${length}${fields}Connection: close\r\n\r\n`;
-  const received = await exchanged(head, { port, from });
+  return exchanged(head, { port, from });
+}
+
+export async function ask(asked: Asked, port: number): Promise<Verdict> {
+  const received = await exchange(asked, port);
   const [, status = 0] = /^HTTP\/1\.1 (\d{3})/.exec(received) ?? [];
   const open = new RegExp(`^${OPEN_FIELD}: *(.*?)\\r$`, "im").exec(received)?.[1] ?? null;
   return { status: Number(status), open };
