@@ -155,7 +155,10 @@ const importDescription = {
   tags,
   parameters: [
     queryParameter("mode", "`merge` (default) or `replace`"),
-    queryParameter("from", "`kong`, `caddy` or `npm`: the program whose configuration the body is"),
+    queryParameter(
+      "from",
+      "`kong`, `caddy`, `npm` or `nginx`: the program whose configuration the body is",
+    ),
     dryRunParameter,
     forceParameter,
     passphraseHeader,

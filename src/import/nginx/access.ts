@@ -2,7 +2,7 @@
 import type { Document } from "../../control/body.ts";
 import { readUsers, type User } from "./users.ts";
 import type { NginxContext } from "./nginx.ts";
-import { forwardAuthOf } from "./authorization.ts";
+import { type AskedLocation, forwardAuthOf } from "./authorization.ts";
 import { isHarmlessInclude, kindOf } from "./directives.ts";
 import { type Directive, type Level, shownPlace } from "./tree.ts";
 
@@ -27,7 +27,7 @@ export const deniedAccess: Access = { plugins: [], lost: [], protections: null }
 export async function accessOf(
   level: Level,
   context: NginxContext,
-  locationAt: (path: string) => Level | null,
+  locationAt: (path: string) => AskedLocation | null,
 ): Promise<Access> {
   const lost = [...unknownIn(level), ...certificatesIn(level)];
   const users = await usersOf(level, context);
@@ -37,7 +37,7 @@ export async function accessOf(
   const forward =
     request === null || path === "off"
       ? null
-      : forwardAuthOf({ directive: request, level, authLevel: locationAt(path) }, context);
+      : forwardAuthOf({ directive: request, level, location: locationAt(path) }, context);
   if (forward !== null && "lost" in forward) lost.push(forward.lost);
   const isEither = level.value("satisfy") === "any";
   const hasLogin = users !== null || forward !== null;

@@ -19,27 +19,42 @@ const SERVERS: readonly (readonly [RegExp, string, string])[] = [
 /** Headers that tell the server about the request, in a form of their own. */
 const ABOUT_REQUEST = /^x-(?:original|auth-request|sent)-|^x-(?:uri|url|request-(?:uri|method))$/i;
 
+/** The location of an internal request. */
+export interface AskedLocation {
+  readonly level: Level;
+  /** Its path; null: an expression or a name. */
+  readonly value: string | null;
+}
+
 interface Asked {
   readonly directive: Directive;
   /** The level that asks. */
   readonly level: Level;
   /** The location with the path of the directive; null: there is none. */
-  readonly authLevel: Level | null;
+  readonly location: AskedLocation | null;
 }
 
 export function forwardAuthOf(
-  { directive, level, authLevel }: Asked,
+  { directive, level, location }: Asked,
   context: NginxContext,
 ): AccessPlugin | { readonly lost: string } {
   const what = `auth_request ${directive.args[0]} at ${shownPlace(directive.place)}`;
+  const authLevel = location?.level ?? null;
   const pass = authLevel?.own("proxy_pass").at(-1);
   if (authLevel === null || pass === undefined) return { lost: what };
+  if (["rewrite", "if", "return"].some((name) => authLevel.own(name).length > 0))
+    return { lost: what };
   const destination = destinationOf(pass, authLevel);
   if (destination === null) return { lost: what };
   const { scheme, authority, uri } = destination;
   const address = context.upstreams.get(authority)?.firstAddress ?? authority;
   if (address.startsWith("unix:")) return { lost: what };
-  const path = (uri ?? directive.args[0] ?? "/").split("?")[0] ?? "/";
+  const asked = directive.args[0] ?? "/";
+  const start = location?.value ?? null;
+  if (uri !== null && (start === null || /[?$]/.test(uri))) return { lost: what };
+  const path =
+    (uri === null ? asked : uri + asked.slice((start ?? "").length)).split("?")[0] ?? "/";
+  if (!path.startsWith("/")) return { lost: what };
   const server = SERVERS.find(([pattern]) => pattern.test(path));
   const about = authLevel
     .nearest("proxy_set_header")

@@ -17,7 +17,13 @@ export type Content =
       readonly rewrite: Rewrite | null;
     }
   | { readonly kind: "response"; readonly name: "respond" | "redirect"; readonly config: Document }
-  | { readonly kind: "closed"; readonly status: number; readonly why: string };
+  | {
+      readonly kind: "closed";
+      readonly status: number;
+      readonly why: string;
+      /** Whether nginx denies these requests, too. */
+      readonly isDenial: boolean;
+    };
 
 /** Conditions beside the path. */
 export interface Conditions {
@@ -41,9 +47,16 @@ export interface Reading {
   readonly content: Content | null;
   /** What may deny access and has no equivalent. */
   readonly lost: readonly string[];
+  /** All others are denied; null: no method is. */
+  readonly methods: readonly string[] | null;
 }
 
-const closed = (status: number, why: string): Content => ({ kind: "closed", status, why });
+const closed = (status: number, why: string, isDenial = false): Content => ({
+  kind: "closed",
+  status,
+  why,
+  isDenial,
+});
 
 export interface ContentOptions {
   readonly serverName: string | null;
@@ -53,7 +66,12 @@ export interface ContentOptions {
 /** The content of a location. */
 export function readLocationContent(level: Level, options: ContentOptions): Reading {
   if (level.own("internal").length > 0)
-    return { branches: [], lost: [], content: closed(404, "is only for internal requests") };
+    return {
+      branches: [],
+      lost: [],
+      methods: null,
+      content: closed(404, "is only for internal requests", true),
+    };
   const steps = readSteps(level, options);
   if (steps.content !== null) return steps;
   return { ...steps, content: handlerOf(level, options, steps.rewrite) };
@@ -99,13 +117,22 @@ function readSteps(level: Level, options: ContentOptions): Steps {
   const branches: Branch[] = [];
   const lost: string[] = [];
   let rewrite: Rewrite | null = null;
+  let methods: readonly string[] | null = null;
   for (const directive of level.block) {
     const label = `${directive.name} at ${shownPlace(directive.place)}`;
     if (directive.name === "return") {
       if (rewrite !== null) lost.push(label);
-      return { branches, lost, rewrite: null, content: responseOf(directive, level, options) };
+      return {
+        branches,
+        lost,
+        methods,
+        rewrite: null,
+        content: responseOf(directive, level, options),
+      };
     }
-    if (directive.name === "if") {
+    const only = directive.name === "if" ? onlyMethods(directive) : null;
+    if (only !== null) methods = only.filter((each) => methods?.includes(each) !== false);
+    else if (directive.name === "if") {
       const read = readCondition(directive, level, options);
       if (read === null) lost.push(`if at ${shownPlace(directive.place)}`);
       else branches.push(...read);
@@ -117,14 +144,24 @@ function readSteps(level: Level, options: ContentOptions): Steps {
         branches.push({
           label,
           conditions: { path: found.path },
-          content: closed(503, "the rewrite has no equivalent"),
+          content: closed(503, "the rewrite has no equivalent", true),
         });
       else lost.push(label);
     } else if (found.kind === "redirect")
       branches.push({ label, conditions: { path: found.path }, content: found.content });
     else rewrite = found;
   }
-  return { branches, lost, rewrite, content: null };
+  return { branches, lost, methods, rewrite, content: null };
+}
+
+/** The methods of `if ($request_method !~ ^(GET|HEAD)$) { return 405; }`; null: it is something else. */
+function onlyMethods({ args, block }: Directive): readonly string[] | null {
+  const [, list] =
+    /^\(?\s*\$\{?request_method\}?\s*!~\s*\^\(((?:[A-Z]+\|?)+)\)\$\s*\)?$/.exec(args.join(" ")) ??
+    [];
+  const [first, ...others] = block ?? [];
+  const isDenial = first?.name === "return" && /^4\d\d$/.test(first.args[0] ?? "");
+  return list === undefined || !isDenial || others.length > 0 ? null : list.split("|");
 }
 
 /** Null: it may deny access, and has no equivalent. */

@@ -39,7 +39,8 @@ export async function convertNginx(
   const blocks = root.filter(({ name }) => name === "http");
   const whole: Directive[] = blocks.flatMap(({ block }) => block ?? []);
   // A file of sites-available has no block http.
-  const http = new Level(blocks.length === 0 ? outer : { block: whole, place: outer.place }, null);
+  const isBare = blocks.length === 0 && root.some(({ name }) => name === "server");
+  const http = new Level(isBare ? outer : { block: whole, place: outer.place }, null);
   const streams = root.filter(({ name }) => name === "stream");
   if (http.own("server").length === 0 && streams.length === 0)
     throw new ApiError(400, `the configuration has no block "server"${hintOf(root)}`);
@@ -75,7 +76,7 @@ function reportRest(root: readonly Directive[], http: Level, { report }: Output)
         );
       else if (kindOf(name) === "elsewhere") {
         const known = places.get(name) ?? [];
-        known.push(shownPlace(place));
+        if (!known.includes(shownPlace(place))) known.push(shownPlace(place));
         places.set(name, known);
       } else if (kindOf(name) === "harmless") harmless.add(name);
       else if (kindOf(name) === "unknown")

@@ -33,6 +33,7 @@ export function responseOf(directive: Directive, level: Level, options: ContentO
 const unsupported = (to: string): Content => ({
   kind: "closed",
   status: 503,
+  isDenial: true,
   why: `the redirect to ${to} has no equivalent`,
 });
 
@@ -63,7 +64,9 @@ export function redirectOf(
   level: Level,
   options: ContentOptions,
 ): Content | null {
-  const [source = "", replacement = "", flag] = args;
+  const [source = "", given = "", flag] = args;
+  // A group of the whole path is the path.
+  const replacement = /^\^?\(\.\*\)\$?$/.test(source) ? given.replace(/\$\{?1\}?/, "$uri") : given;
   const isAbsolute = /^(?:https?:\/\/|\$\{?scheme\}?:)/.test(replacement);
   if (!isAbsolute && flag !== "redirect" && flag !== "permanent") return null;
   const status = flag === "permanent" ? 301 : 302;

@@ -140,6 +140,11 @@ class RouteMaker {
       this.#addResponse(id, content);
       return { id, lost: [] };
     }
+    if (content.level !== level)
+      output.report.changed(
+        label,
+        "files are not served: all requests go to the target of try_files",
+      );
     if (serviceId === null) lost.push(`proxy_pass of ${label}`);
     if (change?.lost != null) lost.push(`${change.lost} in proxy_pass of ${label}`);
     if (change?.keepsQuery === true)

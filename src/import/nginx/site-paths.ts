@@ -23,6 +23,7 @@ export type SitePath = Pick<Location, "kind" | "value" | "isCaseless" | "region"
 interface Placed {
   readonly path: SitePath;
   readonly access: Access;
+  readonly content: Content;
 }
 
 /** A site compared with the others of its server. */
@@ -67,16 +68,32 @@ function covers({ protections: own }: Access, { protections: wanted }: Access): 
 }
 
 /** A route compares `/a;b` and `/a` as equal, nginx does not. */
-function mayMixUp({ path: open }: Placed, { path }: Placed, isLater: boolean): boolean {
-  if (path?.kind === "regex" && !isLater && BEGINS_SEGMENT.test(path.value)) return false;
+function mayMixUp({ path: open }: Placed, { path, content }: Placed, isLater: boolean): boolean {
+  if (path?.kind === "regex" && open?.kind !== "regex") {
+    const value = open?.value ?? "/";
+    const start = literalStart(path.value);
+    const isApart = start !== null && !value.startsWith(start) && !start.startsWith(value);
+    if (isApart || (!isLater && LITERAL.test(path.value))) return false;
+  }
   if (path?.kind === "regex" || open?.kind === "regex") return path !== null || isLater;
   if (!isLater || open === null) return false;
-  return path === null || (path.kind === "prefix" && open.value.startsWith(path.value));
+  if (path === null) return true;
+  // `/app` that redirects to `/app/` hides nothing below it.
+  const isRedirect = content.kind === "response" && content.name === "redirect";
+  return path.kind === "prefix" && !isRedirect && open.value.startsWith(path.value);
+}
+
+/** The path with which all paths of an expression begin; null: none is known. */
+function literalStart(source: string): string | null {
+  const [, start = "", quantifier] = /^\^(\/(?:[\w/-]|\\\.)*)([?*{]?)/.exec(source) ?? [];
+  if (start === "" || /\|/.test(source)) return null;
+  const plain = start.replaceAll("\\", "");
+  return quantifier === "" ? plain : plain.slice(0, -1);
 }
 
 /** Expressions such as `/\.git`: they match the same with and without parameters in the path. */
-const BEGINS_SEGMENT =
-  /^\^?\/(?:\\?\.|[\w-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\/?\$?$/;
+const LITERAL =
+  /^\^?\/(?:\\?\.|[\w/-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\$?$/;
 
 export interface ChosenPaths {
   readonly paths: readonly PathMatch[];

@@ -1,10 +1,12 @@
 // Divides a server into sites: requests with one content and one set of protections; knows no route and no host.
-import { type Access, accessOf, deniedAccess } from "./access.ts";
+import type { Document } from "../../control/body.ts";
+import { type Access, accessOf, deniedAccess, openAccess } from "./access.ts";
 import {
   type Branch,
   type Conditions,
   type Content,
   type ContentOptions,
+  type Reading,
   readLocationContent,
   readServerContent,
 } from "./content.ts";
@@ -36,7 +38,8 @@ export async function sitesOf(
   const locations = locationsOf(server);
   const options = { serverName, named: locations.named };
   const whole = readServerContent(server, options);
-  const maker = new SiteMaker(server, { locations, options, context, lost: whole.lost });
+  const { lost, methods } = whole;
+  const maker = new SiteMaker(server, { locations, options, context, lost, methods });
   maker.addBranches(whole.branches, null, server);
   if (whole.content !== null) {
     maker.addResponse(whole.content);
@@ -58,6 +61,8 @@ interface ServerParts {
   readonly context: NginxContext;
   /** What may deny access to the whole server. */
   readonly lost: readonly string[];
+  /** All others are denied; null: no method is. */
+  readonly methods: readonly string[] | null;
 }
 
 class SiteMaker {
@@ -103,7 +108,8 @@ class SiteMaker {
       location.kind === "prefix" && location.value === "/" && location.holes.length === 0
         ? null
         : location;
-    const { branches, content, lost } = readLocationContent(level, this.#parts.options);
+    const reading = readLocationContent(level, this.#parts.options);
+    const { branches, content } = reading;
     this.addBranches(branches, path, level);
     if (content === null) return;
     const isChallenge = location.value.startsWith("/.well-known/acme-challenge");
@@ -111,7 +117,7 @@ class SiteMaker {
       isChallenge && content.kind === "closed"
         ? { ...content, status: 404, why: "the gateway responds to challenges of ACME itself" }
         : content;
-    const access = await this.#accessOf(level, own, lost);
+    const access = await this.#accessOf(level, own, reading);
     const isDenied = own.kind === "closed" && (await this.#deniesAll(level));
     const denial = { kind: "response", name: "respond", config: { status: 403 } } as const;
     const what = isDenied ? denial : own;
@@ -135,21 +141,33 @@ class SiteMaker {
     const own: Content =
       isFallback || serves
         ? content
-        : { kind: "response", name: "respond", config: { status: 404 } };
+        : ({ kind: "response", name: "respond", config: { status: 404 } } as const);
     this.#add({
       path: null,
       conditions: {},
       content: own,
-      access: await this.#accessOf(this.#server, own, []),
+      // Without a location there is only what nginx finds as a file.
+      access:
+        isFallback || serves
+          ? await this.#accessOf(this.#server, own, { lost: [], methods: null })
+          : openAccess,
       level: this.#server,
       label: `other paths of the server at ${shownPlace(this.#server.place)}`,
     });
   }
 
-  async #accessOf(level: Level, content: Content, lost: readonly string[]): Promise<Access> {
-    if (content.kind !== "proxy") return deniedAccess;
-    const own = await this.#protectionsOf(level);
-    const inner = content.level === level ? own : await this.#protectionsOf(content.level);
+  async #accessOf(
+    level: Level,
+    content: Content,
+    { lost, methods }: Pick<Reading, "lost" | "methods">,
+  ): Promise<Access> {
+    if (content.kind === "response" || (content.kind === "closed" && content.isDenial))
+      return deniedAccess;
+    const limits = [this.#parts.methods, methods].filter((each) => each !== null);
+    const own = withMethods(await this.#protectionsOf(level), limits);
+    if (content.kind === "closed") return own;
+    const inner =
+      content.level === level ? own : withMethods(await this.#protectionsOf(content.level), limits);
     const isSame = JSON.stringify(inner.plugins) === JSON.stringify(own.plugins);
     const all = [
       ...this.#lost,
@@ -165,13 +183,38 @@ class SiteMaker {
       const { inOrder, named } = this.#parts.locations;
       const exact = inOrder.find(({ kind, value }) => kind === "exact" && value === path);
       const prefix = inOrder.find(({ kind, value }) => kind === "prefix" && path.startsWith(value));
-      return (exact ?? prefix)?.level ?? named.get(path) ?? null;
+      const found = exact ?? prefix;
+      if (found !== undefined) return { level: found.level, value: found.value };
+      const level = named.get(path);
+      return level === undefined ? null : { level, value: null };
     });
   }
 
   #add(site: Omit<Site, "key">): void {
     this.sites.push({ ...site, key: `${site.label} ${this.sites.length}` });
   }
+}
+
+/** Denies all methods but these. */
+function withMethods(access: Access, limits: readonly (readonly string[])[]): Access {
+  if (limits.length === 0) return access;
+  const rules = limits.map((method) => ({ when: { not: { method } }, action: "deny" }));
+  const policy = access.plugins.find(({ name }) => name === "access-policy");
+  const own = (policy?.config["rules"] ?? []) as readonly Document[];
+  const plugin = {
+    name: "access-policy",
+    what: policy?.what ?? "methods",
+    config: { ...policy?.config, rules: [...rules, ...own] },
+  };
+  const { protections } = access;
+  return {
+    ...access,
+    plugins: [plugin, ...access.plugins.filter((each) => each !== policy)],
+    protections:
+      protections === null
+        ? null
+        : new Set([...protections, ...rules.map((rule) => JSON.stringify(rule))]),
+  };
 }
 
 const EVERYTHING = /^\^?\/?\(?\.\*\)?\$?$|^\^\/?$/;

@@ -70,7 +70,8 @@ function choicesOf(server: Level): readonly Choice[] | null {
   if (pass === undefined) return null;
   const fixed = withFixed(pass, server);
   if (!hasVariables(fixed)) return [{ sni: [], target: fixed }];
-  const map = server.parent?.own("map").find(({ args }) => args[1] === fixed);
+  const wanted = fixed.replace(/^\$\{(\w+)\}$/, "$$$1");
+  const map = server.parent?.own("map").find(({ args }) => args[1] === wanted);
   if (map === undefined || map.args[0] !== "$ssl_preread_server_name") return null;
   const found = new Map<string, string[]>();
   for (const { name, args } of map.block ?? []) {

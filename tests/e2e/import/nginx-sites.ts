@@ -148,13 +148,13 @@ export const ATTACKS: readonly string[] = [
   ].flatMap((path) => {
     const bare = path.replace(/\/$/, "");
     const [, first = "", rest = ""] = /^\/(.)(.*)$/.exec(bare) ?? [];
-    const escape = `%${first.charCodeAt(0).toString(16)}`;
+    const escaped = `%${first.charCodeAt(0).toString(16)}`;
     return [
       ...[
         bare,
         `${bare}/`,
         `/${bare}`,
-        `/${escape}${rest}`,
+        `/${escaped}${rest}`,
         `${bare}x`,
         `${bare}/x`,
         bare.toUpperCase(),

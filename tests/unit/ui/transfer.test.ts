@@ -16,6 +16,14 @@ const texts = [
   { text: '_format_version: "3.0"\nservices: []\n', format: "kong", type: "yaml" },
   { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
   { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
+  { text: "http {\n  server { listen 80; }\n}\n", format: "nginx", type: "yaml" },
+  {
+    text: "# configuration file /etc/nginx/nginx.conf:\nuser abc;\n",
+    format: "nginx",
+    type: "yaml",
+  },
+  { text: "map $a $b { default 1; } server{listen 80;}", format: "nginx", type: "yaml" },
+  { text: 'format: 1\n# a server {\ndescription: "server {"\n', format: "sluice", type: "yaml" },
 ] as const;
 test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });
@@ -31,7 +39,6 @@ test("an encrypted file is distinguished from one that only contains the word", 
 const useless = [
   { text: " \n", says: /empty/ },
   { text: "shop.test {\n  reverse_proxy 127.0.0.1:80\n}\n", says: /caddy adapt/ },
-  { text: "http {\n  server { listen 80; }\n}\n", says: /nginx/ },
   { text: "\u0000\u0001", says: /neither text/ },
 ];
 test.each(useless)(

@@ -1,12 +1,13 @@
 // Detects the format of a file or text to import; sends nothing.
 
-export type Format = "sluice" | "kong" | "caddy" | "npm";
+export type Format = "sluice" | "kong" | "caddy" | "npm" | "nginx";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
   { value: "sluice", label: "Sluice configuration file" },
   { value: "kong", label: "Kong (declarative file)" },
   { value: "caddy", label: "Caddy (JSON)" },
   { value: "npm", label: "Nginx Proxy Manager (database)" },
+  { value: "nginx", label: "nginx (nginx.conf)" },
 ];
 
 export interface Source {
@@ -29,6 +30,7 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   kong: 33_554_432,
   caddy: 33_554_432,
   npm: 33_554_432,
+  nginx: 33_554_432,
 };
 
 /** Whether its size is above the gateway's limit. */
@@ -63,6 +65,7 @@ export function readText(text: string): Source {
   const common = { ...whole, type, isEncrypted, problem } as const;
   if (has("_format_version")) return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
+  if (type === "yaml" && !has("format") && isNginx(text)) return { ...common, format: "nginx" };
   if (type === "json" && has("apps") && !has("format")) return { ...common, format: "caddy" };
   return { ...common, format: "sluice" };
 }
@@ -78,11 +81,16 @@ function hasMember(text: string, member: string, type: Source["type"]): boolean 
   }
 }
 
+/** A configuration file of nginx, or the output of `nginx -T`. */
+const isNginx = (text: string): boolean =>
+  /^# configuration file \/\S+:$/m.test(text) ||
+  /(?:^|[;{}])\s*(?:server|http|stream|events|upstream\s+[^\s{}]+)\s*\{/m.test(
+    text.replaceAll(/^\s*#.*$/gm, ""),
+  );
+
 function problemOf(text: string): string | null {
   if (text.trim() === "") return "The file is empty.";
   if (text.includes("\0")) return "The file is neither text nor a database of Nginx Proxy Manager.";
-  if (/^\s*(server|http|upstream|events)\s*\{/m.test(text))
-    return "This looks like an nginx configuration, which cannot be imported.";
   if (
     /^\s*[^\s{}"':#][^"':{}]*\{\s*$/m.test(text) &&
     /^\s*(reverse_proxy|respond|redir)\b/m.test(text)

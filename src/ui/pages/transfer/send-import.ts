@@ -15,6 +15,11 @@ export interface Import {
   readonly passphrase: string;
 }
 
+function contentTypeOf(format: Format, { type }: Source): string {
+  if (format === "npm") return "application/octet-stream";
+  return format === "nginx" ? "text/plain" : `application/${type}`;
+}
+
 /** Sends it, as a dry run or applied; a dry run also reports what requires force. */
 export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<ApiResponse<Changes>> {
   const connection = useConnection();
@@ -23,7 +28,7 @@ export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<Api
       method: "POST",
       query: { mode, ...(format === "sluice" ? {} : { from: format }), ...query },
       content: {
-        type: format === "npm" ? "application/octet-stream" : `application/${source.type}`,
+        type: contentTypeOf(format, source),
         data: source.data,
       },
       ...(source.isEncrypted ? { headers: { "x-passphrase": passphrase } } : {}),

@@ -70,7 +70,7 @@ function DropArea({ isOver, onChoose }: DropAreaProps) {
           )}
         </FileButton>
         <Text size="xs" c="dimmed">
-          gateway.yaml, kong.yaml, caddy.json, database.sqlite
+          gateway.yaml, kong.yaml, caddy.json, nginx.conf, database.sqlite
         </Text>
       </Stack>
     </Paper>
