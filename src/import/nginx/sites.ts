@@ -13,7 +13,7 @@ import {
 import { type Location, type Locations, locationsOf } from "./locations.ts";
 import type { NginxContext } from "./nginx.ts";
 import { escaped } from "../expression.ts";
-import { literalPath, pathExpression } from "./paths.ts";
+import { literalPath, pathExpression, within } from "./paths.ts";
 import type { SitePath } from "./site-paths.ts";
 import { Level, shownPlace } from "./tree.ts";
 
@@ -181,10 +181,11 @@ class SiteMaker {
   #protectionsOf(level: Level): Promise<Access> {
     return accessOf(level, this.#parts.context, (path) => {
       const { inOrder, named } = this.#parts.locations;
-      const exact = inOrder.find(({ kind, value }) => kind === "exact" && value === path);
-      const prefix = inOrder.find(({ kind, value }) => kind === "prefix" && path.startsWith(value));
-      const found = exact ?? prefix;
-      if (found !== undefined) return { level: found.level, value: found.value };
+      const found = inOrder.find((location) => mayMatch(location, path));
+      if (found?.kind === "regex" && pathExpression(found.value, found.isCaseless) === null)
+        return null;
+      if (found !== undefined)
+        return { level: found.level, value: found.kind === "regex" ? null : found.value };
       const level = named.get(path);
       return level === undefined ? null : { level, value: null };
     });
@@ -193,6 +194,15 @@ class SiteMaker {
   #add(site: Omit<Site, "key">): void {
     this.sites.push({ ...site, key: `${site.label} ${this.sites.length}` });
   }
+}
+
+/** Whether nginx may choose the location for an internal request, once it has not chosen an earlier one. */
+function mayMatch({ kind, value, isCaseless, region, holes }: Location, path: string): boolean {
+  if (kind === "exact") return path === value;
+  if (kind === "prefix")
+    return path.startsWith(value) && !holes.some((hole) => path.startsWith(hole));
+  const found = pathExpression(value, isCaseless);
+  return found === null || new RegExp(within(region, found.plain)).test(path);
 }
 
 /** Denies all methods but these. */

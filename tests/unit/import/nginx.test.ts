@@ -1,0 +1,469 @@
+// Configurations of nginx as texts: what becomes of each directive (tests/e2e/import-nginx compares with a running nginx).
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { convert } from "../../../src/import/convert.ts";
+import { parseJson } from "../../../src/api/json-body.ts";
+import { openTables } from "../../../src/import/foreign-tables.ts";
+import type { SourceFiles } from "../../../src/import/nginx/tree.ts";
+import { catalogueOf } from "../../../src/pdk/catalogue.ts";
+import { plugins } from "../../support/plugins.ts";
+import { type Anything, bytesOf, convertWith } from "./samples.ts";
+
+async function made(text: string) {
+  const { document, report } = await convertWith("nginx", text);
+  return shown(document, report);
+}
+
+function shown(document: Anything, report: Anything) {
+  const routes = (document.routes ?? []) as Anything[];
+  const route = (name: string) => routes.find((each) => each.name === name);
+  const pluginsOf = (name: string): Anything =>
+    Object.fromEntries(
+      ((document.plugins ?? []) as Anything[])
+        .filter(({ route_id: id }) => id === route(name)?.id)
+        .map((each) => [each.name, each.config]),
+    );
+  const says = JSON.stringify(report);
+  return { document, report, routes, route, pluginsOf, says };
+}
+
+const site = (body: string, more = "") =>
+  made(`${more} server { listen 80; server_name a.test; ${body} }`);
+
+const isClosed = (route: Anything) => route.maintenance !== undefined;
+
+/** Files of a folder that is only here. */
+function withFiles(texts: Readonly<Record<string, string>>): SourceFiles {
+  return {
+    read: (path) => texts[path] ?? null,
+    match: (pattern) =>
+      pattern.includes("*")
+        ? Object.keys(texts).filter((path) => new Bun.Glob(pattern).match(path))
+        : pattern in texts
+          ? [pattern]
+          : null,
+    shown: (path) => path,
+  };
+}
+
+async function madeWith(texts: Readonly<Record<string, string>>) {
+  const { document, report } = await convert("nginx", bytesOf(texts["nginx.conf"]), {
+    plugins: catalogueOf(plugins),
+    parseJson,
+    openTables,
+    files: withFiles(texts),
+  });
+  return shown(document, report);
+}
+
+describe("the text", () => {
+  test("has quotes, escapes, comments and braces in variables", async () => {
+    const { pluginsOf } = await made(`# comment { ; }
+      server { listen 80; server_name 'a.test' "b.test"; # the rest
+        location "/a b" { return 200 "x\\"y # no comment; \${host}z"; }
+        location /c { return 200 'it\\'s;{}'; } }`);
+    expect(pluginsOf("a.test a-b").respond.template).toBe('x"y # no comment; ${request.host}z');
+    expect(pluginsOf("a.test c").respond.body).toBe("it's;{}");
+  });
+
+  test.each([
+    ["server { listen 80;", 'unexpected end of file, expecting "}" (line 1, column 20)'],
+    ["server { listen 80; }\n}", 'unexpected "}" (line 2, column 1)'],
+    ["server {\n  listen 80\n}", 'unexpected "}", expecting ";" after "listen" (line 3, column 1)'],
+    ['server { server_name "a', "the string has no end (line 1, column 22)"],
+    ['server { server_name "a"b; }', 'unexpected "b" after a string (line 1, column 25)'],
+    ["events { ; }", 'unexpected ";" (line 1, column 10)'],
+    ["events {}", 'has no block "server"'],
+    ["http { include conf.d/*.conf; }", "nginx -T"],
+    ["http { access_by_lua_block { if x then { }", 'the block has no "}"'],
+  ])("%j is rejected with %j", async (text, message) => {
+    const failure = await convertWith("nginx", text).catch((error: Error) => error);
+    expect((failure as Error).message).toContain(message);
+  });
+
+  test("the file of an error is named", async () => {
+    const failure = await madeWith({
+      "nginx.conf": "http { include sites/*; }",
+      "sites/a": "server {\n listen 80",
+    }).catch((error: Error) => error);
+    expect((failure as Error).message).toContain("line 2, column 11 of sites/a");
+  });
+
+  test("includes are read in their place, and an endless one is rejected", async () => {
+    const { route } = await madeWith({
+      "nginx.conf": "http { include sites/*; }",
+      "sites/a": "server { server_name a.test; location / { include proxy; } }",
+      proxy: "proxy_pass http://10.0.0.1; proxy_set_header Host $host;",
+    });
+    expect(route("a.test").service_id).toBeString();
+    await expect(madeWith({ "nginx.conf": "include nginx.conf;" })).rejects.toThrow(/deeper than/);
+  });
+
+  test("the output of nginx -T has all files", async () => {
+    const { route, says } = await made(`# configuration file /etc/nginx/nginx.conf:
+http { include mime.types; include /etc/nginx/sites/*.conf; }
+# configuration file /etc/nginx/mime.types:
+types { text/html html; }
+# configuration file /etc/nginx/sites/a.conf:
+server { listen 80; server_name a.test; location / { proxy_pass http://10.0.0.1; } }
+# configuration file /etc/nginx/sites/b.conf:
+server { listen 80; server_name b.test; include snippets/unknown.conf; location / { proxy_pass http://10.0.0.1; } }
+`);
+    expect(isClosed(route("a.test"))).toBe(false);
+    expect(isClosed(route("b.test"))).toBe(true);
+    expect(says).toContain("include snippets/unknown.conf at sites/b.conf:1");
+  });
+});
+
+describe("an include that is not there closes what it may protect", () => {
+  test.each([
+    ["include snippets/secure.conf; location / { proxy_pass http://10.0.0.1; }", true],
+    ["location / { include snippets/secure.conf; proxy_pass http://10.0.0.1; }", true],
+    [
+      "include /etc/letsencrypt/options-ssl-nginx.conf; location / { proxy_pass http://10.0.0.1; }",
+      false,
+    ],
+    ["location / { include proxy_params; proxy_pass http://10.0.0.1; }", false],
+    ["location /x { include y; return 204; } location / { proxy_pass http://10.0.0.1; }", false],
+  ])("%s", async (body, closed) => {
+    const { route } = await site(body);
+    expect(isClosed(route("a.test"))).toBe(closed);
+  });
+
+  test("at the level of http, all servers", async () => {
+    const { routes } = await site(
+      "location / { proxy_pass http://10.0.0.1; }",
+      "include conf.d/*;",
+    );
+    expect(routes.map(isClosed)).toEqual([true]);
+  });
+
+  test("the parameters of Debian set the Host header", async () => {
+    const { document } = await site(
+      "location / { include proxy_params; proxy_pass http://10.0.0.1; }",
+    );
+    expect(document.services[0].host_header).toBe("preserve");
+  });
+});
+
+describe("directives that may deny close their route", () => {
+  test.each([
+    ["modsecurity on;"],
+    ["access_by_lua_block { ngx.exit(403) -- } }\n }"],
+    ["js_access main.check;"],
+    ["auth_jwt realm;"],
+    ["if ($http_x_key != abc) { return 403; }"],
+    ["if ($bad) { deny all; }"],
+    ["if ($bad) { proxy_pass http://10.0.0.2; }"],
+    ["ssl_verify_client on;"],
+    ["auth_basic x; auth_basic_user_file users;"],
+    ["satisfy any; auth_basic x; auth_basic_user_file users; auth_request /missing;"],
+    ["allow 10.0.0.1; deny $all;"],
+    ["rewrite ^/x(?<!y)z /a break;"],
+    ["rewrite ^/x /y?a=b break;"],
+    ["rewrite ^/a /b last;"],
+  ])("%s", async (lines) => {
+    const proxy = "proxy_pass http://10.0.0.1;";
+    const { routes } = await site(`location / { ${lines} ${proxy} } location /open { ${proxy} }`);
+    const root = routes.filter(({ name }) => !name.startsWith("a.test open"));
+    // A rewrite closes the requests that it would change.
+    expect(root.some((route) => isClosed(route) || route.service_id === null)).toBe(true);
+    expect(isClosed(routes.find(({ name }) => name === "a.test open"))).toBe(false);
+    const whole = await site(`${lines} location / { ${proxy} }`);
+    expect(whole.routes.some((route) => isClosed(route) || route.service_id === null)).toBe(true);
+  });
+
+  test.each([
+    ["client_body_timeout 10s; proxy_buffering off; etag off;"],
+    ["set $x 1; add_header A b; access_log off;"],
+    ["if ($x) { set $y 1; add_header A b; }"],
+    ["auth_basic off; allow all;"],
+    ["brotli on; more_set_headers 'a: b';"],
+  ])("%s does not", async (lines) => {
+    const { routes } = await site(`${lines} location / { proxy_pass http://10.0.0.1; }`);
+    expect(routes.some(isClosed)).toBe(false);
+  });
+
+  test.each([
+    ["limit_except GET { auth_basic x; }"],
+    ["auth_request /missing;"],
+    ["auth_request /loop; set $x $uri; proxy_pass http://$x;"],
+  ])("in a location: %s", async (lines) => {
+    const { route } = await site(`location /a { ${lines} proxy_pass http://10.0.0.1; }`);
+    expect(isClosed(route("a.test a")) || route("a.test a").service_id === null).toBe(true);
+  });
+
+  test("addresses behind another proxy", async () => {
+    const { route, says } = await site(
+      "set_real_ip_from 10.0.0.1; location /a { allow 1.2.3.4; deny all; proxy_pass http://10.0.0.1; } location / { proxy_pass http://10.0.0.1; }",
+    );
+    expect([isClosed(route("a.test a")), isClosed(route("a.test"))]).toEqual([true, false]);
+    expect(says).toContain("trusted_proxies");
+  });
+});
+
+describe("servers", () => {
+  test("names of all kinds, and the ports of the gateway", async () => {
+    const { routes } = await made(`
+      server { listen 80 default_server; return 444; }
+      server { listen 80; listen [::]:80; listen 443 ssl; server_name A.test .b.test; return 404; }
+      server { listen 80; server_name *.b.test x.b.test; return 404; }
+      server { listen 80; server_name c.* ~^d\\d+\\.test$; return 404; }`);
+    const of = (name: string) => routes.find((route) => route.name === name);
+    expect(of("a.test").hosts).toEqual(["a.test", "b.test"]);
+    expect(of("any.b.test").hosts).toEqual(["*.b.test"]);
+    expect(of("c.any").headers[0].value).toBe("^[cC]\\.[^:.]");
+    expect(of("d-d-.test").headers[0].value).toStartWith("^[dD]\\d+\\.");
+    expect(of("default server")).toMatchObject({ priority: -1_000_000, protocols: ["http"] });
+    expect(of("a.test").protocols).toBeUndefined();
+  });
+
+  test("other ports and addresses become disabled listeners", async () => {
+    const { document, routes } = await made(
+      "server { listen 8080; listen 127.0.0.1:80; server_name a.test; location / { proxy_pass http://10.0.0.1; } }",
+    );
+    expect(document.listeners).toMatchObject([
+      { port: 8080, enabled: false, protocol: "http" },
+      { port: 80, enabled: false, address: "127.0.0.1" },
+    ]);
+    expect(routes.every(({ listener_ids: ids }) => ids.length === 1)).toBe(true);
+  });
+
+  test("a second server with the same name is ignored, as in nginx", async () => {
+    const { routes, says } = await made(
+      "server { server_name a.test; return 200 one; } server { server_name a.test; return 200 two; }",
+    );
+    expect(routes.map(({ name }) => name)).toEqual(["a.test"]);
+    expect(says).toContain("an earlier server has the same name");
+  });
+
+  test("a server of one host goes before one with a wildcard, whatever its paths", async () => {
+    const { route } = await made(`
+      server { server_name *.a.test; location = /x { return 404; } location / { return 404; } }
+      server { server_name b.a.test; location / { return 204; } }`);
+    expect(route("b.a.test").priority).toBeGreaterThan(route("any.a.test x").priority);
+  });
+});
+
+describe("locations", () => {
+  test("their order becomes priorities", async () => {
+    const { routes } = await site(`
+      location /a { return 204; } location ~ x { return 204; } location = /e { return 204; }
+      location ^~ /b { return 204; } location /a/longer { return 204; } location ~* y { return 204; }`);
+    const order = routes.toSorted((a, b) => b.priority - a.priority);
+    expect(order.map(({ name }) => name)).toEqual([
+      ...["a.test e", "a.test b", "a.test x", "a.test y", "a.test a-longer", "a.test a", "a.test"],
+    ]);
+  });
+
+  test("open ones stay prefixes, protected ones match as nginx does", async () => {
+    const { route } = await site(`location / { proxy_pass http://10.0.0.1; }
+      location /open { proxy_pass http://10.0.0.2; }
+      location /admin { allow 10.0.0.1; deny all; proxy_pass http://10.0.0.1; }`);
+    expect(route("a.test open").paths).toEqual([{ type: "prefix", value: "/open" }]);
+    expect(route("a.test admin").paths).toContainEqual({ type: "regex", value: "^/admin" });
+  });
+
+  test("a longer prefix is left to expressions where nginx tries them", async () => {
+    const { route } = await site(
+      "location ^~ /a/ { proxy_pass http://10.0.0.1; } location /a/b/ { proxy_pass http://10.0.0.2; } location ~ c { proxy_pass http://10.0.0.3; }",
+    );
+    expect(route("a.test a").paths).toEqual([{ type: "regex", value: "^/a/(?!b/)" }]);
+  });
+
+  test("an expression without an equivalent closes only what it may protect", async () => {
+    const proxy = "proxy_pass http://10.0.0.1;";
+    const guarded = await site(`location / { ${proxy} } location ~ (?<!x)y { deny all; ${proxy} }`);
+    // It matches every path.
+    expect(guarded.routes.some((one) => isClosed(one) && one.paths === undefined)).toBe(true);
+    const open = await site(`location / { ${proxy} } location ~ (?<!x)y { ${proxy} }`);
+    expect(open.routes.map(isClosed)).toEqual([false]);
+    expect(open.says).toContain("no route can match its paths");
+  });
+
+  test("files are named, and open nothing", async () => {
+    const { route, pluginsOf, says } = await site(
+      "root /srv; location / { try_files $uri =404; } location /api { proxy_pass http://10.0.0.1; } location /private { auth_basic x; auth_basic_user_file u; alias /x; }",
+    );
+    expect([route("a.test").service_id, pluginsOf("a.test").respond.status]).toEqual([null, 503]);
+    expect(route("a.test private").service_id).toBeNull();
+    expect(says).toContain("does not serve files");
+  });
+});
+
+describe("proxied requests", () => {
+  test("upstream blocks become services with targets", async () => {
+    const { document } = await site(
+      "location / { proxy_pass http://app; proxy_set_header Host $http_host; }",
+      "upstream app { ip_hash; server a:1 weight=3 max_fails=2 fail_timeout=7s; server b backup; server c down; keepalive 3; }",
+    );
+    expect(document.services).toMatchObject([
+      { name: "app", algorithm: "consistent_hash", host_header: "preserve" },
+    ]);
+    expect(document.services[0].health.passive).toMatchObject({
+      consecutive_failures: 2,
+      ejection_seconds: 7,
+    });
+    expect(document.targets).toMatchObject([
+      { host: "a", port: 1, weight: 3 },
+      { host: "b", port: 80, priority: 1 },
+      { host: "c", enabled: false },
+    ]);
+  });
+
+  test("variables with fixed values are targets, others are named", async () => {
+    const { document, says } = await site(
+      "set $app jellyfin; location / { set $port 8096; proxy_pass http://$app:$port; } location /x { proxy_pass http://$arg_to; }",
+    );
+    expect(document.targets).toMatchObject([{ host: "jellyfin", port: 8096 }]);
+    expect(says).toContain("http://$arg_to depends on the request");
+  });
+
+  test("headers, timeouts, WebSocket, sizes, compression and the cache", async () => {
+    const { route, pluginsOf } = await site(
+      `client_max_body_size 2m; gzip on; gzip_types text/css; proxy_cache_valid 200 10m;
+       location / { proxy_pass http://10.0.0.1; proxy_read_timeout 2m; proxy_set_header Upgrade $http_upgrade;
+         proxy_set_header X-A "$host-$request_uri"; proxy_set_header X-B ""; proxy_set_header X-C $remote_user;
+         add_header X-D yes always; proxy_hide_header X-E; proxy_cache zone; }`,
+    );
+    expect(route("a.test")).toMatchObject({
+      websocket: true,
+      timeouts: { response_timeout: 120_000, read_timeout: 120_000 },
+    });
+    const own = pluginsOf("a.test");
+    expect(own["request-size-limit"].max_body_bytes).toBe(2_097_152);
+    expect(own.compress).toMatchObject({ encodings: ["gzip"], types: ["text/html", "text/css"] });
+    expect(own["response-cache"].ttl_default).toBe(600);
+    expect(own.transform).toEqual({
+      request: {
+        headers: {
+          set: { "X-A": "${request.host}-${request.target}" },
+          remove: ["X-B", "X-C"],
+        },
+      },
+      response: { headers: { add: { "X-D": "yes" }, remove: ["X-E"] } },
+    });
+  });
+
+  test("limits of requests", async () => {
+    const { pluginsOf } = await site(
+      "location / { limit_req zone=a burst=5 nodelay; limit_conn b 7; proxy_pass http://10.0.0.1; }",
+      "limit_req_zone $binary_remote_addr zone=a:1m rate=30r/m; limit_conn_zone $binary_remote_addr zone=b:1m;",
+    );
+    expect(pluginsOf("a.test")["rate-limit"]).toMatchObject({
+      limits: [{ requests: 30, window: 60, burst: 6, algorithm: "token_bucket", key: "ip" }],
+      status: 503,
+    });
+    expect(pluginsOf("a.test")["concurrency-limit"]).toMatchObject({ max: 7, key: "ip" });
+  });
+
+  test("texts of the source do not become variables of templates", async () => {
+    const { document, says } = await site(
+      'location / { proxy_pass http://10.0.0.1; add_header X "${env.SLUICE_ENV_SECRET}"; return 302 https://b.test/$env; }',
+    );
+    expect(JSON.stringify(document)).not.toContain("env.");
+    expect(says).toContain("has no equivalent");
+  });
+});
+
+describe("authorization servers", () => {
+  const asking = (location: string, path = "/auth") =>
+    site(`location / { auth_request ${path}; proxy_pass http://10.0.0.1; } ${location}`);
+
+  test.each([
+    [
+      "location = /auth { proxy_pass http://sso:9091/api/verify; proxy_set_header X-Original-URL $uri; }",
+      "/auth",
+      "http://sso:9091/api/verify",
+    ],
+    [
+      "location /in/ { internal; proxy_pass http://sso:4180/; }",
+      "/in/oauth2/auth",
+      "http://sso:4180/oauth2/auth",
+    ],
+    ["location /in { proxy_pass http://sso; }", "/in/check", "http://sso:80/in/check"],
+    ["location = /auth { proxy_pass http://sso/validate?x; }", "/auth", null],
+    [
+      "location = /auth { proxy_pass http://sso/check; proxy_set_header X-Original-URI $request_uri; }",
+      "/auth",
+      null,
+    ],
+    ["location ~ /auth { proxy_pass http://sso; }", "/auth", "http://sso:80/auth"],
+    ["location = /auth { rewrite ^ /x break; proxy_pass http://sso; }", "/auth", null],
+    ["location = /auth { return 200; }", "/auth", null],
+  ])("%s", async (location, path, url) => {
+    const { route, pluginsOf } = await asking(location, path);
+    expect(isClosed(route("a.test"))).toBe(url === null);
+    if (url !== null)
+      expect(pluginsOf("a.test")["forward-auth"].url.replace("sso/", "sso:80/")).toBe(url);
+  });
+});
+
+describe("passwords and certificates in files", () => {
+  const conf = (more: string) =>
+    `server { listen 80; server_name a.test; location / { auth_basic x; auth_basic_user_file users; proxy_pass http://10.0.0.1; } } ${more}`;
+  const bcrypt = "$2y$05$MhkTtlyhT7jGs040w89tq.moFGeyONR4LfL4X3wzJe7AffwYOLTo6";
+
+  test("supported hashes become users, the others are named", async () => {
+    const users = `a:${bcrypt}\n# no\nb:$apr1$x$y\nc:{PLAIN}secret\na:other\n`;
+    const { pluginsOf, says, route } = await madeWith({ "nginx.conf": conf(""), users });
+    const names = pluginsOf("a.test")["basic-auth"].users.map((user: Anything) => user.username);
+    expect([names, isClosed(route("a.test"))]).toEqual([["a", "c"], false]);
+    expect(says).toContain('user \\"b\\"');
+    expect(says).toContain("MD5 (apr1)");
+  });
+
+  test.each([["b:$apr1$x$y\n"], [""], ["a::\n:b\n"]])(
+    "a file without usable users closes the route: %j",
+    async (users) => {
+      const { route } = await madeWith({ "nginx.conf": conf(""), users });
+      expect(isClosed(route("a.test"))).toBe(true);
+    },
+  );
+});
+
+describe("streams", () => {
+  test("become disabled stream routes", async () => {
+    const { document } = await made(`stream {
+      map $ssl_preread_server_name $to { a.test one:1; default two:2; }
+      server { listen 443; ssl_preread on; proxy_pass $to; }
+      server { listen 53 udp; proxy_pass dns:53; }
+      server { listen 22; allow 10.0.0.0/8; deny all; proxy_pass git:22; }
+      server { listen 23; deny 10.0.0.1; allow 10.0.0.0/8; deny all; proxy_pass git:22; } }`);
+    expect(document.stream_routes).toMatchObject([
+      { listen_port: 443, sni: ["a.test"], tls_mode: "passthrough", enabled: false },
+      { listen_port: 443, tls_mode: "none", enabled: false },
+      { listen_port: 53, protocol: "udp" },
+      { listen_port: 22, allow: ["10.0.0.0/8"] },
+      { listen_port: 23 },
+    ]);
+  });
+});
+
+describe("real configurations", () => {
+  const folder = join(import.meta.dir, "../../fixtures/import/nginx");
+  const files = readdirSync(folder);
+
+  test("there are enough", () => expect(files.length).toBeGreaterThanOrEqual(15));
+
+  test.each(files)("%s: every host is served or named", async (file) => {
+    const text = readFileSync(join(folder, file), "utf8");
+    const { document, says } = await made(text);
+    const routes = JSON.stringify([document.routes, document.stream_routes]).toLowerCase();
+    const names = [...text.matchAll(/^[^#\n]*\bserver_name\s+([^;]+);/gm)].flatMap(
+      ([, list = ""]) => list.split(/\s+/).map((name) => name.replaceAll('"', "")),
+    );
+    const isFound = (name: string) => {
+      if (name === "" || name === "_") return true;
+      const [, start] = /^(.+)\.\*$/.exec(name) ?? [];
+      if (start !== undefined) return routes.includes(`"${start}.any`);
+      if (name.startsWith("~")) return routes.includes('"name":"host","op":"regex"');
+      return routes.includes(`"${name.replace(/^\./, "").toLowerCase()}"`) || says.includes(name);
+    };
+    expect(names.filter((name) => !isFound(name))).toEqual([]);
+    // Nothing that the source protects is without its protection.
+    expect(says).not.toContain("the gateway rejects it");
+    expect(says).not.toContain("/work/");
+  });
+});
