@@ -69,17 +69,24 @@ const placeOf = (directive: Directive | null): string =>
   directive === null ? "" : shownPlace(directive.place);
 
 /** Directives around a location that the import does not know. */
-function unknownIn(level: Level): string[] {
-  return level.chain.flatMap(({ block }) =>
-    block
-      .filter(({ name, args }) => isUnknown(name, args))
-      .map(({ name, args, place }) =>
-        name === "include"
-          ? `include ${args[0]} at ${shownPlace(place)}`
-          : `${name} at ${shownPlace(place)}`,
-      ),
-  );
+function unknownIn(level: Level): readonly string[] {
+  const known = unknown.get(level);
+  if (known !== undefined) return known;
+  const own = level.block
+    .filter(({ name, args }) => isUnknown(name, args))
+    .map(({ name, args, place }) =>
+      name === "include"
+        ? `include ${args[0]} at ${shownPlace(place)}`
+        : `${name} at ${shownPlace(place)}`,
+    );
+  const outer = level.parent === null ? [] : unknownIn(level.parent);
+  const all = own.length === 0 ? outer : [...own, ...outer];
+  unknown.set(level, all);
+  return all;
 }
+
+/** Many locations have the same blocks around them. */
+const unknown = new WeakMap<Level, readonly string[]>();
 
 function isUnknown(name: string, args: readonly string[]): boolean {
   if (name === "include") return !isHarmlessInclude(args[0] ?? "");
@@ -147,7 +154,7 @@ interface Rules {
 function rulesOf(level: Level, { isEither }: { readonly isEither: boolean }): Rules {
   const [allowAction, denyAction] = isEither ? ["allow", "challenge"] : ["continue", "deny"];
   // Inherited together: a block with either of them has a list of its own.
-  const owner = level.chain.find((each) => hasRules(each.block));
+  const owner = level.chain.find(hasRules);
   const own = (owner?.block ?? []).filter(isRule);
   const limits = level.own("limit_except");
   const lost = limits.find(({ block }) => !block?.every(isRule));
@@ -182,7 +189,8 @@ function rulesOf(level: Level, { isEither }: { readonly isEither: boolean }): Ru
 }
 
 const isRule = ({ name }: Directive): boolean => name === "allow" || name === "deny";
-const hasRules = (block: readonly Directive[]): boolean => block.some(isRule);
+const hasRules = (level: Level): boolean =>
+  level.own("allow").length > 0 || level.own("deny").length > 0;
 
 /** Null: not a network. */
 function networkOf(text: string): Document | null {

@@ -129,8 +129,11 @@ const isInside = (one: Found, outer: Found): boolean =>
   one.parent === outer || (one.parent !== null && isInside(one.parent, outer));
 
 /** nginx rejects a duplicate. */
-const unique = (all: readonly Found[]): readonly Found[] =>
-  all.filter(({ value }, at) => all.findIndex((other) => other.value === value) === at);
+const unique = (all: readonly Found[]): readonly Found[] => [
+  ...Map.groupBy(all, ({ value }) => value)
+    .values()
+    .flatMap(([first]) => (first === undefined ? [] : [first])),
+];
 
 const longestFirst = (all: readonly Found[]): readonly Found[] =>
   all.toSorted((a, b) => b.value.length - a.value.length);

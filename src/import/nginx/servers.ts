@@ -57,13 +57,15 @@ export async function addServers(http: Level, context: NginxContext): Promise<vo
 /** Of each endpoint the names that its first server has, and the server for all other hosts. */
 function virtualsOf(servers: readonly Server[], { output }: NginxContext): readonly Virtual[] {
   const taken = new Map<string, Set<string>>();
+  const defaults = defaultsOf(servers);
   const all = servers.flatMap((server) => {
     const own = new Map(server.listens.map((listen) => [endpointOf(listen), listen]));
     const found = [...own].map(([endpoint, listen]): Virtual => {
       const known = taken.get(endpoint) ?? new Set();
       taken.set(endpoint, known);
       const names = withoutTaken(server.names, known);
-      const lost = allNames(server.names).filter((name) => !allNames(names).includes(name));
+      const free = new Set(allNames(names));
+      const lost = allNames(server.names).filter((name) => !free.has(name));
       if (lost.length > 0)
         output.report.omitted(
           `server_name ${lost.join(" ")} of ${server.label}`,
@@ -75,7 +77,7 @@ function virtualsOf(servers: readonly Server[], { output }: NginxContext): reado
         endpoints: [endpoint],
         listen,
         names,
-        isDefault: isDefaultAt({ server, endpoint, names }, servers),
+        isDefault: isDefaultAt({ server, endpoint, names }, defaults.get(endpoint)),
       };
     });
     return merged(found);
@@ -84,25 +86,30 @@ function virtualsOf(servers: readonly Server[], { output }: NginxContext): reado
   return all;
 }
 
-function isDefaultAt(
-  {
-    server,
-    endpoint,
-    names,
-  }: { readonly server: Server; readonly endpoint: string; readonly names: ServerNames },
-  servers: readonly Server[],
-): boolean {
-  const there = servers.filter(({ listens }) =>
-    listens.some((listen) => endpointOf(listen) === endpoint),
-  );
-  const explicit = there.find(({ listens }) =>
-    listens.some((listen) => endpointOf(listen) === endpoint && listen.isDefault),
-  );
-  if (explicit !== undefined) return explicit === server;
-  if (there[0] !== server) return false;
-  // The first server serves all other hosts. The gateway has no such route for its own listeners unless it is the only purpose.
-  return isOwn(endpoint) || allNames(names).length === 0;
+/** The server for all other hosts, at each endpoint. */
+function defaultsOf(servers: readonly Server[]): ReadonlyMap<string, Default> {
+  const found = new Map<string, Default>();
+  for (const server of servers)
+    for (const listen of server.listens) {
+      const endpoint = endpointOf(listen);
+      const known = found.get(endpoint);
+      if (known === undefined || (listen.isDefault && !known.isExplicit))
+        found.set(endpoint, { server, isExplicit: listen.isDefault });
+    }
+  return found;
 }
+
+interface Default {
+  readonly server: Server;
+  readonly isExplicit: boolean;
+}
+
+/** Without the directive the first server serves all other hosts: the gateway does so only where that is its purpose. */
+const isDefaultAt = (
+  { server, endpoint, names }: { server: Server; endpoint: string; names: ServerNames },
+  found: Default | undefined,
+): boolean =>
+  found?.server === server && (found.isExplicit || isOwn(endpoint) || allNames(names).length === 0);
 
 const isOwn = (endpoint: string): boolean => endpoint !== "http" && endpoint !== "https";
 
@@ -146,9 +153,10 @@ async function placedOf(
 ): Promise<readonly Placed[]> {
   const { server, names, isDefault, listen, endpoints } = virtual;
   const { output } = context;
-  const others = servers
-    .filter((other) => other !== server)
-    .flatMap((other) => allNames(other.names));
+  const others =
+    names.suffixes.length === 0
+      ? []
+      : servers.filter((other) => other !== server).flatMap((other) => allNames(other.names));
   const isElsewhere = endpoints.some(isOwn);
   const groups = groupsOf(names, {
     others,

@@ -42,7 +42,9 @@ export function standingsOf(sites: readonly Placed[]): readonly Standing[] {
   const keyOf = ({ access: { protections } }: Placed) =>
     JSON.stringify(protections === null ? null : [...protections].toSorted());
   for (const site of sites) kinds.set(keyOf(site), site.access);
-  const guarded = sites.filter((site) => isGuardedAmong(site, kinds));
+  const guarded = sites
+    .map((site, index) => ({ site, index }))
+    .filter(({ site }) => isGuardedAmong(site, kinds));
   return sites.map((site, at) => {
     const isExposed = [...kinds.values()].some((other) => !covers(site.access, other));
     return {
@@ -51,8 +53,8 @@ export function standingsOf(sites: readonly Placed[]): readonly Standing[] {
       deniesAmbiguous:
         isExposed &&
         guarded.some(
-          (other) =>
-            !covers(site.access, other.access) && mayMixUp(site, other, sites.indexOf(other) > at),
+          ({ site: other, index }) =>
+            !covers(site.access, other.access) && mayMixUp(site, other, index > at),
         ),
     };
   });

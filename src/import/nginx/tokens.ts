@@ -131,13 +131,10 @@ export class Tokens {
   }
 
   #advanceTo(end: number): void {
-    for (
-      let line = this.#text.indexOf("\n", this.#at);
-      line >= 0 && line < end;
-      line = this.#text.indexOf("\n", line + 1)
-    ) {
+    const passed = this.#text.slice(this.#at, end);
+    for (let line = passed.indexOf("\n"); line >= 0; line = passed.indexOf("\n", line + 1)) {
       this.#line += 1;
-      this.#lineStart = line + 1;
+      this.#lineStart = this.#at + line + 1;
     }
     this.#at = end;
   }

@@ -123,6 +123,8 @@ export class Level {
   readonly block: readonly Directive[];
   readonly parent: Level | null;
   readonly place: Place;
+  /** A block may have thousands of servers, and each of their locations looks for directives in it. */
+  #byName: ReadonlyMap<string, readonly Directive[]> | null = null;
 
   constructor(directive: Pick<Directive, "block" | "place">, parent: Level | null) {
     this.block = directive.block ?? [];
@@ -131,7 +133,8 @@ export class Level {
   }
 
   own(name: string): readonly Directive[] {
-    return this.block.filter((directive) => directive.name === name);
+    this.#byName ??= Map.groupBy(this.block, (directive) => directive.name);
+    return this.#byName.get(name) ?? [];
   }
 
   /** Of the innermost block that has any, as nginx inherits them. */
