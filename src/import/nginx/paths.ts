@@ -95,3 +95,14 @@ function spelled(character: string): string {
   const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0");
   return `(?:${escaped(character)}|%${code})`;
 }
+
+/** nginx replaces the whole path, whatever part of it the expression matches. */
+export function wholePathExpression(source: string, isCaseless = false): string | null {
+  const found = portable(source, isCaseless)?.source ?? null;
+  if (found === null) return null;
+  const isWhole = /^\^.*(?:\$|\.\*\)?)$/s.test(found) && !found.includes("|");
+  const whole = isWhole
+    ? found
+    : `${found.startsWith("^") && !found.includes("|") ? found : `^[^]*?(?:${found})`}[^]*$`;
+  return whole.length <= 1000 && regexProblem(whole) === null ? whole : null;
+}

@@ -1,7 +1,7 @@
 // Converts return, and rewrites to another URL, to responses and redirects; knows no location.
 import type { Document } from "../../control/body.ts";
 import type { Content, ContentOptions } from "./content.ts";
-import { wholePathExpression } from "./rewrites.ts";
+import { wholePathExpression } from "./paths.ts";
 import type { Directive, Level } from "./tree.ts";
 import { templateOf, withFixed, withWholeTarget } from "./variables.ts";
 

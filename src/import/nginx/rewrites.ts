@@ -1,7 +1,7 @@
 // Converts rewrite to the path rewrite of a route; knows no location.
-import { regexProblem } from "../../snapshot/regex-safety.ts";
 import { portable } from "../expression.ts";
 import type { Content, ContentOptions } from "./content.ts";
+import { wholePathExpression } from "./paths.ts";
 import { redirectOf } from "./responses.ts";
 import { type Directive, type Level, shownPlace } from "./tree.ts";
 import { hasVariables, withFixed } from "./variables.ts";
@@ -41,15 +41,4 @@ function replacementOf(text: string): string | null {
   return hasVariables(bare) || text.includes("?") || text === ""
     ? null
     : text.replaceAll(/\$\{([1-9])\}/g, "$$$1");
-}
-
-/** nginx replaces the whole path, whatever part of it the expression matches. */
-export function wholePathExpression(source: string, isCaseless = false): string | null {
-  const found = portable(source, isCaseless)?.source ?? null;
-  if (found === null) return null;
-  const isWhole = /^\^.*(?:\$|\.\*\)?)$/s.test(found) && !found.includes("|");
-  const whole = isWhole
-    ? found
-    : `${found.startsWith("^") && !found.includes("|") ? found : `^[^]*?(?:${found})`}[^]*$`;
-  return whole.length <= 1000 && regexProblem(whole) === null ? whole : null;
 }

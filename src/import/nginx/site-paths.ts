@@ -12,9 +12,9 @@ import {
   prefixAsSent,
   regexPath,
   regionOf,
+  wholePathExpression,
   within,
 } from "./paths.ts";
-import { wholePathExpression } from "./rewrites.ts";
 import { hasVariables } from "./variables.ts";
 
 /** What a site matches; null: every path. */
@@ -99,7 +99,7 @@ const LITERAL =
 
 export interface ChosenPaths {
   readonly paths: readonly PathMatch[];
-  /** The site cannot be told from others: its route is closed; null: it can. */
+  /** Why the route is closed: no route matches exactly the requests of the site; null: it is not. */
   readonly lost: string | null;
 }
 

@@ -1,6 +1,7 @@
 // Broken and hostile files: they are rejected with the position of the error, or have no effect beyond their content.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { importSources, MAX_SOURCE_BYTES } from "../../../src/import/programs.ts";
+import { ApiError } from "../../../src/model/error.ts";
 import { bytesOf, convertWith, npmDatabase } from "./samples.ts";
 
 const kong = (rest: string) => `_format_version: "3.0"\n${rest}`;
@@ -40,6 +41,11 @@ test.each([
     "no routes",
   ],
   ["caddy", `${"[".repeat(500)}`, "nested deeper than 64", "depth"],
+  ["nginx", "", 'has no block "server"', "an empty file"],
+  ["nginx", "server {\n  listen", "unexpected end of file", "a truncated one"],
+  ["nginx", `${"a {".repeat(100_000)}`, "nested deeper than 64", "depth"],
+  ["nginx", `${"a;".repeat(1_000_001)}`, "more than 1000000 directives", "many directives"],
+  ["nginx", "server { __proto__ {} } }", 'unexpected "}"', "a brace too many"],
   ["npm", "hello", "no SQLite database", "no database"],
   ["npm", `SQLite format 3\0${"x".repeat(200)}`, "cannot be read", "a damaged one"],
 ] as const)("%s: %j is rejected with %j: %s", async (from, source, says) => {
@@ -92,6 +98,88 @@ test("texts of the source do not become variables of templates", async () => {
     kong(`plugins:\n  - name: redirect\n    config: { location: "${to}" }\n`),
   );
   expect(document.plugins[0].config.to).not.toContain("${");
+});
+
+describe("nginx", () => {
+  const sample = `http { upstream a { server b:1; } map $x $y { default 1; }
+    server { listen 80; server_name a.test *.b.test; location ~ ^/x(y|z)+$ { proxy_pass http://a; }
+      location /c { rewrite ^/c/(.*)$ /$1 break; allow 10.0.0.0/8; deny all; proxy_pass http://a; }
+      if ($host = a.test) { return 301 https://$host$request_uri; } } }
+    stream { server { listen 22; proxy_pass c:22; } }`;
+
+  /** A conversion or a rejection, never another failure; and nothing that is denied is open. */
+  async function survives(text: string) {
+    try {
+      const { document } = await convertWith("nginx", text);
+      expect(document.format).toBe(1);
+    } catch (error) {
+      expect(error).toBeInstanceOf(ApiError);
+    }
+  }
+
+  test("every beginning of a file is rejected or converted", async () => {
+    for (let end = 0; end <= sample.length; end += 3) await survives(sample.slice(0, end));
+  }, 60_000);
+
+  test("files with random changes are rejected or converted", async () => {
+    let seed = 7;
+    const random = (below: number) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+      return seed % below;
+    };
+    const pieces = [
+      "{",
+      "}",
+      ";",
+      '"',
+      "'",
+      "\\",
+      "$",
+      "${",
+      "#",
+      "~ ",
+      "= ",
+      "(",
+      "[",
+      "\n",
+      " ",
+      "\0",
+      "é",
+      "//",
+      "*",
+    ];
+    for (let round = 0; round < 150; round++) {
+      const characters = [...sample];
+      for (let change = 0; change <= random(4); change++)
+        characters[random(characters.length)] = pieces[random(pieces.length)] ?? "";
+      await survives(characters.join(""));
+    }
+  }, 120_000);
+
+  test("names such as __proto__ are ordinary names", async () => {
+    const { document } = await convertWith(
+      "nginx",
+      "upstream constructor { server toString; } server { server_name __proto__.test; location /__proto__ { proxy_pass http://constructor; proxy_set_header __proto__ x; } }",
+    );
+    expect(document.services[0].name).toBe("constructor");
+    expect(({} as { x?: string }).x).toBeUndefined();
+  });
+
+  test("the API names no file that is read", async () => {
+    const { document, report } = await convertWith(
+      "nginx",
+      "include /etc/passwd; server { listen 443 ssl; server_name a.test; ssl_certificate /etc/passwd; ssl_certificate_key /etc/passwd; location / { auth_basic x; auth_basic_user_file /etc/passwd; proxy_pass http://10.0.0.1; } }",
+    );
+    expect(document.certificates).toBeUndefined();
+    expect(document.routes[0].maintenance).toEqual({});
+    expect(JSON.stringify([document, report])).not.toContain("root:");
+  });
+
+  test("a long file is read in a time that grows with its length", async () => {
+    const words = `a ${"b ".repeat(500_000)}; ${"# x\n".repeat(200_000)} server { return 204; }`;
+    const { document } = await convertWith("nginx", words);
+    expect(document.routes).toHaveLength(1);
+  }, 60_000);
 });
 
 test("a configuration of Caddy names no file that is read", async () => {
