@@ -6,6 +6,7 @@ import { convertCaddy } from "./caddy/caddy.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
+import { convertTraefikFile } from "./traefik/traefik.ts";
 import { Output } from "./output.ts";
 import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
@@ -46,6 +47,9 @@ export async function convert(
       break;
     case "npm":
       await convertNpm(bytes, output, context);
+      break;
+    case "traefik":
+      await convertTraefikFile(bytes, output, context);
       break;
     default:
       from satisfies never;

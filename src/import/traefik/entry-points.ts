@@ -7,6 +7,10 @@ export interface EntryPoint {
   /** Whether routers on it use TLS without saying so. */
   readonly isTls?: boolean;
   readonly certResolver?: string | null;
+  /** Name of its TLS options. */
+  readonly tlsOptions?: string | null;
+  /** Whether it takes addresses of clients from a proxy in front. */
+  readonly trustsProxies?: boolean;
   /** Whether it redirects all requests to an entry point for HTTPS. */
   readonly redirectsToHttps?: boolean;
   /** References to middlewares of all its routers. */

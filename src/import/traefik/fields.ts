@@ -70,7 +70,7 @@ const loadBalancer = members({
   strategy: "text",
   serversTransport: "text",
   responseForwarding: "any",
-  proxyProtocol: "any",
+  proxyProtocol: members({ version: "number" }),
   terminationDelay: "number",
 });
 
@@ -236,7 +236,35 @@ const serversTransport = members({
   disableHTTP2: "flag",
 });
 
-const dynamicShape = members({
+const entryPoint = members({
+  address: "text",
+  forwardedHeaders: members({ insecure: "flag", trustedIPs: "texts" }),
+  proxyProtocol: members({ insecure: "flag", trustedIPs: "texts" }),
+  http: members({
+    middlewares: "texts",
+    tls,
+    redirections: members({
+      entryPoint: members({ to: "text", scheme: "text", permanent: "flag", priority: "number" }),
+    }),
+  }),
+});
+
+const acme = members({
+  email: "text",
+  caServer: "text",
+  keyType: "text",
+  dnsChallenge: members({ provider: "text" }),
+});
+
+const root = members({
+  entryPoints: mapOf(entryPoint),
+  certificatesResolvers: mapOf(members({ acme })),
+  ...Object.fromEntries(
+    ["providers", "api", "log", "accessLog", "metrics", "tracing", "global", "ping"].map((name) => [
+      name,
+      "any",
+    ]),
+  ),
   http: members({
     routers: mapOf(router),
     services: mapOf(service),
@@ -257,8 +285,8 @@ const dynamicShape = members({
 export type OnInvalid = (path: string, message: string) => void;
 
 /** The configuration with the names of Traefik's reference, and with numbers, flags and lists in place of texts. */
-export function withKnownNames(dynamic: Document, onInvalid: OnInvalid): Document {
-  const made = shaped(dynamic, dynamicShape, { path: "", onInvalid });
+export function withKnownNames(configuration: Document, onInvalid: OnInvalid): Document {
+  const made = shaped(configuration, root, { path: "", onInvalid });
   return isDocument(made) ? made : {};
 }
 

@@ -11,6 +11,7 @@ import { type PathStep, rewriting } from "./rewrite.ts";
 export interface MiddlewarePlugin {
   readonly name: string;
   readonly config: Document;
+  readonly when?: Document;
   /** Whether clients could gain access without it. */
   readonly protects?: boolean;
 }

@@ -7,6 +7,7 @@ import type { UsedService } from "./services.ts";
 export interface RoutePlugin {
   readonly name: string;
   readonly config: Document;
+  readonly when?: Document;
   readonly protects: boolean;
   readonly what: string;
   /** Unique among the plugins of the route. */
@@ -45,12 +46,13 @@ export function pluginsOf(
   }));
   let isAuthenticated = false;
   for (const { what, plugins = [] } of [...converted, ...ofService])
-    for (const { name, config, protects = false } of plugins) {
+    for (const { name, config, when, protects = false } of plugins) {
+      const condition = when === undefined ? {} : { when };
       const known = found.get(name);
       if (name === "redirect" && isAuthenticated) lost.push("authentication before a redirect");
       isAuthenticated ||= authentication.has(name);
       if (known === undefined) {
-        found.set(name, { name, config, protects, what, key: name });
+        found.set(name, { name, config, ...condition, protects, what, key: name });
         continue;
       }
       if (Bun.deepEquals(known.config, config)) continue;

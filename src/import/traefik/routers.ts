@@ -4,13 +4,15 @@ import { type TraefikContext, withoutProvider } from "./context.ts";
 import { type EntryPoint, schemeOf, usualEntryPoints } from "./entry-points.ts";
 import { matchesOf, type RouteMatch } from "./match.ts";
 import { middlewaresOf, type RouterMiddlewares } from "./middlewares.ts";
-import { parseRule } from "./rule.ts";
+import { parseRule, type RuleTerm } from "./rule.ts";
 
 export interface Router {
   readonly name: string;
   readonly members: Members;
   readonly label: string;
   readonly matches: readonly RouteMatch[];
+  /** Hosts that its rule may match; empty: any. */
+  readonly hosts: readonly string[];
   /** Why it is not imported; null: it is. */
   readonly problem: string | null;
   readonly rank: number;
@@ -43,18 +45,29 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
   const rule = members.text("rule") ?? "";
   members.raw("ruleSyntax");
   members.omit("observability", "logs and metrics have settings of their own");
-  const { matches, problem } = readRule(rule);
+  const { matches, hosts, problem } = readRule(rule);
   const points = entryPointsOf(members, context);
   const tls = members.object("tls");
   const hasTls = tls !== null || points.used.some(({ isTls }) => isTls === true);
   const { used } = points;
   const found = [...new Set(used.flatMap((point) => schemeOf(point) ?? []))];
-  const lost = [...points.lost, ...tlsProtections(members, tls, context)];
   const references = [
     ...new Set(used.flatMap((point) => point.middlewares ?? [])),
     ...members.texts("middlewares"),
   ];
   const middlewares = middlewaresOf(references, context);
+  const optionsName =
+    tls?.text("options") ?? used.find(({ tlsOptions }) => tlsOptions)?.tlsOptions ?? "default";
+  const readsAddresses =
+    middlewares.converted.some(({ plugins }) =>
+      plugins?.some(({ name }) => name === "ip-restriction"),
+    ) || matches.some(({ clientCidrs }) => clientCidrs.length > 0);
+  const isBehindProxy = readsAddresses && used.some(({ trustsProxies }) => trustsProxies);
+  const lost = [
+    ...points.lost,
+    ...(hasTls ? tlsProtections(members, optionsName, context) : []),
+    ...(isBehindProxy ? [`addresses of clients behind a proxy, for ${label}`] : []),
+  ];
   const priority = members.number("priority") ?? 0;
   const resolver = tls?.text("certResolver") ?? null;
   return {
@@ -62,6 +75,7 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
     members,
     label,
     matches,
+    hosts,
     problem,
     rank: priority === 0 ? rule.length : priority,
     service: members.text("service"),
@@ -79,16 +93,29 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
   };
 }
 
-function readRule(rule: string): Pick<Router, "matches" | "problem"> {
-  if (rule.trim() === "") return { matches: [], problem: "it has no rule" };
+function readRule(rule: string): Pick<Router, "matches" | "problem" | "hosts"> {
+  const none = { matches: [], hosts: namedHosts(rule) };
+  if (rule.trim() === "") return { ...none, problem: "it has no rule" };
   const alternatives = parseRule(rule);
-  if (typeof alternatives === "string") return { matches: [], problem: alternatives };
+  if (typeof alternatives === "string") return { ...none, problem: alternatives };
   const matches = matchesOf(alternatives);
-  if (typeof matches === "string") return { matches: [], problem: matches };
-  return matches.length === 0
-    ? { matches, problem: "its rule matches no request" }
-    : { matches, problem: null };
+  if (typeof matches === "string") {
+    const hosts = alternatives.map((terms) => terms.find(isHost)?.values ?? []);
+    const isAny = hosts.some(({ length }) => length === 0);
+    return { matches: [], hosts: isAny ? [] : hosts.flat(), problem: matches };
+  }
+  if (matches.length === 0) return { ...none, problem: "its rule matches no request" };
+  const isAny = matches.some(({ hosts }) => hosts.length === 0);
+  return { matches, hosts: isAny ? [] : matches.flatMap(({ hosts }) => hosts), problem: null };
 }
+
+const isHost = ({ matcher, isNegated }: RuleTerm) => matcher === "host" && !isNegated;
+
+/** Of a rule that cannot be read. */
+const namedHosts = (rule: string): readonly string[] =>
+  [...rule.matchAll(/\bHost\(([^)]*)\)/gi)].flatMap(([, values = ""]) =>
+    [...values.matchAll(/[`"']([^`"']+)[`"']/g)].map(([, host = ""]) => host),
+  );
 
 interface UsedEntryPoints {
   readonly used: readonly EntryPoint[];
@@ -124,20 +151,19 @@ function entryPointsOf(members: Members, { settings }: TraefikContext): UsedEntr
 /** Options of TLS may require client certificates. */
 function tlsProtections(
   members: Members,
-  tls: Members | null,
+  given: string,
   { tlsOptions }: TraefikContext,
 ): readonly string[] {
-  const given = tls?.text("options") ?? "default";
   const name = withoutProvider(given);
   const options = tlsOptions?.has(name) === true ? tlsOptions.object(name) : null;
   if (options === null) {
-    if (name === "default" || tls === null) return [];
+    if (name === "default") return [];
     members.changed("tls.options", `${name} is not in the configuration`);
     return [`TLS options ${name} of ${members.label}`];
   }
   const authentication = options.object("clientAuth");
   authentication?.ignoreRest();
-  if (authentication === null || tls === null) return [];
+  if (authentication === null) return [];
   members.changed("tls.options", "use the plugin mtls-auth for client certificates");
   return [`client certificates of ${members.label}`];
 }

@@ -20,15 +20,27 @@ export function addRouters(context: TraefikContext): void {
   const parts = routers.flatMap((router): Alternative[] =>
     router.problem === null
       ? router.matches.map((match, index) => ({ router, match, index }))
-      : [{ router, match: null, index: 0 }],
+      : [{ router, match: router.hosts.length === 0 ? null : wholeHosts(router), index: 0 }],
   );
   const found = exposures(
     parts.map(({ router, match }) => ({
-      hosts: match?.hosts ?? [],
+      hosts: match?.hosts ?? router.hosts,
       protections: router.middlewares.protections,
       lostIfOverridden: router.middlewares.protections,
       lostIfUnmatched: router.middlewares.protections,
     })),
+  );
+  const besideExpression = exposures(
+    parts.map(({ router, match }) => {
+      const isGuarded = router.middlewares.protections.size > 0;
+      const hasExpression = match?.paths.some(({ kind }) => kind === "regex") ?? true;
+      return {
+        hosts: match?.hosts ?? router.hosts,
+        protections: nothing,
+        lostIfUnmatched: nothing,
+        lostIfOverridden: isGuarded && hasExpression ? null : nothing,
+      };
+    }),
   );
   const tlsHosts = new Set(
     routers
@@ -38,11 +50,12 @@ export function addRouters(context: TraefikContext): void {
   const routes = parts.flatMap((part, at): Part[] => {
     const exposure = found[at] ?? { mustNotWiden: true, mustNotNarrow: true };
     const { router, match } = part;
-    if (match === null) {
-      omitRouter(router, exposure, output);
-      return [];
-    }
-    return [{ ...part, match, exposure, ...schemesOf(router, match, tlsHosts) }];
+    if (router.problem !== null) omitRouter(part, exposure, output);
+    if (match === null || (router.problem !== null && !exposure.mustNotNarrow)) return [];
+    const isBesideExpression = besideExpression[at]?.mustNotWiden ?? true;
+    return [
+      { ...part, match, exposure, isBesideExpression, ...schemesOf(router, match, tlsHosts) },
+    ];
   });
   const priorities = prioritiesOf(
     routes.map(({ router, match, exposure, protocols }) => ({
@@ -69,9 +82,11 @@ export function addRouters(context: TraefikContext): void {
   omitUnusedMiddlewares(context);
 }
 
+const nothing: ReadonlySet<string> = new Set();
+
 interface Alternative {
   readonly router: Router;
-  /** Null: the router is not imported. */
+  /** Null: the router is not imported, and its hosts are unknown. */
   readonly match: RouteMatch | null;
   readonly index: number;
 }
@@ -79,13 +94,30 @@ interface Alternative {
 interface Part extends Alternative {
   readonly match: RouteMatch;
   readonly exposure: Exposure;
+  /** Whether an ambiguous path may be meant for a route with an expression that denies access. */
+  readonly isBesideExpression: boolean;
   readonly protocols: readonly ("http" | "https")[];
   readonly redirectsToHttps: boolean;
 }
 
-function omitRouter({ members, problem, label }: Router, exposure: Exposure, output: Output): void {
+/** A closed route in the place of a router that protects its hosts, but cannot be converted. */
+const wholeHosts = ({ hosts }: Router): RouteMatch => ({
+  hosts: [...new Set(hosts)],
+  paths: [],
+  methods: [],
+  headers: [],
+  query: [],
+  clientCidrs: [],
+  isInexact: false,
+});
+
+function omitRouter(
+  { router: { members, problem, label }, match }: Alternative,
+  exposure: Exposure,
+  output: Output,
+): void {
   members.drop(problem ?? "");
-  if (exposure.mustNotNarrow)
+  if (exposure.mustNotNarrow && match === null)
     output.loseProtection({
       scope: {},
       what: label,
@@ -147,6 +179,7 @@ function addRoute(part: Part, priority: number, { context, services }: Adding): 
   const label = `${router.label}${suffix}`;
   const name = output.name("routes", `${router.name}${suffix}`);
   const used = serviceOf(router, services);
+  const isClosed = used.isMissing || router.problem !== null;
   const paths = pathsOf(match, exposure);
   const plugins = pluginsOf(router.middlewares.converted, used.service);
   const rewrite = rewriteFields(plugins.path, paths);
@@ -167,11 +200,16 @@ function addRoute(part: Part, priority: number, { context, services }: Adding): 
       ...plugins.fields,
       ...(part.redirectsToHttps ? { https_redirect: 301 } : {}),
       ...rewrite,
-      ...(used.isMissing ? { maintenance: {} } : {}),
+      ...(isClosed ? { maintenance: {} } : {}),
     },
   );
   const scope = { route_id: id };
-  output.report.imported(label, `became the route ${name}`);
+  if (router.problem === null) output.report.imported(label, `became the route ${name}`);
+  else
+    output.report.changed(
+      label,
+      `all requests for ${match.hosts.join(", ")} that it could match get 503`,
+    );
   if (used.isMissing) output.report.changed(label, `responds with 503: ${used.why}`);
   reportPaths(part);
   for (const plugin of plugins.plugins)
@@ -237,7 +275,7 @@ function headersFor({ headers }: RouteMatch, { mustNotWiden, mustNotNarrow }: Ex
 
 /** Denies requests that Traefik's router does not match, or all requests where the difference cannot be expressed. */
 function denyOthers(
-  { router, match }: Part,
+  { router, match, isBesideExpression }: Part,
   { id, label }: { readonly id: string; readonly label: string },
   output: Output,
 ): void {
@@ -246,7 +284,7 @@ function denyOthers(
   if (match.isInexact || !isKnown)
     return output.loseProtection({ scope, what: `the conditions of ${router.label}` });
   const isAnyPath = match.paths.every(({ kind, text }) => kind === "prefix" && text === "/");
-  if (isAnyPath) return;
+  if (isAnyPath && !isBesideExpression) return;
   const when: Document = { not: { ambiguous_path: false } };
   output.plugin({
     name: "access-policy",
