@@ -3,6 +3,7 @@ import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
+import { convertCompose } from "./compose/compose.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
@@ -50,6 +51,9 @@ export async function convert(
       break;
     case "traefik":
       await convertTraefikFile(bytes, output, context);
+      break;
+    case "compose":
+      await convertCompose(bytes, output, context);
       break;
     default:
       from satisfies never;

@@ -7,6 +7,8 @@ import type { CertificateResolver, EntryPoint } from "./entry-points.ts";
 /** What the static configuration decides; null: it is unknown. */
 export interface StaticSettings {
   readonly entryPoints: ReadonlyMap<string, EntryPoint> | null;
+  /** Entry points of sites that are not Traefik's. */
+  readonly sites: ReadonlyMap<string, EntryPoint>;
   readonly resolvers: ReadonlyMap<string, CertificateResolver>;
 }
 
@@ -17,6 +19,8 @@ export interface TraefikContext {
   /** `tls.options` of a file. */
   readonly tlsOptions: Members | null;
   readonly certificates: TraefikCertificates;
+  /** Routers to close, each with the protection that has no equivalent. */
+  readonly closed: ReadonlyMap<string, string>;
   /** Names of middlewares that routers use. */
   readonly usedMiddlewares: Set<string>;
 }

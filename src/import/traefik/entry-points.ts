@@ -35,6 +35,17 @@ export const usualEntryPoints: ReadonlyMap<string, EntryPoint> = new Map([
   ["https", { address: ":443", isTls: true }],
 ]);
 
+/** Entry points of sites that other proxies find by labels. */
+export const siteEntryPoints: Readonly<Record<string, EntryPoint>> = {
+  "site-http": { address: ":80" },
+  "site-https": {
+    address: ":443",
+    isTls: true,
+    certResolver: "site",
+    redirectsToHttps: true,
+  },
+};
+
 /** Null: the gateway's listeners for HTTP and HTTPS do not replace it. */
 export function schemeOf({ address }: EntryPoint): "http" | "https" | null {
   const port = portOf(address);

@@ -1,6 +1,7 @@
 // Turns the Traefik labels of a container into dynamic configuration; knows no container engine and converts nothing.
 import { type Document, isDocument } from "../../control/body.ts";
 import { withKnownNames } from "./fields.ts";
+import { treeOf } from "./label-tree.ts";
 
 /** Where the labels are. */
 export interface LabeledContainer {
@@ -30,21 +31,21 @@ export function labelsToDynamic(
   container: LabeledContainer,
 ): LabeledConfiguration {
   const problems: string[] = [];
-  const root = newNode("");
+  const planted: [string, string][] = [];
   let isEnabled: boolean | null = null;
   for (const [key, value] of Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    const [first = "", ...steps] = stepsOf(key);
+    const [first = "", ...steps] = key.split(".");
     if (first.toLowerCase() !== "traefik" || steps.length === 0) continue;
     const section = (steps[0] ?? "").toLowerCase();
     if (section === "enable") isEnabled = /^\s*(?:true|1|t)\s*$/i.test(value);
-    else if (sections.some((one) => one === section)) plant(root, steps, value);
+    else if (sections.some((one) => one === section)) planted.push([steps.join("."), value]);
     else if (FIRST_VERSION.includes(section))
       problems.push(`the label ${key} is of Traefik 1, which the import does not support`);
     else if (!/^(?:docker|swarm|tags|tls)$/.test(section))
       problems.push(`the label ${key} is unknown`);
     else if (section === "tls") problems.push(`the label ${key} has no effect on containers`);
   }
-  const read = withKnownNames(documentOf(root) as Document, (path, message) =>
+  const read = withKnownNames(treeOf(planted), (path, message) =>
     problems.push(`the label traefik.${path} of ${container.name} ${message}`),
   );
   const dynamic = Object.fromEntries(
@@ -140,37 +141,3 @@ const recordOf = (part: Document, name: string): Document => {
   const value = part[name];
   return isDocument(value) ? value : {};
 };
-
-interface Node {
-  readonly name: string;
-  value: string | null;
-  readonly children: Map<string, Node>;
-}
-
-const newNode = (name: string): Node => ({ name, value: null, children: new Map() });
-
-/** `a.b[0].c`: `a`, `b`, `[0]`, `c`. */
-const stepsOf = (key: string): readonly string[] =>
-  key.split(".").flatMap((part) => part.match(/\[\d+\]|[^[]+|\[/g) ?? [part]);
-
-function plant(root: Node, steps: readonly string[], value: string): void {
-  let node = root;
-  for (const step of steps) {
-    // Names are case-insensitive; the first spelling stays, because routers reference it.
-    const key = step.toLowerCase();
-    const next = node.children.get(key) ?? newNode(step);
-    node.children.set(key, next);
-    node = next;
-  }
-  node.value = value;
-}
-
-function documentOf({ value, children }: Node): unknown {
-  if (children.size === 0) return value ?? {};
-  const inner = [...children.values()];
-  if (inner.every(({ name }) => /^\[\d+\]$/.test(name)))
-    return inner
-      .toSorted((a, b) => Number(a.name.slice(1, -1)) - Number(b.name.slice(1, -1)))
-      .map(documentOf);
-  return Object.fromEntries(inner.map((child) => [child.name, documentOf(child)]));
-}

@@ -1,6 +1,6 @@
 // Reads HTTP routers of Traefik: rule, schemes, middlewares and TLS; adds nothing to the result.
 import type { Members } from "../members.ts";
-import { type TraefikContext, withoutProvider } from "./context.ts";
+import { type StaticSettings, type TraefikContext, withoutProvider } from "./context.ts";
 import { type EntryPoint, schemeOf, usualEntryPoints } from "./entry-points.ts";
 import { matchesOf, type RouteMatch } from "./match.ts";
 import { middlewaresOf, type RouterMiddlewares } from "./middlewares.ts";
@@ -48,9 +48,8 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
   const { matches, hosts, problem } = readRule(rule);
   const points = entryPointsOf(members, context);
   const tls = members.object("tls");
-  const hasTls = tls !== null || points.used.some(({ isTls }) => isTls === true);
   const { used } = points;
-  const found = [...new Set(used.flatMap((point) => schemeOf(point) ?? []))];
+  const hasTls = tls !== null || used.some(({ isTls }) => isTls === true);
   const references = [
     ...new Set(used.flatMap((point) => point.middlewares ?? [])),
     ...members.texts("middlewares"),
@@ -63,8 +62,10 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
       plugins?.some(({ name }) => name === "ip-restriction"),
     ) || matches.some(({ clientCidrs }) => clientCidrs.length > 0);
   const isBehindProxy = readsAddresses && used.some(({ trustsProxies }) => trustsProxies);
+  const closed = context.closed.get(name);
   const lost = [
     ...points.lost,
+    ...(closed === undefined ? [] : [closed]),
     ...(hasTls ? tlsProtections(members, optionsName, context) : []),
     ...(isBehindProxy ? [`addresses of clients behind a proxy, for ${label}`] : []),
   ];
@@ -86,8 +87,8 @@ function readRouter(name: string, members: Members, context: TraefikContext): Ro
     lost,
     schemes: {
       hasTls,
-      protocols: points.isImplicit ? null : found,
-      redirectsToHttps: used.some((point) => point.redirectsToHttps === true),
+      protocols: points.isImplicit ? null : protocolsOf(used, tls !== null),
+      redirectsToHttps: redirects(context.settings, used, hasTls),
       certResolver: resolver ?? used.find(({ certResolver }) => certResolver)?.certResolver ?? null,
     },
   };
@@ -117,6 +118,25 @@ const namedHosts = (rule: string): readonly string[] =>
     [...values.matchAll(/[`"']([^`"']+)[`"']/g)].map(([, host = ""]) => host),
   );
 
+/** On each entry point, a router uses TLS if it says so, or the entry point. */
+function protocolsOf(used: readonly EntryPoint[], ownTls: boolean): readonly ("http" | "https")[] {
+  if (ownTls) return ["https"];
+  const found = used.flatMap((point) => (point.isTls === true ? "https" : (schemeOf(point) ?? [])));
+  return [...new Set(found)];
+}
+
+/** A redirect of the entry point for plain requests applies to the hosts of all routers for HTTPS. */
+function redirects(
+  { entryPoints }: StaticSettings,
+  used: readonly EntryPoint[],
+  hasTls: boolean,
+): boolean {
+  const isRedirecting = (point: EntryPoint) => point.redirectsToHttps === true;
+  return (
+    used.some(isRedirecting) || (hasTls && [...(entryPoints?.values() ?? [])].some(isRedirecting))
+  );
+}
+
 interface UsedEntryPoints {
   readonly used: readonly EntryPoint[];
   /** Whether the router names none. */
@@ -132,7 +152,10 @@ function entryPointsOf(members: Members, { settings }: TraefikContext): UsedEntr
     const served = used.filter((point) => schemeOf(point) !== null);
     return { used: served, isImplicit: served.length === 0, lost: [] };
   }
-  const points = names.map((name) => ({ name, point: known.get(name) }));
+  const points = names.map((name) => ({
+    name,
+    point: settings.sites.get(name) ?? known.get(name),
+  }));
   const used = points.flatMap(({ point }) =>
     point === undefined || schemeOf(point) === null ? [] : [point],
   );

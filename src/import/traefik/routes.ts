@@ -132,12 +132,13 @@ function schemesOf(
   tlsHosts: ReadonlySet<string>,
 ): Pick<Part, "protocols" | "redirectsToHttps"> {
   const { hasTls, protocols, redirectsToHttps } = schemes;
-  if (redirectsToHttps || (hasTls && protocols?.includes("http") === true && redirectsToHttps))
-    return { protocols: ["http", "https"], redirectsToHttps: true };
-  if (hasTls) return { protocols: ["https"], redirectsToHttps: false };
+  if (redirectsToHttps)
+    return { protocols: hasTls ? ["http", "https"] : ["http"], redirectsToHttps };
+  if (protocols === null && hasTls) return { protocols: ["https"], redirectsToHttps };
   const isBesideTls = hosts.some((host) => tlsHosts.has(host));
   const own = protocols ?? (isBesideTls ? ["http"] : ["http", "https"]);
-  return { protocols: own.length === 0 ? ["http"] : own, redirectsToHttps: false };
+  // Entry points that are not imported: the route is closed.
+  return { protocols: own.length === 0 ? ["http"] : own, redirectsToHttps };
 }
 
 const isExact = ({ mustNotWiden, mustNotNarrow }: Exposure) => mustNotWiden || mustNotNarrow;

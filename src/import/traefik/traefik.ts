@@ -8,7 +8,7 @@ import { addCertificate } from "../pem.ts";
 import { decodeSource, locateErrors, readText } from "../source-text.ts";
 import { withoutLines } from "../transfer/source.ts";
 import { TraefikCertificates, type TraefikContext } from "./context.ts";
-import type { CertificateResolver, EntryPoint } from "./entry-points.ts";
+import { type CertificateResolver, type EntryPoint, siteEntryPoints } from "./entry-points.ts";
 import { withKnownNames } from "./fields.ts";
 import { addRouters } from "./routes.ts";
 import { readStatic, staticMembers } from "./static.ts";
@@ -20,6 +20,10 @@ export interface TraefikOptions {
   readonly entryPoints?: Readonly<Record<string, EntryPoint>>;
   /** By name; absent: Let's Encrypt without an e-mail address. */
   readonly resolvers?: Readonly<Record<string, CertificateResolver>>;
+  /** Routers to close, each with the protection that has no equivalent. */
+  readonly closed?: ReadonlyMap<string, string>;
+  /** Whether routers use `siteEntryPoints`, beside those of the configuration. */
+  readonly hasSites?: boolean;
 }
 
 const DYNAMIC = ["http", "tcp", "udp", "tls"];
@@ -64,23 +68,26 @@ function parseToml(text: string): unknown {
 export function convertTraefik(
   dynamic: Document,
   output: Output,
-  { entryPoints, resolvers = {} }: TraefikOptions = {},
+  { entryPoints, resolvers = {}, closed = new Map(), hasSites = false }: TraefikOptions = {},
 ): void {
   const known = withKnownNames(dynamic, (path, message) => {
     throw invalid(path, message);
   });
   const root = new Members(known, { path: "", label: "", inner: "" }, output.report);
   const fixed = readStatic(root);
-  const points = entryPoints ?? fixed.entryPoints;
+  const given = entryPoints ?? fixed.entryPoints;
+  const points = given === null ? null : new Map(Object.entries(given));
   const tls = root.object("tls");
   const context: TraefikContext = {
     output,
     http: root.object("http"),
     tlsOptions: tls?.object("options") ?? null,
+    closed,
     usedMiddlewares: new Set(),
     certificates: new TraefikCertificates(output),
     settings: {
-      entryPoints: points === null ? null : new Map(Object.entries(points)),
+      entryPoints: points,
+      sites: new Map(hasSites ? Object.entries(siteEntryPoints) : []),
       resolvers: new Map(Object.entries({ ...fixed.resolvers, ...resolvers })),
     },
   };
