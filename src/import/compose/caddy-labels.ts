@@ -8,7 +8,7 @@ interface Directive {
   readonly inner: Map<string, Directive>;
 }
 
-/** Directives that deny nobody. */
+/** Directives that deny no client. */
 const HARMLESS: ReadonlySet<string> = new Set([
   ...["encode", "log", "tls", "header", "tracing", "push", "root", "vars", "log_skip", "skip_log"],
   ...["log_append", "log_name", "bind"],
