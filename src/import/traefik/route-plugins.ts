@@ -45,11 +45,15 @@ export function pluginsOf(
     plugins: [plugin],
   }));
   let isAuthenticated = false;
-  for (const { what, plugins = [] } of [...converted, ...ofService])
+  let isRewritten = false;
+  for (const { what, plugins = [], path } of [...converted, ...ofService]) {
+    isRewritten ||= path !== undefined;
     for (const { name, config, when, protects = false } of plugins) {
       const condition = when === undefined ? {} : { when };
       const known = found.get(name);
       if (name === "redirect" && isAuthenticated) lost.push("authentication before a redirect");
+      // The server would decide about another path.
+      if (name === "forward-auth" && isRewritten) lost.push(`${what} behind a rewrite`);
       isAuthenticated ||= authentication.has(name);
       if (known === undefined) {
         found.set(name, { name, config, ...condition, protects, what, key: name });
@@ -64,6 +68,7 @@ export function pluginsOf(
       } else if (protects) lost.push(`${what}, the second of its kind`);
       else omitted.push({ what, why: `a route has one plugin ${name}` });
     }
+  }
   return {
     plugins: [...found.values()],
     fields: Object.fromEntries(

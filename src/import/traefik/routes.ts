@@ -266,8 +266,8 @@ function reportPaths({ router, match, exposure }: Part): void {
 }
 
 /** Traefik compares each line of a header field. */
-function headersFor({ headers }: RouteMatch, { mustNotWiden, mustNotNarrow }: Exposure) {
-  if (!mustNotNarrow || mustNotWiden) return headers;
+function headersFor({ headers }: RouteMatch, { mustNotNarrow }: Exposure) {
+  if (!mustNotNarrow) return headers;
   return headers.map((match): ValueMatch => {
     if (match.op !== "equals") return match;
     return { ...match, op: "regex", value: `(?:^|[,;] )${escaped(match.value)}(?:[,;] |$)` };
@@ -276,7 +276,7 @@ function headersFor({ headers }: RouteMatch, { mustNotWiden, mustNotNarrow }: Ex
 
 /** Denies requests that Traefik's router does not match, or all requests where the difference cannot be expressed. */
 function denyOthers(
-  { router, match, isBesideExpression }: Part,
+  { router, match, exposure, isBesideExpression }: Part,
   { id, label }: { readonly id: string; readonly label: string },
   output: Output,
 ): void {
@@ -285,8 +285,19 @@ function denyOthers(
   if (match.isInexact || !isKnown)
     return output.loseProtection({ scope, what: `the conditions of ${router.label}` });
   const isAnyPath = match.paths.every(({ kind, text }) => kind === "prefix" && text === "/");
-  if (isAnyPath && !isBesideExpression) return;
-  const when: Document = { not: { ambiguous_path: false } };
+  const values = exposure.mustNotNarrow ? match.headers.filter(({ op }) => op === "equals") : [];
+  const exact = {
+    ...(isAnyPath && !isBesideExpression ? {} : { ambiguous_path: false }),
+    ...(values.length === 0
+      ? {}
+      : {
+          header: Object.fromEntries(
+            values.map(({ name, value }) => [name, `~^${escaped(value)}$`]),
+          ),
+        }),
+  };
+  if (Object.keys(exact).length === 0) return;
+  const when: Document = { not: exact };
   output.plugin({
     name: "access-policy",
     key: `${id} alike`,

@@ -42,6 +42,7 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
   const tls = members.object("tls");
   const isPassed = tls?.flag("passthrough") === true;
   const allow = allowOf(router);
+  const resolver = tls?.text("certResolver") ?? null;
   tls?.ignoreRest();
   members.ignoreRest();
   if (typeof names === "string") return output.report.omitted(label, names);
@@ -67,6 +68,8 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
       { key: `${key} ${host}:${port}`, label: `target ${host}:${port} of ${label}` },
       { host, port, service_id: serviceId },
     );
+  if (resolver !== null && !isPassed)
+    context.certificates.add(names, settings.resolvers.get(resolver) ?? null);
   for (const port of new Set(ports)) {
     const where = `${label} on port ${port}`;
     const routeName = output.name("stream_routes", `${protocol}-${name}-${port}`);

@@ -169,7 +169,7 @@ test.each([
   { source: "^a\\.test$|^b\\.test$", hosts: [], header: true },
 ])("the host expression $source matches $hosts", ({ source, hosts, header }) => {
   const found = hostExpression(source);
-  expect(found?.hosts.toSorted()).toEqual(hosts);
+  expect(found?.hosts.toSorted()).toEqual([...hosts]);
   expect(found?.header !== null).toBe(header);
 });
 
