@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { Discovery } from "../model/discovery.ts";
 import { ApiError } from "../model/error.ts";
-import { sitesOf } from "./containers.ts";
+import { Pace } from "../pace.ts";
 import {
   type ContainerEvent,
   DockerClient,
@@ -23,6 +23,10 @@ const RETRY_MS = { first: 500, most: 30_000 } as const;
 const CALM = { starts: 5, withinMs: 60_000, waitMs: 5_000 } as const;
 
 const MAX_STARTS = 10_000;
+/** Requests for the variables of containers. */
+const AT_ONCE = 16;
+/** Longer work gives the event loop a turn. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
 export interface DockerOptions extends ManagedSourceOptions {
   readonly clock: Clock;
@@ -33,10 +37,14 @@ export interface DockerOptions extends ManagedSourceOptions {
   readonly owner: string;
 }
 
+/** With the importers of other proxies, which only those need that discover something. */
+const converters = () => import("./containers.ts");
+
 export class DockerSource {
   readonly #options: DockerOptions;
   readonly #source: ManagedSource;
   readonly #stopping = new Set<string>();
+  readonly #known = new Map<string, Readonly<Record<string, string>>>();
   #rules: Discovery["docker"] | null = null;
   #client: DockerClient | null = null;
   #session = new AbortController();
@@ -177,9 +185,12 @@ export class DockerSource {
       plugins,
       hostname: this.#options.hostname ?? hostname(),
       stopping: this.#stopping,
+      environments: await this.#environments(containers),
     };
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
-    const sites = await this.#source.apply(sitesOf(containers, context));
+    const { sitesOf } = await converters();
+    const wanted = await new Pace(SLICE).run(sitesOf(containers, context));
+    const sites = await this.#source.apply(wanted);
     for (const { from, problems } of sites)
       if (problems.length > 0 && old.get(from) !== problems.join("; "))
         log.warn("what a container's labels say is not served, or not all of it", {
@@ -188,6 +199,30 @@ export class DockerSource {
         });
     const looked_at = new Date(clock.now()).toISOString();
     this.#view = { ...this.#view, looked_at, found: containers.length, sites };
+  }
+
+  /** Variables of containers without labels, if a language of the settings needs them; they never change. */
+  async #environments(
+    containers: readonly ListedContainer[],
+  ): Promise<ReadonlyMap<string, Readonly<Record<string, string>>>> {
+    const { labels = [] } = this.#rules ?? {};
+    const client = this.#client;
+    const known = this.#known;
+    const here = new Set(containers.map(({ Id }) => Id));
+    for (const id of known.keys()) if (!here.has(id)) known.delete(id);
+    if (!labels.includes("nginx-proxy") || client === null) return known;
+    const { dialectOf } = await converters();
+    const needed = containers.filter(
+      (one) => !known.has(one.Id) && dialectOf(one, undefined, labels) === null,
+    );
+    for (let from = 0; from < needed.length; from += AT_ONCE)
+      await Promise.all(
+        needed.slice(from, from + AT_ONCE).map(async ({ Id }) => {
+          const environment = await client.environment(Id);
+          if (environment !== null) known.set(Id, environment);
+        }),
+      );
+    return known;
   }
 
   #fail(error: unknown): void {

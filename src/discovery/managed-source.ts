@@ -167,10 +167,12 @@ export class ManagedSource {
     for (const [site, { document, from }] of sites.entries()) {
       if (refused.has(site)) continue;
       for (const collection of collectionNames)
-        for (const [index, fields] of (document[collection] ?? []).entries()) {
+        for (const [index, { id: given, ...fields }] of (document[collection] ?? []).entries()) {
           const names = definitionOf(collection).identifiedBy.map((field) => fields[field] ?? null);
           const isNamed = names.some((name) => name !== null);
-          const id = this.#idOf(collection, isNamed ? JSON.stringify(names) : `${from} ${index}`);
+          const key = isNamed ? JSON.stringify(names) : `${from} ${index}`;
+          // Converters name the objects of their own documents.
+          const id = typeof given === "string" ? given : this.#idOf(collection, key);
           // Two sites may want a certificate for the same name.
           if (collection === "certificates" && seen.has(id)) continue;
           seen.add(id);
@@ -223,6 +225,11 @@ export class ManagedSource {
   /** Objects of others are not taken over because they have the same name. */
   *#requireOwn(draft: Draft, items: readonly Item[]): Steps<void> {
     for (const [collection, own] of Map.groupBy(items, (item) => item.collection)) {
+      for (const { id, place } of own) {
+        const object: Identity | undefined = draft.base[collection].get(id);
+        if (object !== undefined && object.managed_by !== this.owner)
+          throw new ApiError(409, `${place}: another object has this id`);
+      }
       const { nameField, word } = definitionOf(collection);
       if (nameField === null) continue;
       const wanted = new Map(own.map((item) => [item.fields[nameField], item]));

@@ -300,7 +300,7 @@ describe("bad input", () => {
     expect(said("many")).toContain(
       "it exposes the ports 80, 81: choose one by the label sluice.port",
     );
-    expect(said("none")).toContain("shares no network with it, and port");
+    expect(said("none")).toContain("shares no network with it, and no port is published");
     expect(said("good")).toBe("");
   });
 
