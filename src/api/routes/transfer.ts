@@ -157,7 +157,7 @@ const importDescription = {
     queryParameter("mode", "`merge` (default) or `replace`"),
     queryParameter(
       "from",
-      "`kong`, `caddy`, `npm` or `nginx`: the program whose configuration the body is",
+      "`kong`, `caddy`, `npm`, `nginx`, `traefik` or `compose`: the program whose configuration the body is",
     ),
     dryRunParameter,
     forceParameter,

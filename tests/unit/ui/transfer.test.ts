@@ -24,6 +24,11 @@ const texts = [
   },
   { text: "map $a $b { default 1; } server{listen 80;}", format: "nginx", type: "yaml" },
   { text: 'format: 1\n# a server {\ndescription: "server {"\n', format: "sluice", type: "yaml" },
+  { text: "http:\n  routers:\n    a: { rule: x }\n", format: "traefik", type: "yaml" },
+  { text: '[http.routers.a]\n  rule = "x"\n', format: "traefik", type: "json" },
+  { text: "services:\n  web:\n    image: nginx\n", format: "compose", type: "yaml" },
+  { text: '{"services": {"web": {"image": "nginx"}}}', format: "compose", type: "json" },
+  { text: "services:\n  - name: web\n    image: x\n", format: "sluice", type: "yaml" },
 ] as const;
 test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });

@@ -57,7 +57,7 @@ function Flow() {
     <>
       <Section
         title="Source"
-        text="A configuration file of Sluice, Kong, Caddy, nginx or Nginx Proxy Manager. You see a preview before anything changes."
+        text="A configuration file of Sluice, Kong, Caddy, nginx, Nginx Proxy Manager, Traefik or Docker Compose. You see a preview before anything changes."
       >
         <Stack>
           <SourceField source={source} onChange={choose} />
