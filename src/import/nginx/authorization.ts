@@ -49,6 +49,13 @@ export function forwardAuthOf(
   const { scheme, authority, uri } = destination;
   const address = context.upstreams.get(authority)?.firstAddress ?? authority;
   if (address.startsWith("unix:")) return { lost: what };
+  // A server with several hosts may allow what arrives for another one.
+  const [host] = authLevel
+    .nearest("proxy_set_header")
+    .filter(({ args }) => args[0]?.toLowerCase() === "host");
+  const name = host?.args[1] ?? "$proxy_host";
+  if (!/^\$\{?(?:host|http_host|proxy_host)\b/.test(name) && name !== authority)
+    return { lost: `${what}: its server needs the Host ${name}, and` };
   const asked = directive.args[0] ?? "/";
   const start = location?.value ?? null;
   if (uri !== null && (start === null || /[?$]/.test(uri))) return { lost: what };

@@ -87,7 +87,8 @@ export function readServerContent(level: Level, options: ContentOptions): Readin
 
 function handlerOf(level: Level, options: ContentOptions, rewrite: Rewrite | null): Content {
   const pass = level.own("proxy_pass").at(-1);
-  if (pass !== undefined) {
+  const files = level.own("try_files").at(-1);
+  if (pass !== undefined && files === undefined) {
     const destination = destinationOf(pass, level);
     return destination === null
       ? closed(503, `the target ${pass.args[0] ?? ""} depends on the request`)
@@ -96,9 +97,9 @@ function handlerOf(level: Level, options: ContentOptions, rewrite: Rewrite | nul
   const foreign = level.block.find(({ name }) => Object.hasOwn(FOREIGN_CONTENT, name));
   if (foreign !== undefined)
     return closed(503, `this gateway does not support ${FOREIGN_CONTENT[foreign.name]}`);
-  const fallback = level.nearest("try_files").at(-1)?.args.at(-1) ?? "";
+  const fallback = files?.args.at(-1) ?? "";
   const named = options.named.get(fallback);
-  if (named === undefined || rewrite !== null)
+  if (named === undefined || rewrite !== null || pass !== undefined)
     return closed(503, "this gateway does not serve files: add a web server as a target");
   const inner = readLocationContent(named, { ...options, named: new Map() });
   // Only where the named location itself adds nothing.
@@ -182,6 +183,10 @@ function readCondition(
   const content = first.name === "rewrite" ? redirectOf(first, level, options) : null;
   return content === null ? null : [{ label, conditions, content }];
 }
+
+/** A condition that changes only headers and variables. */
+export const isWithoutEffect = ({ block }: Directive): boolean =>
+  !(block ?? []).some(({ name }) => mayDecide(name));
 
 const HARMLESS_HERE = new Set(["set", "add_header", "break", "default_type", "proxy_set_header"]);
 

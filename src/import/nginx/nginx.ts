@@ -3,6 +3,7 @@ import { ApiError } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { decodeText } from "../transfer/source.ts";
+import { isWithoutEffect } from "./content.ts";
 import { elsewhere, isHarmlessInclude, kindOf } from "./directives.ts";
 import { dumpedFiles, noFiles } from "./dump.ts";
 import { addServers } from "./servers.ts";
@@ -81,6 +82,11 @@ function reportRest(root: readonly Directive[], http: Level, { report }: Output)
       } else if (kindOf(name) === "harmless") harmless.add(name);
       else if (kindOf(name) === "unknown")
         report.omitted(`${name} at ${shownPlace(place)}`, "the import does not support it");
+      if (name === "if" && isWithoutEffect({ name, args, place, block: inner }))
+        report.omitted(
+          `if at ${shownPlace(place)}`,
+          "conditions on headers and variables are not imported",
+        );
       if (inner !== null && BLOCKS.has(name)) walk(inner);
     }
   };

@@ -138,7 +138,8 @@ class RouteMaker {
     output.report.imported(routeLabel, `made from ${label}`);
     if (content.kind === "response") {
       this.#addResponse(id, content);
-      return { id, lost: [] };
+      const isGiving = content.name === "respond" && Number(content.config["status"]) < 300;
+      return { id, lost: isGiving ? lost : [] };
     }
     if (content.level !== level)
       output.report.changed(

@@ -79,9 +79,9 @@ export interface RankedGroup extends HostGroup {
   readonly rank: number;
 }
 
-const EXACT = 5000;
-const SUFFIX = 2000;
-const START = 1000;
+const EXACT = 5_000_000;
+const SUFFIX = 3_000_000;
+const START = 2_000_000;
 
 /** `others`: all names of other servers. `at`: position of the server in the file. */
 export function groupsOf(

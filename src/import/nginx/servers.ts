@@ -144,7 +144,7 @@ interface Placed {
 }
 
 /** Own listeners go first: their requests are of no other server. */
-const OWN = 100_000;
+const OWN = 10_000_000;
 
 async function placedOf(
   virtual: Virtual,

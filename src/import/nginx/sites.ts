@@ -133,7 +133,7 @@ class SiteMaker {
   async addRest(): Promise<void> {
     const serves = ["root", "try_files", "index"].some((name) => this.#server.own(name).length > 0);
     const { content } = readLocationContent(
-      new Level({ block: [], place: this.#server.place }, this.#server),
+      new Level({ block: this.#server.own("try_files"), place: this.#server.place }, this.#server),
       this.#parts.options,
     );
     if (content === null) return;
@@ -161,8 +161,10 @@ class SiteMaker {
     content: Content,
     { lost, methods }: Pick<Reading, "lost" | "methods">,
   ): Promise<Access> {
-    if (content.kind === "response" || (content.kind === "closed" && content.isDenial))
-      return deniedAccess;
+    const isDenied = content.kind === "closed" && content.isDenial;
+    // Responses go before all conditions but those of the same module.
+    if (content.kind === "response" || isDenied)
+      return { ...deniedAccess, lost: [...this.#lost, ...lost] };
     const limits = [this.#parts.methods, methods].filter((each) => each !== null);
     const own = withMethods(await this.#protectionsOf(level), limits);
     if (content.kind === "closed") return own;
@@ -173,6 +175,7 @@ class SiteMaker {
       ...this.#lost,
       ...lost,
       ...own.lost,
+      ...inner.lost,
       ...(isSame ? [] : [`try_files at ${shownPlace(level.place)}`]),
     ];
     return all.length === 0 ? own : { ...own, lost: all, protections: null };

@@ -189,6 +189,7 @@ describe("directives that may deny close their route", () => {
     ["limit_except GET { auth_basic x; }"],
     ["auth_request /missing;"],
     ["auth_request /loop; set $x $uri; proxy_pass http://$x;"],
+    ["try_files $uri =404;"],
   ])("in a location: %s", async (lines) => {
     const { route } = await site(`location /a { ${lines} proxy_pass http://10.0.0.1; }`);
     expect(isClosed(route("a.test a")) || route("a.test a").service_id === null).toBe(true);
@@ -398,6 +399,30 @@ describe("authorization servers", () => {
     if (url !== null)
       expect(pluginsOf("a.test")["forward-auth"].url.replace("sso/", "sso:80/")).toBe(url);
   });
+});
+
+test("a server for several hosts is asked for the right one, or not at all", async () => {
+  const { route } = await site(
+    "location / { auth_request /auth; proxy_pass http://10.0.0.1; } location = /auth { proxy_pass http://10.0.0.5/verify; proxy_set_header Host auth.test; }",
+  );
+  expect(isClosed(route("a.test"))).toBe(true);
+});
+
+test("a named location behind try_files keeps its own protections", async () => {
+  const app = (lines: string) =>
+    site(
+      `location / { try_files $uri @app; } location @app { ${lines} proxy_pass http://10.0.0.1; }`,
+    );
+  expect(isClosed((await app("")).route("a.test"))).toBe(false);
+  expect(isClosed((await app("modsecurity on;")).route("a.test"))).toBe(true);
+  expect(isClosed((await app("allow 10.0.0.1; deny all;")).route("a.test"))).toBe(true);
+});
+
+test("a text behind an unknown condition is closed", async () => {
+  const { route } = await site(
+    "if ($http_x != y) { return 403; } location / { return 200 secret; }",
+  );
+  expect(isClosed(route("a.test"))).toBe(true);
 });
 
 describe("passwords and certificates in files", () => {
