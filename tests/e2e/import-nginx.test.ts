@@ -9,9 +9,13 @@ import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
 import { exchange, judge } from "./import/judge.ts";
+import { RANDOM_PATHS, randomServers } from "./import/random-nginx.ts";
 import { ATTACKS, type Case, cases, servers, UNKNOWN } from "./import/nginx-sites.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("nginx");
+
+const SEED = Number(process.env["SLUICE_TEST_SEED"] ?? 11);
+const random = randomServers(SEED, Number(process.env["SLUICE_TEST_ROUNDS"] ?? 40));
 
 const SHOWN = ["x-fixed", "x-path", "x-own", "x-client", "remote-user", "authorization"];
 
@@ -56,7 +60,7 @@ beforeAll(async () => {
     await startOrigin("one"),
   ];
   const [one = "", two = "", authority = "", spare = ""] = all.map(addressOf);
-  const text = servers
+  const text = `${servers} ${random.map((server) => server.text).join("\n")}`
     .replaceAll("ONE2", spare)
     .replaceAll("ONE", one)
     .replaceAll("TWO", two)
@@ -182,6 +186,30 @@ describe("servers of nginx", () => {
     expect(found).toEqual([]);
     expect(open).toBeGreaterThan(500);
   }, 120_000);
+
+  test(`no request is more open for random servers of the seed ${SEED}`, async () => {
+    const at = { source: nginx.port, gateway: gateway.httpPort };
+    const login = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
+    const found: string[] = [];
+    let open = 0;
+    for (const { host, text } of random)
+      for (const path of RANDOM_PATHS)
+        for (const more of [{}, { from: "127.0.0.2" }, { fields: login }, { method: "POST" }]) {
+          const { isMoreOpen, source, here } = await judge({ host, path, ...more }, at);
+          if (here.open !== null) open += 1;
+          // Which of two open origins serves it is no matter of access.
+          if (!isMoreOpen || source.open !== null) continue;
+          // nginx redirects to the path with a slash, or looks for a file where it has no location.
+          const [front = ""] = path.split("?");
+          const slashed = await judge({ host, path: `${front}/`, ...more }, at);
+          const isRedirected = source.status === 301 && slashed.source.open !== null;
+          const isFile = source.status === 404 && !/location "\/"|internal|return 404/.test(text);
+          if (!isRedirected && !isFile)
+            found.push(JSON.stringify({ host, path, ...more, nginx: source, sluice: here, text }));
+        }
+    expect(found).toEqual([]);
+    expect(open).toBeGreaterThan(random.length * 10);
+  }, 240_000);
 
   test("the report names places in the file", () => {
     expect(report).toMatch(/if at nginx\.conf:\d+/);

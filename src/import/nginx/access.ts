@@ -20,7 +20,6 @@ export interface Access {
   readonly protections: ReadonlySet<string> | null;
 }
 
-export const openAccess: Access = { plugins: [], lost: [], protections: new Set() };
 export const deniedAccess: Access = { plugins: [], lost: [], protections: null };
 
 /** `locations` finds the location of an internal request by its path. */

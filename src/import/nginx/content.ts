@@ -65,7 +65,7 @@ export interface ContentOptions {
 
 /** The content of a location. */
 export function readLocationContent(level: Level, options: ContentOptions): Reading {
-  if (level.own("internal").length > 0)
+  if (level.nearest("internal").length > 0)
     return {
       branches: [],
       lost: [],

@@ -78,7 +78,11 @@ export const within = (region: string | null, source: string): string =>
 /** Paths that begin with the first and with none of the others. */
 export function regionOf(prefix: string, holes: readonly string[]): string {
   const start = literalPath(prefix).text;
-  const without = holes.map((hole) => escaped(literalPath(hole).text.slice(start.length)));
+  const without = holes.map((hole) => {
+    const rest = escaped(literalPath(hole).text.slice(start.length));
+    // The other location also has its path without the slash, which nginx redirects.
+    return rest.endsWith("/") ? `${rest.slice(0, -1)}(?:/|$)` : rest;
+  });
   return `${escaped(start)}${without.length === 0 ? "" : `(?!${without.join("|")})`}`;
 }
 

@@ -31,12 +31,20 @@ interface Placement {
   readonly key: string;
 }
 
+interface SitePlace extends Placement {
+  readonly standing: Standing;
+  readonly priority: number;
+  /** Exact paths of the other sites. */
+  readonly exact: ReadonlySet<string>;
+}
+
 export function addSites(
   sites: readonly Site[],
   placement: Placement,
   context: NginxContext,
 ): void {
   const standings = standingsOf(sites);
+  const exact = new Set(sites.flatMap(({ path }) => (path?.kind === "exact" ? [path.value] : [])));
   for (const [at, site] of sites.entries()) {
     const standing = standings[at] ?? {
       isGuarded: true,
@@ -44,20 +52,16 @@ export function addSites(
       deniesAmbiguous: true,
     };
     const priority = placement.base + sites.length - 1 - at;
-    new RouteMaker(site, { ...placement, standing, priority }, context).add();
+    new RouteMaker(site, { ...placement, standing, priority, exact }, context).add();
   }
 }
 
 class RouteMaker {
   readonly #site: Site;
-  readonly #place: Placement & { readonly standing: Standing; readonly priority: number };
+  readonly #place: SitePlace;
   readonly #context: NginxContext;
 
-  constructor(
-    site: Site,
-    place: Placement & { readonly standing: Standing; readonly priority: number },
-    context: NginxContext,
-  ) {
+  constructor(site: Site, place: SitePlace, context: NginxContext) {
     this.#site = site;
     this.#place = place;
     this.#context = context;
@@ -166,6 +170,7 @@ class RouteMaker {
     const value = path?.value ?? "";
     const isNeeded = standing.isExposed && content.kind === "proxy" && paths[0]?.type === "prefix";
     if (!isNeeded || path?.kind !== "prefix" || !value.endsWith("/")) return;
+    if (this.#place.exact.has(value.slice(0, -1))) return;
     const { output } = this.#context;
     const own = output.name("routes", `${name} slash`);
     const routeLabel = `route ${own}`;

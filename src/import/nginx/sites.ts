@@ -1,6 +1,6 @@
 // Divides a server into sites: requests with one content and one set of protections; knows no route and no host.
 import type { Document } from "../../control/body.ts";
-import { type Access, accessOf, deniedAccess, openAccess } from "./access.ts";
+import { type Access, accessOf, deniedAccess } from "./access.ts";
 import {
   type Branch,
   type Conditions,
@@ -49,6 +49,7 @@ export async function sitesOf(
     maker.addResponse({ kind: "response", name: "respond", config: { status: 403 } });
     return maker.sites;
   }
+  maker.addSlashes();
   for (const location of locations.inOrder) await maker.addLocation(location);
   if (!locations.inOrder.some(({ kind, value }) => kind === "prefix" && value === "/"))
     await maker.addRest();
@@ -102,6 +103,32 @@ class SiteMaker {
     });
   }
 
+  /** nginx redirects `/app` to a location `/app/` with a target before it tries expressions. */
+  addSlashes(): void {
+    const { inOrder } = this.#parts.locations;
+    const literal = inOrder.filter(({ kind }) => kind !== "regex");
+    const values = new Set(literal.map(({ value }) => value));
+    for (const location of literal) {
+      const { value, level, label, kind } = location;
+      const bare = value.slice(0, -1);
+      const redirects = value.endsWith("/") && bare !== "" && !values.has(bare);
+      if (!redirects || level.own("proxy_pass").length === 0) continue;
+      const first = inOrder.find((other) => mayMatch(other, bare) || other === location);
+      if (kind === "prefix" && first === location) continue;
+      const { content } = readLocationContent(level, this.#parts.options);
+      const config = { to: value.replaceAll("$", "%24"), status: 301, keep_path: false };
+      this.#add({
+        path: { kind: "exact", value: bare, isCaseless: false, region: null, holes: [] },
+        conditions: {},
+        content:
+          content?.kind === "closed" ? content : { kind: "response", name: "redirect", config },
+        access: deniedAccess,
+        level,
+        label: `${label}, without the slash`,
+      });
+    }
+  }
+
   async addLocation(location: Location): Promise<void> {
     const { level, label } = location;
     const path =
@@ -150,7 +177,7 @@ class SiteMaker {
       access:
         isFallback || serves
           ? await this.#accessOf(this.#server, own, { lost: [], methods: null })
-          : openAccess,
+          : await this.#protectionsOf(this.#server),
       level: this.#server,
       label: `other paths of the server at ${shownPlace(this.#server.place)}`,
     });
