@@ -203,7 +203,8 @@ describe("servers of nginx", () => {
           const [front = ""] = path.split("?");
           const slashed = await judge({ host, path: `${front}/`, ...more }, at);
           const isRedirected = source.status === 301 && slashed.source.open !== null;
-          const isFile = source.status === 404 && !/location "\/"|internal|return 404/.test(text);
+          const isAlike = path.includes(";") || !/internal|return 404/.test(text);
+          const isFile = source.status === 404 && isAlike && !text.includes('location "/"');
           if (!isRedirected && !isFile)
             found.push(JSON.stringify({ host, path, ...more, nginx: source, sluice: here, text }));
         }

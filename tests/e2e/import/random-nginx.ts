@@ -72,7 +72,8 @@ export function randomServers(seed: number, count: number): readonly RandomServe
     const locations = Array.from({ length: 1 + below(5) }, () => location(false, "")).filter(
       (text) => {
         // nginx rejects two locations with the same path.
-        const [, modifier = "", value = ""] = /^location (\S*) ?"([^"]*)"/.exec(text) ?? [];
+        const [, modifier = "", value = ""] =
+          /^location (?:(=|\^~|~\*|~) )?"([^"]*)"/.exec(text) ?? [];
         const key = `${modifier === "=" || modifier.startsWith("~") ? modifier : ""} ${value}`;
         return seen.has(key) ? false : seen.add(key) !== undefined;
       },
