@@ -8,7 +8,7 @@ type Part =
 
 const VARIABLE = /\$(?:\{(\w+)\}|(\w+))/g;
 
-export function partsOf(text: string): readonly Part[] {
+function partsOf(text: string): readonly Part[] {
   const parts: Part[] = [];
   let end = 0;
   for (const match of text.matchAll(VARIABLE)) {
