@@ -1,12 +1,11 @@
 // Converts the configuration of another program to a configuration file to import; one folder per program.
 import { ApiError } from "../model/error.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
 import { convertKong } from "./kong/kong.ts";
-import type { OpenTables } from "./npm/tables.ts";
+import type { FindFile, OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
-import { Output } from "./output.ts";
+import { Output, type OutputOptions } from "./output.ts";
 import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
 import { dropInvalid } from "./drop-invalid.ts";
@@ -18,13 +17,13 @@ export interface Conversion {
   readonly report: readonly ReportEntry[];
 }
 
-/** Functions that other rooms provide. */
-export interface ConversionContext {
-  /** Plugins of the gateway that imports the result. */
-  readonly plugins: PluginCatalogue;
+/** Functions that other rooms provide, and choices of the user. */
+export interface ConversionContext extends OutputOptions {
   readonly parseJson: ParseJson;
   /** Reads a database from memory. */
   readonly openTables: OpenTables;
+  /** Reads files beside the source. Default: there are none. */
+  readonly findFile?: FindFile;
 }
 
 /** Throws a 400 for an invalid source. */
@@ -36,7 +35,7 @@ export async function convert(
   if (bytes.byteLength > MAX_SOURCE_BYTES)
     throw new ApiError(413, `the configuration is larger than ${MAX_SOURCE_BYTES} bytes`);
   const report = new Report();
-  const output = new Output(from, report, context.plugins);
+  const output = new Output(from, report, context);
   switch (from) {
     case "kong":
       await convertKong(bytes, output, context);

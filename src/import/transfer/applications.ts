@@ -25,11 +25,21 @@ export function withKnownParts(fields: Document, old: Document | undefined): Doc
   return { ...fields, parts: old["parts"], https_state: old["https_state"] };
 }
 
+export interface CompleteOptions {
+  readonly clock: Clock;
+  /** Whether the file was converted from another program: its applications adopt the objects of their names that it holds. */
+  readonly isConverted?: boolean;
+}
+
 /**
  * Call it when the file is in the draft. Leaves unchanged applications alone, with manual changes of their parts. Self-signed
  * certificates follow after the import.
  */
-export function completeApplications(document: Document, draft: Draft, clock: Clock): void {
+export function completeApplications(
+  document: Document,
+  draft: Draft,
+  { clock, isConverted = false }: CompleteOptions,
+): void {
   if (document["applications"] === undefined) return;
   for (const { id } of [...draft.config.applications.values()]) {
     keepStateOfHttps(id, draft);
@@ -37,13 +47,17 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
   }
   const written = [...draft.config.applications.values()].filter(
     (application) =>
-      draft.pathOf(application.id) !== null && isToBeDone(application, document, draft),
+      draft.pathOf(application.id) !== null &&
+      (isConverted || isToBeDone(application, document, draft)),
   );
   // Releases a name before another application adopts it.
   const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
   for (const application of inOrder) {
     try {
-      complete(application, document, { draft, clock });
+      complete(isConverted ? withoutMadeParts(application, draft) : application, document, {
+        draft,
+        clock,
+      });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { path, message } = splitMessage(error.message);
@@ -121,6 +135,18 @@ function isToBeDone(application: Application, document: Document, draft: Draft):
       ([field, value]) => !Bun.deepEquals(part.fields[field], value),
     );
   });
+}
+
+/**
+ * The converted file holds the parts as they should be, and an earlier import may have made them: without those, the
+ * application adopts the parts of the file. Parts that it no longer has are deleted.
+ */
+function withoutMadeParts(application: Application, draft: Draft): Application {
+  const wanted = new Set(wantedParts(application, () => "").map(({ role }) => role));
+  const parts = application.parts.filter(({ role }) => !wanted.has(role));
+  const left = { ...application, parts };
+  draft.put("applications", left);
+  return left;
 }
 
 /** For an application from another gateway, the missing parts are created here. */

@@ -23,7 +23,10 @@ import { type Document, isDocument } from "../../control/body.ts";
 import type { Changes } from "../../control/change.ts";
 import { type Actor, includesRole, type Principal } from "../../control/principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import type { Draft } from "../../control/draft.ts";
+import { disableBusyStreams, type DisabledStream } from "../../control/free-ports.ts";
 import { differenceSteps, type ObjectDifference } from "../../control/differences.ts";
+import type { ReportEntry } from "../report.ts";
 import { documentOf } from "./document.ts";
 import { DocumentReader, type OpenDocument } from "./document-reader.ts";
 import { createImportNormalizers } from "./import-normalizers.ts";
@@ -52,12 +55,22 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   /** As in `ChangeRequest`. */
   readonly force?: boolean;
+  /**
+   * Whether the file was converted from another program: applications adopt the objects of their names, accounts whose terms an
+   * admin agreed to stay agreed, and stream routes whose port is in use are disabled. Default: whether the source has a report.
+   */
+  readonly isConverted?: boolean;
 }
 
 export interface Imported {
   readonly changes: readonly ObjectDifference[];
   readonly revision: number;
   readonly warnings: readonly string[];
+}
+
+export interface ImportedFile extends Imported {
+  /** What a converted file cannot have on this machine. */
+  readonly report: readonly ReportEntry[];
 }
 
 export class Transfer {
@@ -116,7 +129,7 @@ export class Transfer {
   }
 
   /** Applies a configuration file as one atomic change. */
-  async import(source: OpenDocument, options: ImportOptions): Promise<Imported> {
+  async import(source: OpenDocument, options: ImportOptions): Promise<ImportedFile> {
     const { value, wasEncrypted } = source;
     if (!wasEncrypted) return await this.#run(source, options);
     if (!isDocument(value))
@@ -128,13 +141,14 @@ export class Transfer {
 
   async #run(
     source: OpenDocument,
-    { by, mode, dryRun, force = false }: ImportOptions,
+    { by, mode, dryRun, force = false, isConverted = source.report !== null }: ImportOptions,
     access: AccessParts | null = null,
-  ): Promise<Imported> {
+  ): Promise<ImportedFile> {
     const { changes, box, plugins, clock } = this.#options;
     const normalizers = createImportNormalizers(box, plugins);
     const { value: document, decoded } = source;
     let facts: readonly Fact[] = [];
+    let report: readonly ReportEntry[] = [];
     try {
       const { value, ...served } = await changes.run({
         by,
@@ -143,7 +157,11 @@ export class Transfer {
         mutate: async (draft, pace) => {
           const steps = applySteps(document, draft, { mode, box, normalizers, decoded });
           const { renamed } = await pace.run(steps);
-          if (isDocument(document)) completeApplications(document, draft, clock);
+          if (isDocument(document)) completeApplications(document, draft, { clock, isConverted });
+          if (isConverted) {
+            keepAgreements(draft);
+            report = (await disableBusyStreams(draft)).map(toEntry);
+          }
           if (access !== null) facts = this.#accessFacts({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
           const all = await pace.run(differenceSteps(changed, { withAdminParts: true }));
@@ -153,7 +171,7 @@ export class Transfer {
         facts: () => facts,
       });
       if (!dryRun && access !== null) this.#options.adminToken.reload();
-      return { changes: value, ...served };
+      return { changes: value, report, ...served };
     } catch (error) {
       const path = error instanceof ApiError ? linePathOf(error) : null;
       throw path === null ? error : atLine(error as ApiError, await source.lineOf(path));
@@ -196,6 +214,19 @@ export class Transfer {
     return facts;
   }
 }
+
+/** The file does not know that an admin has agreed since. */
+function keepAgreements(draft: Draft): void {
+  for (const account of [...draft.config.acme_accounts.values()])
+    if (draft.base.acme_accounts.get(account.id)?.terms_agreed === true && !account.terms_agreed)
+      draft.put("acme_accounts", { ...account, terms_agreed: true });
+}
+
+const toEntry = ({ name, problem }: DisabledStream): ReportEntry => ({
+  level: "changed",
+  what: `stream route "${name}"`,
+  why: `is disabled, because of ${problem}: enable it when the port is free`,
+});
 
 interface AccessImport {
   readonly access: AccessParts;
