@@ -1,5 +1,4 @@
 // Certificates that the other program requests with ACME, with their accounts and DNS providers; knows no program.
-import { generateKeyPairSync } from "node:crypto";
 import type { Document } from "../control/body.ts";
 import type { CertificateChain } from "../crypto/certificate-chain.ts";
 import type { Output } from "./output.ts";
@@ -63,7 +62,6 @@ export class AcmeCertificates {
     const key = `${email ?? ""} ${directory ?? ""}`.trim();
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
-    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const host = directory === null ? "Let's Encrypt" : (URL.parse(directory)?.host ?? directory);
     const label = `account ${email === null ? "without e-mail address" : `of ${email}`} at ${host}`;
     const id = this.#output.add(
@@ -74,14 +72,13 @@ export class AcmeCertificates {
         ...(directory === null ? {} : { directory_url: directory }),
         email: email === "" ? null : email,
         terms_agreed: this.#output.agreesTerms,
-        sealed_key: { plain: privateKey.export({ type: "pkcs8", format: "pem" }).toString() },
       },
     );
     this.#output.report.changed(
       label,
       this.#output.agreesTerms
-        ? "became an ACME account with a new key, and you have agreed to the terms of the CA"
-        : "became an ACME account with a new key: agree to the terms of the CA with this import, or set terms_agreed later",
+        ? "became an ACME account, and you have agreed to the terms of the CA"
+        : "became an ACME account: agree to the terms of the CA with this import, or set terms_agreed later",
     );
     this.#accounts.set(key, id);
     return id;
