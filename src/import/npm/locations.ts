@@ -110,8 +110,9 @@ export interface RouteMatch {
   readonly difference: string | null;
 }
 
-/** Fields of the route of a location. */
-export function routeMatchOf({ modifier, value, isProtected, forward }: Location): RouteMatch {
+/** Fields of the route of a location among all of its host. */
+export function routeMatchOf(location: Location, all: readonly Location[]): RouteMatch {
+  const { modifier, value, isProtected, forward, advanced } = location;
   if (modifier === "~" || modifier === "~*") {
     const regex = modifier === "~*" ? portable(value, true)?.source : value;
     return {
@@ -119,23 +120,38 @@ export function routeMatchOf({ modifier, value, isProtected, forward }: Location
       difference: regex === undefined ? "the path is case-sensitive" : null,
     };
   }
-  if (modifier === "=") return { fields: { paths: [{ type: "exact", value }] }, difference: null };
+  const priority = isWithinResponse(location, all) ? { priority: 3 } : {};
+  if (modifier === "=")
+    return { fields: { paths: [{ type: "exact", value }], ...priority }, difference: null };
   const prefix = value.replace(/\/+$/, "") || "/";
-  // A protected path matches every path that begins with it, as in nginx, which redirects to a trailing slash.
-  if (isProtected) {
+  // What nginx does not forward matches every path that begins with it, as in nginx, which redirects to a trailing slash.
+  if (isProtected || advanced.response !== null) {
     const end = prefix !== "/" && value.endsWith("/") ? "(?:/|$)" : "";
     const paths = [{ type: "regex", value: `^${escaped(comparable(prefix))}${end}` }];
-    return { fields: { paths, priority: 2 }, difference: null };
+    return { fields: { paths, priority: 2, ...priority }, difference: null };
   }
   return {
     fields: {
       paths: [{ type: "prefix", value: prefix }],
       strip_path: forward?.replaces === true,
+      ...priority,
     },
     difference:
       value === "/" || value.endsWith("/") ? null : "matches whole segments of its path only",
   };
 }
+
+/** Whether nginx prefers the location to a shorter one that only responds, and no other is protected. */
+const isWithinResponse = ({ value }: Location, all: readonly Location[]): boolean =>
+  !all.some(({ isProtected }) => isProtected) &&
+  all.some(
+    (other) =>
+      other.advanced.response !== null &&
+      isPlain(other) &&
+      other.modifier === "" &&
+      value.length > other.value.length &&
+      value.startsWith(other.value),
+  );
 
 /** The path as routes normalize it. */
 const comparable = (path: string): string =>

@@ -96,7 +96,7 @@ class HostImport {
     const locations = found.filter((location) => !isMain(location));
     const mainId = this.#addMain(ownMain, forward);
     const isAnswered = this.#advanced.response !== null;
-    const ids = isAnswered ? [] : locations.map((location) => this.#addLocation(location));
+    const ids = isAnswered ? [] : locations.map((one) => this.#addLocation(one, locations));
     for (const { label } of isAnswered ? locations : [])
       this.#context.output.report.omitted(
         label,
@@ -224,11 +224,11 @@ class HostImport {
     }
   }
 
-  #addLocation(location: Location): string {
+  #addLocation(location: Location, all: readonly Location[]): string {
     const { output } = this.#context;
     const { label, path, advanced, forward, isProtected } = location;
     const response = isProtected ? null : advanced.response;
-    const { fields, difference } = routeMatchOf(location);
+    const { fields, difference } = routeMatchOf(location, all);
     const part: Part = {
       label,
       key: `${idOf(this.#members)} ${location.key}`,
@@ -276,7 +276,12 @@ class HostImport {
         what: `response of ${label}`,
         scope: { route_id: routeId },
       });
-    addExtras(this.#extras, of, this.#context);
+    const { blocksExploits, isCached } = this.#extras;
+    addExtras(
+      { blocksExploits, isCached: isCached && advanced.response === null },
+      of,
+      this.#context,
+    );
     return { routeId, serviceId: serviceId ?? "" };
   }
 
