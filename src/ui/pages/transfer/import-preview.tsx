@@ -58,7 +58,7 @@ export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
       {asksForTerms && (
         <Checkbox
           mt="md"
-          label="I agree to the terms of service of the certificate authorities of all imported ACME accounts"
+          label="I agree to the terms of service of the CAs of all imported ACME accounts"
           description="The gateway then requests certificates right after the import; their names have to resolve to this gateway, unless it writes DNS records. Otherwise agree later, in each ACME account."
           checked={agrees}
           onChange={(event) => setAgrees(event.currentTarget.checked)}
