@@ -9,17 +9,27 @@ export interface DisabledStream {
   readonly problem: string;
 }
 
-/** Looks at routes that did not listen on their ports before. */
-export async function disableBusyStreams(draft: Draft): Promise<readonly DisabledStream[]> {
+/** Looks at routes that did not listen on their ports before. `refused`: known problems, by name. */
+export async function disableBusyStreams(
+  draft: Draft,
+  refused: ReadonlyMap<string, string>,
+): Promise<readonly DisabledStream[]> {
   const disabled: DisabledStream[] = [];
   for (const route of [...draft.config.stream_routes.values()]) {
     if (!route.enabled || isListening(route, draft.base.stream_routes.get(route.id))) continue;
-    const problem = await problemOf(route);
+    const problem = refused.get(route.name) ?? (await problemOf(route));
     if (problem === null) continue;
     draft.put("stream_routes", { ...route, enabled: false });
     disabled.push({ name: route.name, problem });
   }
   return disabled;
+}
+
+/** The route that a change was refused for, because it cannot listen. */
+export function refusedStreamIn(message: string): DisabledStream | null {
+  const [, name, problem] =
+    /stream route "([^"]+)": ((?:UDP )?port \d+ on .*)$/s.exec(message) ?? [];
+  return name === undefined || problem === undefined ? null : { name, problem };
 }
 
 const placeOf = ({ listen_address, listen_port, port_range, protocol, enabled }: StreamRoute) =>

@@ -1,11 +1,13 @@
 // Hosts of Nginx Proxy Manager, imported: whatever an nginx with its configuration denies, the gateway denies too. Needs nginx.
 import { expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { seedOfRun } from "../support/random.ts";
 import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
 import { npmDatabase } from "../unit/import/samples.ts";
 import { type Asked, ask, judge, startOpenOrigin, type Verdict } from "./import/judge.ts";
-import { files, PATHS, rowsOf, serversOf, sites } from "./import/npm-sites.ts";
+import { files, type NpmSite, PATHS, rowsOf, serversOf, sites } from "./import/npm-sites.ts";
+import { randomSites } from "./import/random-npm.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("nginx");
 
@@ -15,21 +17,27 @@ const [one = 0, two = 0] = origins.map(({ port }) => port ?? 0);
 let nginx: Nginx;
 let gateway: Gateway;
 
-beforeAll(async () => {
-  nginx = await startNginx({ files, servers: serversOf({ one, two }) });
-  gateway = await startGateway({ workers: 1 });
+async function startBoth(of: readonly NpmSite[]) {
+  const source = await startNginx({ files, servers: serversOf({ one, two }, of) });
+  const here = await startGateway({ workers: 1 });
   const bytes = npmDatabase(
     ...["proxy_host", "access_list", "access_list_auth", "access_list_client"].map(
       (table) => `DELETE FROM ${table}`,
     ),
     "DELETE FROM setting",
-    ...rowsOf({ one, two }),
+    "DELETE FROM stream",
+    ...rowsOf({ one, two }, of),
   );
-  const answer = await fetch(`${gateway.admin}/api/v1/import?from=npm`, {
+  const answer = await fetch(`${here.admin}/api/v1/import?from=npm`, {
     method: "POST",
     body: new Blob([new Uint8Array(bytes)]),
   });
   expect(answer.status).toBe(200);
+  return { source, here };
+}
+
+beforeAll(async () => {
+  ({ source: nginx, here: gateway } = await startBoth(sites));
 });
 afterAll(async () => {
   await gateway?.stop();
@@ -39,12 +47,12 @@ afterAll(async () => {
 
 const at = () => ({ source: nginx.port, gateway: gateway.httpPort });
 /** nginx redirects `/api` to its location `/api/`, where the gateway forwards it: what counts is the response there. */
-async function judgeBehindSlash(asked: Asked) {
-  const first = await judge(asked, at());
+async function judgeBehindSlash(asked: Asked, ports = at()) {
+  const first = await judge(asked, ports);
   const { status, location } = first.source;
-  const path = `${asked.path}/`;
-  if (!first.isMoreOpen || status !== 301 || location?.endsWith(path) !== true) return first;
-  const { source } = await judge({ ...asked, path }, at());
+  const url = URL.parse(location ?? "");
+  if (!first.isMoreOpen || status !== 301 || url?.pathname.endsWith("/") !== true) return first;
+  const { source } = await judge({ ...asked, path: `${url.pathname}${url.search}` }, ports);
   return { ...first, source, isMoreOpen: first.here.open !== source.open };
 }
 
@@ -159,4 +167,34 @@ describe("hosts of Nginx Proxy Manager", () => {
     const verdict = await ask({ host: "n2.test", path: "/", fields }, gateway.httpPort);
     expect(verdict).toMatchObject({ status: 401, open: null });
   });
+});
+
+describe("random hosts", () => {
+  const seed = seedOfRun();
+
+  test.each([seed, seed + 1])(
+    "of seed %d allow no request that nginx denies",
+    async (each) => {
+      const random = randomSites(each, 20);
+      const { source, here } = await startBoth(random);
+      const ports = { source: source.port, gateway: here.httpPort };
+      const found: string[] = [];
+      try {
+        for (const [index, site] of random.entries())
+          for (const path of PATHS)
+            for (const more of [{}, { from: "127.0.0.2" }, { fields: login }]) {
+              const asked = { host: `n${index}.test`, path, ...more };
+              const verdict = await judgeBehindSlash(asked, ports);
+              // A prefix matches whole segments here, and another target is no secret of its host.
+              if (verdict.isMoreOpen && verdict.source.open === null)
+                found.push(JSON.stringify({ ...asked, ...verdict, site }));
+            }
+      } finally {
+        await here.stop();
+        await source.stop();
+      }
+      expect(found).toEqual([]);
+    },
+    120_000,
+  );
 });

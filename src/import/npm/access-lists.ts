@@ -84,11 +84,34 @@ function readRule(client: Members) {
   return { address, isAllowed: client.text("directive") === "allow" };
 }
 
+/** A route beside one that denies access: servers may read such a path as one of either. */
+const resembling = { when: { ambiguous_path: true }, action: "deny" } as const;
+
+export interface AccessOptions {
+  readonly routeId: string;
+  /** Name in the report. */
+  readonly of: string;
+  /** Whether to deny paths that only resemble those of the route. */
+  readonly isStrict: boolean;
+}
+
+/** For a route without a list. */
+export function denyResembling(output: Output, { routeId, of }: AccessOptions): void {
+  output.plugin({
+    name: "access-policy",
+    key: `${routeId} networks`,
+    what: `paths of ${of}`,
+    scope: { route_id: routeId },
+    protects: true,
+    config: { rules: [resembling] },
+  });
+}
+
 /** Adds the plugins of a list to a route. Rules run in order, as in nginx. */
 export function addAccess(
   output: Output,
   list: AccessList,
-  { routeId, of }: { readonly routeId: string; readonly of: string },
+  { routeId, of, isStrict }: AccessOptions,
 ): void {
   const { users, rules, isEither, passesAuth, label } = list;
   const common = { scope: { route_id: routeId }, protects: true };
@@ -102,10 +125,13 @@ export function addAccess(
     key: `${routeId} networks`,
     what: `networks of ${label} for ${of}`,
     config: {
-      rules: rules.map(({ address, isAllowed }) => ({
-        when: address === "all" ? {} : { cidr: [address] },
-        action: isAllowed ? allowAction : denyAction,
-      })),
+      rules: [
+        ...(isStrict ? [resembling] : []),
+        ...rules.map(({ address, isAllowed }) => ({
+          when: address === "all" ? {} : { cidr: [address] },
+          action: isAllowed ? allowAction : denyAction,
+        })),
+      ],
       default: denyAction,
     },
   });

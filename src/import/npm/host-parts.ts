@@ -1,7 +1,7 @@
 // Plugins that the hosts of Nginx Proxy Manager and their locations have in common: access, HSTS, exploits, headers, sizes.
 import type { Members } from "../members.ts";
 import { covers } from "../../applications/domains.ts";
-import { addAccess } from "./access-lists.ts";
+import { type AccessOptions, addAccess, denyResembling } from "./access-lists.ts";
 import type { Advanced } from "./advanced.ts";
 import type { ImportedCertificate } from "./certificates.ts";
 import type { NpmContext } from "./npm.ts";
@@ -94,12 +94,14 @@ export function addHsts(
 /** The access list of a host, in front of one of its routes. */
 export function addAccessList(
   id: number,
-  { routeId, of }: RouteLabel,
+  options: AccessOptions,
   { output, accessLists }: NpmContext,
 ): void {
+  const { routeId, of, isStrict } = options;
   const list = accessLists.get(id);
-  if (list !== undefined) addAccess(output, list, { routeId, of });
-  else if (id > 0) {
+  if (list !== undefined) addAccess(output, list, options);
+  else if (isStrict) denyResembling(output, options);
+  if (list === undefined && id > 0) {
     output.report.omitted(`access list of ${of}`, "it does not exist in the database");
     output.loseProtection({ scope: { route_id: routeId }, what: `access list of ${of}` });
   }

@@ -101,6 +101,8 @@ function pathOf(text: string): string {
 export const isPlain = ({ modifier, value }: Location): boolean =>
   (modifier === "" || modifier === "=") && /^\/[^\s;{}"'\\]*$/.test(value);
 
+const isExpression = ({ modifier }: Location): boolean => modifier.startsWith("~");
+
 /** Whether it matches what no other location does. */
 export const isMain = ({ modifier, value }: Location): boolean => modifier === "" && value === "/";
 
@@ -113,14 +115,20 @@ export interface RouteMatch {
 /** Fields of the route of a location among all of its host. */
 export function routeMatchOf(location: Location, all: readonly Location[]): RouteMatch {
   const { modifier, value, isProtected, forward, advanced } = location;
-  if (modifier === "~" || modifier === "~*") {
+  const expressions = all.filter(isExpression);
+  if (isExpression(location)) {
     const regex = modifier === "~*" ? portable(value, true)?.source : value;
+    // The first one that matches wins.
+    const priority = expressions.length - expressions.indexOf(location);
     return {
-      fields: { paths: [{ type: "regex", value: regex ?? value }], priority: 1 },
+      fields: { paths: [{ type: "regex", value: regex ?? value }], priority },
       difference: regex === undefined ? "the path is case-sensitive" : null,
     };
   }
-  const priority = isWithinResponse(location, all) ? { priority: 3 } : {};
+  const aboveExpressions = Math.max(2, expressions.length + 1);
+  const isFirst =
+    (modifier === "=" && advanced.response !== null) || isWithinResponse(location, all);
+  const priority = isFirst ? { priority: aboveExpressions + 1 } : {};
   if (modifier === "=")
     return { fields: { paths: [{ type: "exact", value }], ...priority }, difference: null };
   const prefix = value.replace(/\/+$/, "") || "/";
@@ -128,7 +136,7 @@ export function routeMatchOf(location: Location, all: readonly Location[]): Rout
   if (isProtected || advanced.response !== null) {
     const end = prefix !== "/" && value.endsWith("/") ? "(?:/|$)" : "";
     const paths = [{ type: "regex", value: `^${escaped(comparable(prefix))}${end}` }];
-    return { fields: { paths, priority: 2, ...priority }, difference: null };
+    return { fields: { paths, priority: aboveExpressions, ...priority }, difference: null };
   }
   return {
     fields: {
@@ -142,14 +150,14 @@ export function routeMatchOf(location: Location, all: readonly Location[]): Rout
 }
 
 /** Whether nginx prefers the location to a shorter one that only responds, and no other is protected. */
-const isWithinResponse = ({ value }: Location, all: readonly Location[]): boolean =>
+export const isWithinResponse = ({ value }: Location, all: readonly Location[]): boolean =>
   !all.some(({ isProtected }) => isProtected) &&
   all.some(
     (other) =>
       other.advanced.response !== null &&
       isPlain(other) &&
       other.modifier === "" &&
-      value.length > other.value.length &&
+      value.replace(/\/$/, "").length > other.value.length &&
       value.startsWith(other.value),
   );
 

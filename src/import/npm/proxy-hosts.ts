@@ -22,6 +22,7 @@ import {
   forwardOf,
   isMain,
   isPlain,
+  isWithinResponse,
   type Location,
   readLocation,
   readOwnLocation,
@@ -48,6 +49,8 @@ interface Part {
   /** Fields that decide which requests it matches. */
   readonly match: Readonly<Record<string, unknown>>;
   readonly isProtected: boolean;
+  /** Whether to deny paths that only resemble its own. */
+  readonly isStrict: boolean;
 }
 
 class HostImport {
@@ -87,16 +90,20 @@ class HostImport {
 
   add(): void {
     const members = this.#members;
+    // In the order in which nginx reads them.
     const found = [
-      ...members.objects("locations").map((source) => readLocation(source, members)),
       ...this.#advanced.locations.map((own) => readOwnLocation(own, members)),
+      ...members.objects("locations").map((source) => readLocation(source, members)),
     ];
     const forward = forwardOf(members);
     const ownMain = found.find(isMain) ?? null;
     const locations = found.filter((location) => !isMain(location));
     const mainId = this.#addMain(ownMain, forward);
     const isAnswered = this.#advanced.response !== null;
-    const ids = isAnswered ? [] : locations.map((one) => this.#addLocation(one, locations));
+    const isStrict =
+      ownMain !== null && (ownMain.isProtected || ownMain.advanced.response !== null);
+    const among = { all: locations, isStrict };
+    const ids = isAnswered ? [] : locations.map((one) => this.#addLocation(one, among));
     for (const { label } of isAnswered ? locations : [])
       this.#context.output.report.omitted(
         label,
@@ -151,6 +158,7 @@ class HostImport {
       advanced: { ...advanced, response },
       match: {},
       isProtected: this.#isOn && (this.#accessList > 0 || this.#advanced.mayDeny),
+      isStrict: false,
     };
     if (target === null) {
       const redirect = this.#redirect(label, 308);
@@ -224,7 +232,11 @@ class HostImport {
     }
   }
 
-  #addLocation(location: Location, all: readonly Location[]): string {
+  /** `isStrict`: the rest of the host is not forwarded. */
+  #addLocation(
+    location: Location,
+    { all, isStrict }: { readonly all: readonly Location[]; readonly isStrict: boolean },
+  ): string {
     const { output } = this.#context;
     const { label, path, advanced, forward, isProtected } = location;
     const response = isProtected ? null : advanced.response;
@@ -237,6 +249,7 @@ class HostImport {
       advanced: { ...combined(this.#advanced, advanced), response },
       match: fields,
       isProtected: this.#isOn && (isProtected || (this.#accessList > 0 && response === null)),
+      isStrict: isStrict || isWithinResponse(location, all),
     };
     const { routeId } = this.#addRoute(part, this.#redirect(label, 308));
     addHsts(this.#security, { routeId, of: label }, this.#context);
@@ -251,7 +264,7 @@ class HostImport {
     redirect: Readonly<Record<string, unknown>>,
   ): { readonly routeId: string; readonly serviceId: string } {
     const { output } = this.#context;
-    const { label, key, name, forward, advanced, match, isProtected } = part;
+    const { label, key, name, forward, advanced, match, isProtected, isStrict } = part;
     const serviceId = forward === null ? null : this.#addService(part, forward);
     const routeId = output.add(
       "routes",
@@ -267,7 +280,7 @@ class HostImport {
     );
     const of = { routeId, of: label };
     if (advanced.response === null) {
-      addAccessList(this.#accessList, of, this.#context);
+      addAccessList(this.#accessList, { ...of, isStrict }, this.#context);
       addAdvanced(advanced, of, this.#context);
     } else
       output.plugin({

@@ -24,7 +24,11 @@ import type { Changes } from "../../control/change.ts";
 import { type Actor, includesRole, type Principal } from "../../control/principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { Draft } from "../../control/draft.ts";
-import { disableBusyStreams, type DisabledStream } from "../../control/free-ports.ts";
+import {
+  disableBusyStreams,
+  type DisabledStream,
+  refusedStreamIn,
+} from "../../control/free-ports.ts";
 import { differenceSteps, type ObjectDifference } from "../../control/differences.ts";
 import type { ReportEntry } from "../report.ts";
 import { documentOf } from "./document.ts";
@@ -131,18 +135,34 @@ export class Transfer {
   /** Applies a configuration file as one atomic change. */
   async import(source: OpenDocument, options: ImportOptions): Promise<ImportedFile> {
     const { value, wasEncrypted } = source;
+    if (options.isConverted ?? source.report !== null)
+      return await this.#importConverted(source, options);
     if (!wasEncrypted) return await this.#run(source, options);
     if (!isDocument(value))
       throw invalid("", "the encrypted configuration file must contain an object");
     const { totp, admin_token, ...document } = value;
     const access = decode(accessParts, { totp: totp ?? [], admin_token: admin_token ?? null });
-    return await this.#run({ ...source, value: document }, options, access);
+    return await this.#run({ ...source, value: document }, options, { access });
+  }
+
+  /** Again without a stream route that cannot listen: another program may just have taken its port. */
+  async #importConverted(source: OpenDocument, options: ImportOptions): Promise<ImportedFile> {
+    const refused = new Map<string, string>();
+    for (;;) {
+      try {
+        return await this.#run(source, options, { refused });
+      } catch (error) {
+        const stream = error instanceof ApiError ? refusedStreamIn(error.message) : null;
+        if (stream === null || refused.has(stream.name)) throw error;
+        refused.set(stream.name, stream.problem);
+      }
+    }
   }
 
   async #run(
     source: OpenDocument,
-    { by, mode, dryRun, force = false, isConverted = source.report !== null }: ImportOptions,
-    access: AccessParts | null = null,
+    { by, mode, dryRun, force = false }: ImportOptions,
+    { access = null, refused = null }: RunOptions = {},
   ): Promise<ImportedFile> {
     const { changes, box, plugins, clock } = this.#options;
     const normalizers = createImportNormalizers(box, plugins);
@@ -157,10 +177,11 @@ export class Transfer {
         mutate: async (draft, pace) => {
           const steps = applySteps(document, draft, { mode, box, normalizers, decoded });
           const { renamed } = await pace.run(steps);
-          if (isDocument(document)) completeApplications(document, draft, { clock, isConverted });
-          if (isConverted) {
+          if (isDocument(document))
+            completeApplications(document, draft, { clock, isConverted: refused !== null });
+          if (refused !== null) {
             keepAgreements(draft);
-            report = (await disableBusyStreams(draft)).map(toEntry);
+            report = (await disableBusyStreams(draft, refused)).map(toEntry);
           }
           if (access !== null) facts = this.#accessFacts({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
@@ -213,6 +234,12 @@ export class Transfer {
       facts.push({ kind: "admin_token", token: access.admin_token });
     return facts;
   }
+}
+
+interface RunOptions {
+  readonly access?: AccessParts | null;
+  /** Of a converted file: problems of stream routes that could not listen, by name. Null: it is a file of the gateway. */
+  readonly refused?: ReadonlyMap<string, string> | null;
 }
 
 /** The file does not know that an admin has agreed since. */

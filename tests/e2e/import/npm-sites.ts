@@ -1,6 +1,6 @@
 // Hosts of Nginx Proxy Manager, as rows of its database and as the configuration that it writes for nginx.
 
-interface Location {
+export interface Location {
   readonly path: string;
   readonly advanced?: string;
   /** What stands behind the address of its target: `/v2`. */
@@ -103,8 +103,8 @@ const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
 const STAMP = "'2024-01-01 10:00:00', '2024-01-01 10:00:00'";
 
 /** Statements that fill a database without any hosts. */
-export function rowsOf({ one, two }: NpmOrigins): string[] {
-  return sites.flatMap((site, at) => {
+export function rowsOf({ one, two }: NpmOrigins, of = sites): string[] {
+  return of.flatMap((site, at) => {
     const id = at + 100;
     const locations = (site.locations ?? []).map(({ path, advanced = "", target = "" }) => ({
       path,
@@ -155,9 +155,9 @@ function access(of: List | undefined): string {
 }
 
 /** Servers for nginx, as its templates make them. */
-export function serversOf({ one, two }: NpmOrigins): (port: number) => string {
+export function serversOf({ one, two }: NpmOrigins, of = sites): (port: number) => string {
   return (port) =>
-    sites
+    of
       .map((site, at) => {
         if (site.isOff) return "";
         const locations = site.locations ?? [];
@@ -167,7 +167,9 @@ export function serversOf({ one, two }: NpmOrigins): (port: number) => string {
             `location ${path} { ${advanced} proxy_pass http://127.0.0.1:${two}${target}; ${access(site.list)} ${blocks} }`,
         );
         const rest = `location / { ${access(site.list)} proxy_pass http://127.0.0.1:${one}$request_uri; }`;
-        const all = locations.some(({ path }) => path === "/") ? own : [...own, rest];
+        const hasMain =
+          locations.some(({ path }) => path === "/") || /location \/ \{/.test(site.advanced ?? "");
+        const all = hasMain ? own : [...own, rest];
         return `server { listen 127.0.0.1:${port}; server_name ${domainOf(site, at)};
           ${blocks} ${linesOf(site, two)}\n ${all.join("\n")} }`;
       })

@@ -221,7 +221,7 @@ describe("locations are judged by what they do", () => {
 
   test("an unknown directive in one closes only that one", async () => {
     const text = "location /admin { auth_request /auth; proxy_pass http://a; }";
-    expect((await made(advanced(text))).closed("photos.test")).toEqual([false, false, true]);
+    expect((await made(advanced(text))).closed("photos.test")).toEqual([false, true, false]);
   });
 
   test("the location / takes the place of the host's target", async () => {
