@@ -149,9 +149,9 @@ export function routeMatchOf(location: Location, all: readonly Location[]): Rout
   };
 }
 
-/** Whether nginx prefers the location to a shorter one that only responds, and no other is protected. */
+/** Whether nginx prefers the location to a shorter one that only responds, and no other one precedes both. */
 export const isWithinResponse = ({ value }: Location, all: readonly Location[]): boolean =>
-  !all.some(({ isProtected }) => isProtected) &&
+  !all.some((other) => other.isProtected || (isExpression(other) && other.advanced.response)) &&
   all.some(
     (other) =>
       other.advanced.response !== null &&
