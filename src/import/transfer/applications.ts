@@ -13,6 +13,7 @@ import { splitMessage } from "./source.ts";
 import { planHttps } from "../../applications/https-plan.ts";
 import { checkApplication } from "../../applications/input.ts";
 import { objectOf, partOf, storedPart } from "../../applications/parts.ts";
+import { PartIndex } from "../../applications/part-index.ts";
 import { reconcile } from "../../applications/reconcile.ts";
 import { needsReplacement } from "../../applications/signing.ts";
 import { inputOf } from "../../applications/view.ts";
@@ -51,12 +52,15 @@ export function completeApplications(
       (isConverted || isToBeDone(application, document, draft)),
   );
   // Releases a name before another application adopts it.
+  // Completing one of a converted file creates no name that another one has.
+  const index = isConverted ? { index: new PartIndex(draft.config) } : {};
   const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
   for (const application of inOrder) {
     try {
       complete(isConverted ? withoutMadeParts(application, draft) : application, document, {
         draft,
         clock,
+        ...index,
       });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -159,7 +163,11 @@ const isLeftOut = (
 function complete(
   old: Application,
   document: Document,
-  { draft, clock }: { readonly draft: Draft; readonly clock: Clock },
+  {
+    draft,
+    clock,
+    ...index
+  }: { readonly draft: Draft; readonly clock: Clock; readonly index?: PartIndex },
 ): void {
   const input = checkApplication(inputOf(old), draft.config);
   const ordered = objectOf(draft.config, old, { role: "certificate", collection: "certificates" });
@@ -171,6 +179,7 @@ function complete(
   };
   const application = { ...input, https_state };
   const parts = reconcile({
+    ...index,
     draft,
     application,
     parts: old.parts,
