@@ -191,10 +191,11 @@ class HostImport {
       { ...fields, https: { ...fields.https, hsts } },
     );
     output.report.imported(label, "became an application");
+    const hstsText = hasSubdomains ? " and sends HSTS, not for subdomains," : " and sends HSTS";
     if (wantsRedirect && !isSecured)
       output.report.changed(
         label,
-        `redirects to HTTPS${hsts ? " and sends HSTS" : ""} as soon as its certificate is issued`,
+        `redirects to HTTPS${hsts ? hstsText : ""} as soon as its certificate is issued`,
       );
     return routeId;
   }

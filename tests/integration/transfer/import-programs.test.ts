@@ -154,11 +154,14 @@ describe("plugins of Kong that write logs", () => {
     { name: "file-log", service: "shop", config: { path: "/dev/stdout" } },
   ];
   const { run, gateway } = useImport("kong", () =>
-    JSON.stringify({
-      _format_version: "3.0",
-      services: [{ name: "shop", url: "http://127.0.0.1:9001" }],
-      plugins: logs.map((plugin, at) => ({ ...plugin, instance_name: `log-${at}` })),
-    }),
+    file(
+      "logs.source",
+      JSON.stringify({
+        _format_version: "3.0",
+        services: [{ name: "shop", url: "http://127.0.0.1:9001" }],
+        plugins: logs.map((plugin, at) => ({ ...plugin, instance_name: `log-${at}` })),
+      }),
+    ),
   );
 
   test("write to the same places", async () => {

@@ -255,7 +255,7 @@ describe("applications", () => {
     expect(report).toContainEqual({
       level: "changed",
       what: 'proxy host "photos.test, www.photos.test"',
-      why: "redirects to HTTPS and sends HSTS as soon as its certificate is issued",
+      why: "redirects to HTTPS and sends HSTS, not for subdomains, as soon as its certificate is issued",
     });
   });
 
