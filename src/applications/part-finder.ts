@@ -72,6 +72,7 @@ export class PartFinder {
   /** A target of the application's own service is its own, also a manually created one. */
   #target(role: string): string | undefined {
     const service = this.idOf("service", "services");
+    if (!this.#options.draft.config.services.has(service)) return undefined;
     return this.#index.targetsOf(service).find((target) => targetRole(target) === role)?.id;
   }
 
@@ -171,8 +172,8 @@ export class PartFinder {
   }
 
   #isForeign(route: Route, domains: readonly string[]): boolean {
-    if (this.#own.has(route.id) || [...this.#ids.values()].includes(route.id)) return false;
-    return route.hosts.some((host) => domains.includes(host.toLowerCase()));
+    if (!route.hosts.some((host) => domains.includes(host.toLowerCase()))) return false;
+    return !this.#own.has(route.id) && ![...this.#ids.values()].includes(route.id);
   }
 
   #has(host: string): boolean {
