@@ -4,6 +4,7 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
 import { convertCompose } from "./compose/compose.ts";
+import { convertHaproxy } from "./haproxy/haproxy.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
@@ -54,6 +55,9 @@ export async function convert(
       break;
     case "compose":
       await convertCompose(bytes, output, context);
+      break;
+    case "haproxy":
+      await convertHaproxy(bytes, output);
       break;
     default:
       from satisfies never;

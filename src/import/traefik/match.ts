@@ -27,6 +27,8 @@ export interface RouteMatch {
   readonly clientCidrs: readonly string[];
   /** Whether it may match more or fewer requests than in Traefik, apart from its paths. */
   readonly isInexact: boolean;
+  /** Whether a port in the header Host makes it another host. */
+  readonly comparesWholeHost?: boolean;
 }
 
 /** The alternatives of a rule as matches, those that differ in hosts or in paths only merged; text: why it has no equivalent. */
