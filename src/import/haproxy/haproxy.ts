@@ -112,28 +112,14 @@ function publicPorts(frontends: readonly Frontend[]): PublicPorts {
 }
 
 function readFrontend({ section, binds }: Frontend, reading: Reading): readonly Router[] {
-  const { output, users, ports, frontends } = reading;
+  const { output, users } = reading;
   const label = `${section.kind} "${section.name}"`;
   const rules = readRules(section, users, output.report);
-  const served = binds.filter(({ isTls, port }) => port === (isTls ? ports.https : ports.http));
-  const others = binds.filter((bind) => !served.includes(bind));
-  const lost: string[] = [];
-  const isAllInside = frontends.every((one) => one.binds.every(({ isInside }) => isInside));
-  if (binds.length > 0 && served.length === 0)
-    lost.push(`the address of ${label}, which is not that of HTTP or HTTPS`);
-  else if (binds.length > 0 && !isAllInside && binds.every(({ isInside }) => isInside))
-    lost.push(`the address of ${label}, which only clients of a private network reach`);
-  if (served.some(({ asksForCertificate }) => asksForCertificate))
-    lost.push(`client certificates of ${label}`);
-  if (served.some(({ acceptsProxy }) => acceptsProxy))
-    output.report.changed(label, "it accepts the PROXY protocol: set it in the listener");
-  for (const { port } of served.length > 0 ? others : [])
-    output.report.changed(label, `its routes are not served on port ${port}: add a listener`);
-  for (const file of new Set(binds.flatMap(({ files }) => files)))
-    output.report.omitted(
-      `certificate ${file} of ${label}`,
-      "the import reads no files: upload it here",
-    );
+  if (binds.length === 0) {
+    output.report.omitted(label, "it listens nowhere");
+    return [];
+  }
+  const { served, lost } = addressesOf({ section, binds }, rules, reading);
   const protocols = [...new Set(served.map(({ isTls }): Scheme => (isTls ? "https" : "http")))];
   const common = {
     label,
@@ -158,6 +144,39 @@ function readFrontend({ section, binds }: Frontend, reading: Reading): readonly 
     uses.push({ backend: null, condition: always, problem: null, line: section.number });
   }
   return uses.flatMap((use, at) => routersOf({ ...use, rank: uses.length - at }, common, reading));
+}
+
+/** The addresses that the gateway's listeners stand for, and protections that others have. */
+function addressesOf(
+  { section, binds }: Frontend,
+  { converted }: SectionRules,
+  { output, ports, frontends }: Reading,
+): { readonly served: readonly Bind[]; readonly lost: readonly string[] } {
+  const label = `${section.kind} "${section.name}"`;
+  const served = binds.filter(({ isTls, port }) => port === (isTls ? ports.https : ports.http));
+  const lost: string[] = [];
+  const isAllInside = frontends.every((one) => one.binds.every(({ isInside }) => isInside));
+  if (served.length === 0) lost.push(`the address of ${label}, which is not that of HTTP or HTTPS`);
+  else if (!isAllInside && binds.every(({ isInside }) => isInside))
+    lost.push(`the address of ${label}, which only clients of a private network reach`);
+  if (served.some(({ asksForCertificate }) => asksForCertificate))
+    lost.push(`client certificates of ${label}`);
+  if (served.some(({ acceptsProxy }) => acceptsProxy)) {
+    output.report.changed(label, "it accepts the PROXY protocol: set it in the listener");
+    const readsAddresses =
+      /"cidr":/.test(JSON.stringify(converted)) ||
+      section.lines.some(({ words }) => words.includes("src"));
+    if (readsAddresses) lost.push(`addresses of clients behind a proxy, for ${label}`);
+  }
+  for (const { port } of binds)
+    if (served.length > 0 && !served.some((bind) => bind.port === port))
+      output.report.changed(label, `its routes are not served on port ${port}: add a listener`);
+  for (const file of new Set(binds.flatMap(({ files }) => files)))
+    output.report.omitted(
+      `certificate ${file} of ${label}`,
+      "the import reads no files: upload it here",
+    );
+  return { served, lost };
 }
 
 const isStats = (section: Section): boolean => settingOf(section, "stats") !== null;

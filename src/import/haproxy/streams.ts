@@ -46,7 +46,9 @@ export function addStreams({ section, sections, binds }: StreamFrontend, output:
       );
     const service = services.get(backend) ?? null;
     if (service === null) continue;
-    const frontend = { section, label, allow, isLost };
+    // All stream routes of a port read the TLS server name, or none.
+    const readsNames = uses.some((use) => use.names.length > 0);
+    const frontend = { section, label, allow, isLost, readsNames };
     for (const bind of binds) addStream(bind, { backend, names, service, ...frontend }, output);
   }
 }
@@ -60,6 +62,7 @@ interface Stream {
   readonly allow: readonly string[] | null;
   /** Whether it has rules without an equivalent. */
   readonly isLost: boolean;
+  readonly readsNames: boolean;
 }
 
 function addStream(
@@ -67,11 +70,11 @@ function addStream(
   stream: Stream,
   output: Output,
 ): void {
-  const { section, label, backend, names, service, allow, isLost } = stream;
+  const { section, label, backend, names, service, allow, isLost, readsNames } = stream;
   const where = `${label} on port ${port} for backend "${backend}"`;
   if (port === null) return output.report.omitted(where, "it listens on a socket");
   const name = output.name("stream_routes", `${section.name}-${backend}-${port}`);
-  const mode = isTls ? "terminate" : names.length > 0 ? "passthrough" : "none";
+  const mode = isTls ? "terminate" : readsNames ? "passthrough" : "none";
   const id = output.add(
     "stream_routes",
     { key: `${section.name} ${backend} ${port} ${names.join(" ")}`, label: where },
