@@ -120,7 +120,7 @@ function product(left: Condition | null, right: Condition): Condition | null {
   return limited(left.flatMap((one) => right.map((other) => [...one, ...other])));
 }
 
-export function negatedCondition(condition: Condition): Condition | null {
+function negatedCondition(condition: Condition): Condition | null {
   return condition.reduce<Condition | null>(
     (made, literals) =>
       product(
