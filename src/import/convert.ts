@@ -3,6 +3,7 @@ import { ApiError } from "../model/error.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
 import { convertCompose } from "./compose/compose.ts";
+import { convertHaproxy } from "./haproxy/haproxy.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { FindFile, OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
@@ -53,6 +54,9 @@ export async function convert(
       break;
     case "compose":
       await convertCompose(bytes, output, context);
+      break;
+    case "haproxy":
+      await convertHaproxy(bytes, output);
       break;
     default:
       from satisfies never;

@@ -1,6 +1,6 @@
 // Detects the format of a file or text to import; sends nothing.
 
-export type Format = "sluice" | "kong" | "caddy" | "npm" | "traefik" | "compose";
+export type Format = "sluice" | "kong" | "caddy" | "npm" | "traefik" | "compose" | "haproxy";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
   { value: "sluice", label: "Sluice configuration file" },
@@ -9,6 +9,7 @@ export const formats: readonly { readonly value: Format; readonly label: string 
   { value: "npm", label: "Nginx Proxy Manager (database)" },
   { value: "traefik", label: "Traefik (YAML or TOML)" },
   { value: "compose", label: "Docker Compose (labels of Traefik or Caddy, nginx-proxy)" },
+  { value: "haproxy", label: "HAProxy (haproxy.cfg)" },
 ];
 
 export interface Source {
@@ -33,6 +34,7 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   npm: 33_554_432,
   traefik: 33_554_432,
   compose: 33_554_432,
+  haproxy: 33_554_432,
 };
 
 /** Whether its size is above the gateway's limit. */
@@ -67,6 +69,7 @@ export function readText(text: string): Source {
   const common = { ...whole, type, isEncrypted, problem } as const;
   if (has("_format_version")) return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
+  if (isHaproxy(text)) return { ...common, format: "haproxy" };
   if (!has("format") && isTraefik(text, has)) return { ...common, format: "traefik" };
   if (has("services") && isCompose(text)) return { ...common, format: "compose" };
   if (type === "json" && has("apps") && !has("format")) return { ...common, format: "caddy" };
@@ -83,6 +86,10 @@ function hasMember(text: string, member: string, type: Source["type"]): boolean 
     return new RegExp(`"${member}"\\s*:`).test(text);
   }
 }
+
+const isHaproxy = (text: string): boolean =>
+  /^(?:frontend|backend|listen)\s+\S+\s*$/m.test(text) &&
+  /^\s*(?:bind|server|use_backend|default_backend)\s/m.test(text);
 
 /** Routers, or the static part; in TOML they are tables. */
 const isTraefik = (text: string, has: (member: string) => boolean): boolean =>
