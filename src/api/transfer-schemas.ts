@@ -26,13 +26,24 @@ const objectChange = t.Object(
 
 const changes = t.Array(objectChange, { description: "One entry for each object" });
 
+const level = t.Unsafe<string>({ type: "string", enum: ["imported", "changed", "omitted"] });
+
 const report = t.Array(
   t.Object({
-    level: t.Unsafe<string>({ type: "string", enum: ["imported", "changed", "omitted"] }),
+    level,
     what: t.String({ description: "Object in the source" }),
     why: t.String({ description: "Result of its import" }),
   }),
   { description: "Import with `from`: the result for every object in the source" },
+);
+
+const groups = t.Array(
+  t.Object({
+    level,
+    why: t.String({ description: "Result of the import" }),
+    what: t.Array(t.String(), { description: "Objects in the source" }),
+  }),
+  { description: "Import with `from`: the same report, with the objects of each result together" },
 );
 
 const revision = {
@@ -55,7 +66,10 @@ export const transferSchemas: Readonly<Record<string, TSchema>> = {
         "A member for each kind of object (`services`, `routes` and so on, lists) and for `settings` and `sso`; or `encrypted`",
     },
   ),
-  Changes: t.Object({ changes, report: t.Optional(report) }, { title: "Changes" }),
+  Changes: t.Object(
+    { changes, report: t.Optional(report), report_groups: t.Optional(groups) },
+    { title: "Changes" },
+  ),
   Revision: t.Object(revision, { title: "Revision" }),
   RevisionDetail: t.Object({ ...revision, changes }, { title: "RevisionDetail" }),
 };

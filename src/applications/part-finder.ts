@@ -5,7 +5,7 @@ import type { Route } from "../model/route.ts";
 import { matchedPaths } from "../snapshot/matched-paths.ts";
 import type { Draft } from "../control/draft.ts";
 import { labelOf } from "../control/reference.ts";
-import { ownerOf } from "./parts.ts";
+import { PartIndex } from "./part-index.ts";
 import { type Planned, selfSignedName, targetRole } from "./wanted-parts.ts";
 
 export interface FinderOptions {
@@ -14,15 +14,19 @@ export interface FinderOptions {
   readonly parts: readonly ApplicationPart[];
   /** Adopt existing objects; otherwise they cause an error. */
   readonly adopt: boolean;
+  /** Default: one of the draft as it is. */
+  readonly index?: PartIndex;
 }
 
 export class PartFinder {
   readonly #options: FinderOptions;
+  readonly #index: PartIndex;
   readonly #ids = new Map<string, string>();
   readonly #own: ReadonlySet<string>;
 
   constructor(options: FinderOptions) {
     this.#options = options;
+    this.#index = options.index ?? new PartIndex(options.draft.config);
     this.#own = new Set(options.parts.flatMap((part) => referenceOf(part)?.id ?? []));
   }
 
@@ -38,20 +42,22 @@ export class PartFinder {
   };
 
   #existing(role: string): string | undefined {
-    const { draft, application } = this.#options;
-    const { services, certificates } = draft.config;
+    const { application } = this.#options;
     switch (role) {
       case "service":
-        return this.#take("services", byName(services, application.name) ?? this.#routedService());
+        return this.#take(
+          "services",
+          this.#index.byName("services", application.name) ?? this.#routedService(),
+        );
       case "route":
         return this.#take("routes", this.#route(application.name, application.domains));
       case "local_route":
         return this.#take("routes", this.#route(`${application.name} local`, []));
       case "certificate":
-        return this.#certificate(byName(certificates, application.name), "acme");
+        return this.#certificate(this.#index.byName("certificates", application.name), "acme");
       case "self_signed":
         return this.#certificate(
-          byName(certificates, selfSignedName(application.name)),
+          this.#index.byName("certificates", selfSignedName(application.name)),
           "self_signed",
         );
       case "access":
@@ -66,16 +72,13 @@ export class PartFinder {
   /** A target of the application's own service is its own, also a manually created one. */
   #target(role: string): string | undefined {
     const service = this.idOf("service", "services");
-    const { services, targets } = this.#options.draft.config;
-    if (!services.has(service)) return undefined;
-    for (const target of targets.values())
-      if (target.service_id === service && targetRole(target) === role) return target.id;
-    return undefined;
+    if (!this.#options.draft.config.services.has(service)) return undefined;
+    return this.#index.targetsOf(service).find((target) => targetRole(target) === role)?.id;
   }
 
   #route(name: string, domains: readonly string[]): string | undefined {
     const { routes } = this.#options.draft.config;
-    const named = byName(routes, name);
+    const named = this.#index.byName("routes", name);
     if (named !== undefined) return named;
     const there = [...routes.values()].filter((route) => this.#isForeign(route, domains));
     if (!this.#options.adopt) return there[0]?.id;
@@ -94,7 +97,7 @@ export class PartFinder {
     if (!adopt || parts.length > 0) return undefined;
     const route = draft.config.routes.get(this.#route(application.name, application.domains) ?? "");
     const id = route?.service_id ?? null;
-    if (id === null || ownerOf(draft.config, id) !== undefined) return undefined;
+    if (id === null || this.#index.ownerOf(id) !== undefined) return undefined;
     const routes = [...draft.config.routes.values()].filter((other) => other.service_id === id);
     return routes.length === 1 ? id : undefined;
   }
@@ -114,23 +117,24 @@ export class PartFinder {
     scope: { readonly service_id: string } | { readonly route_id: string },
   ): string | undefined {
     const wanted = { service_id: null, route_id: null, consumer_id: null, ...scope };
-    const { plugins } = this.#options.draft.config;
-    const found = [...plugins.values()].find(
-      (plugin) =>
-        plugin.name === name &&
-        plugin.service_id === wanted.service_id &&
-        plugin.route_id === wanted.route_id &&
-        plugin.consumer_id === null,
-    );
+    const found = this.#index
+      .pluginsNamed(name)
+      .find(
+        (plugin) =>
+          plugin.service_id === wanted.service_id &&
+          plugin.route_id === wanted.route_id &&
+          plugin.consumer_id === null,
+      );
     return this.#take("plugins", found?.id);
   }
 
   #take(collection: PartCollection, id: string | undefined): string | undefined {
     if (id === undefined || this.#own.has(id)) return id;
-    const { draft, adopt } = this.#options;
+    const { application, adopt } = this.#options;
     const label = this.#label(collection, id);
-    const owner = ownerOf(draft.config, id);
-    if (owner !== undefined)
+    const owner = this.#index.ownerOf(id);
+    // What it had before it was imported again is its own.
+    if (owner !== undefined && owner.name !== application.name)
       throw new ApiError(409, `${label} belongs to application "${owner.name}"`);
     if (!adopt) throw new ApiError(409, `${this.#reason(collection, id)}; ?adopt=1 adopts it`);
     return id;
@@ -157,7 +161,7 @@ export class PartFinder {
     for (const route of draft.config.routes.values()) {
       if (route.id === id || !this.#isForeign(route, added)) continue;
       if (adopt && !matchesEverything(route)) continue;
-      const owner = ownerOf(draft.config, route.id);
+      const owner = this.#index.ownerOf(route.id);
       const whose = owner === undefined ? "" : ` of application "${owner.name}"`;
       const shared = route.hosts.find((host) => added.includes(host.toLowerCase()));
       throw new ApiError(
@@ -189,12 +193,4 @@ function matchesEverything(route: Route): boolean {
     matchedPaths(route).length === 0 ||
     route.paths.some(({ type, value }) => type === "prefix" && value === "/");
   return !narrows && hasAllPaths && route.protocols.length === 2;
-}
-
-function byName(
-  objects: ReadonlyMap<string, { readonly id: string; readonly name: string | null }>,
-  name: string,
-): string | undefined {
-  for (const object of objects.values()) if (object.name === name) return object.id;
-  return undefined;
 }

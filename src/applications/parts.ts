@@ -50,10 +50,3 @@ export function objectOf<K extends PartCollection>(
   if (reference?.collection !== collection) return undefined;
   return config[collection].get(reference.id) as ResourceOf[K] | undefined;
 }
-
-/** The application that an object is a part of. */
-export function ownerOf(config: GatewayConfig, id: string): Application | undefined {
-  for (const application of config.applications.values())
-    if (application.parts.some((part) => referenceOf(part)?.id === id)) return application;
-  return undefined;
-}

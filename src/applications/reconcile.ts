@@ -13,6 +13,7 @@ import { decodeRecord } from "../model/records.ts";
 import type { Draft } from "../control/draft.ts";
 import { deleteWithOwned } from "../control/removal.ts";
 import { PartFinder } from "./part-finder.ts";
+import { PartIndex } from "./part-index.ts";
 import { writableFields, type StoredPart, storedPart } from "./parts.ts";
 import { type Fields, type Planned, type WantedPart, wantedParts } from "./wanted-parts.ts";
 
@@ -36,6 +37,8 @@ export interface ReconcileOptions {
   /** Whether to recreate a missing part; default: with `force` only. */
   readonly revives?: (collection: PartCollection) => boolean;
   readonly sign: Sign;
+  /** Default: one of the draft as it is. */
+  readonly index?: PartIndex;
 }
 
 /** Returns the new parts. Throws a 409 for a conflict. */
@@ -141,10 +144,14 @@ function hasItsParents(object: StoredPart, { config }: Draft): boolean {
   });
 }
 
-function removeOtherTargets(wanted: readonly WantedPart[], { draft }: ReconcileOptions): void {
+function removeOtherTargets(
+  wanted: readonly WantedPart[],
+  { draft, index }: ReconcileOptions,
+): void {
   const kept = new Set(wanted.map(({ id }) => id));
   const service = wanted.find(({ role }) => role === "service")?.id ?? "";
   if (!draft.base.services.has(service)) return;
-  for (const target of draft.config.targets.values())
-    if (target.service_id === service && !kept.has(target.id)) draft.remove("targets", target.id);
+  const known = index ?? new PartIndex(draft.config);
+  for (const target of known.targetsOf(service))
+    if (!kept.has(target.id)) draft.remove("targets", target.id);
 }

@@ -55,7 +55,7 @@ function send(
   const { operand: path, rest } = takeOperand(flags, argv, "FILE");
   const given = parseFlags(flags, rest, env);
   return reportingErrors(async () => {
-    const changes = await sendDocument(managementClient(given, env), readDocument(path), {
+    const { changes } = await sendDocument(managementClient(given, env), readDocument(path), {
       mode: given.has("prune") ? "replace" : "merge",
       dryRun,
       force: given.has("force"),

@@ -2,6 +2,7 @@
 import { parseJson } from "../api/json-body.ts";
 import type { ObjectDifference } from "../control/differences.ts";
 import { type DocumentType, readSource, type SourceDocument } from "../import/transfer/source.ts";
+import type { ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import { type CallManagement, CommandError, readText } from "./management-client.ts";
 
@@ -41,21 +42,32 @@ export interface Sending {
   readonly dryRun: boolean;
   readonly force: boolean;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the file was converted from another program. Default: false. */
+  readonly isConverted?: boolean;
 }
 
-/** The changes that the gateway made, or would make. */
+export interface SentDocument {
+  /** What the gateway changed, or would change. */
+  readonly changes: readonly ObjectDifference[];
+  /** Of a converted file: what this gateway cannot have as it was. */
+  readonly report: readonly ReportEntry[];
+}
+
 export async function sendDocument(
   call: CallManagement,
   { text, type }: DocumentFile,
-  { mode, dryRun, force, headers }: Sending,
-): Promise<readonly ObjectDifference[]> {
+  { mode, dryRun, force, headers, isConverted = false }: Sending,
+): Promise<SentDocument> {
+  const converted = isConverted ? "&converted=1" : "";
   const answer = await call({
     method: "POST",
-    path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}&force=${force ? 1 : 0}`,
+    path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}&force=${force ? 1 : 0}${converted}`,
     headers: { ...headers, "content-type": `application/${type}` },
     body: text,
   });
-  return (JSON.parse(answer) as { readonly changes: readonly ObjectDifference[] }).changes;
+  const { changes, report = [] } = JSON.parse(answer) as Partial<SentDocument> &
+    Pick<SentDocument, "changes">;
+  return { changes, report };
 }
 
 const SIGNS = { create: "+", update: "~", delete: "-" } as const;

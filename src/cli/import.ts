@@ -1,11 +1,11 @@
 // The command `import`: imports a configuration file, of Sluice or of another program, into a running gateway; knows no object.
-import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
 import { type ImportSource, importSources } from "../import/programs.ts";
 import { openTables } from "../import/foreign-tables.ts";
-import type { ReportEntry } from "../import/report.ts";
+import { groupReport, type ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { OutputOptions } from "../import/output.ts";
 import type { Command } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -16,6 +16,7 @@ import {
   managementFlags,
   reportingErrors,
 } from "./management-client.ts";
+import { openSource } from "./import-source.ts";
 import { takeOperand } from "./operands.ts";
 import { sourceFilesBeside } from "./source-files.ts";
 import { passphraseFlag, passphraseHeaders, passphraseOf } from "./passphrase.ts";
@@ -39,6 +40,18 @@ const flags: readonly Flag[] = [
     value: "PROGRAM",
     description: `Read the configuration of another program: ${importSources.join(", ")}`,
   },
+  {
+    name: "agree-acme-terms",
+    value: null,
+    description:
+      "With --from: you agree to the terms of the CAs that the imported ACME accounts use",
+  },
+  {
+    name: "letsencrypt",
+    value: "DIR",
+    description:
+      "With --from npm: the folder that its container has as /etc/letsencrypt; default: letsencrypt beside the data folder",
+  },
   forceFlag,
   passphraseFlag,
 ];
@@ -50,7 +63,8 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
   usage: "FILE",
   details:
     "FILE is an export, YAML or JSON, plain or encrypted; - is standard input. The gateway validates it as a whole and\n" +
-    "applies it as one change, which restoring the previous revision reverts.",
+    "applies it as one change, which restoring the previous revision reverts. With --from npm, FILE may be the data folder of\n" +
+    "Nginx Proxy Manager: its certificates are read from there.",
   flags,
   run(argv, { env, print }) {
     const { operand: path, rest } = takeOperand(flags, argv, "FILE");
@@ -59,16 +73,33 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
     if (mode !== "merge" && mode !== "replace")
       throw new UsageError(`--mode: must be merge or replace, not "${mode}"`);
     const from = decodeSource(given.get("from"));
+    const sending = {
+      mode,
+      dryRun: given.has("dry-run"),
+      force: given.has("force"),
+      headers: passphraseHeaders(passphraseOf(given, env)),
+    } as const;
     return reportingErrors(async () => {
-      const file =
-        from === null ? readDocument(path) : await converted(from, path, { plugins, print });
-      const changes = await sendDocument(managementClient(given, env), file, {
-        mode,
-        dryRun: given.has("dry-run"),
-        force: given.has("force"),
-        headers: passphraseHeaders(passphraseOf(given, env)),
+      const call = managementClient(given, env);
+      if (from === null) {
+        const { changes } = await sendDocument(call, readDocument(path), sending);
+        print(describeChanges(changes));
+        return 0;
+      }
+      const { file, report } = await converted(from, path, {
+        plugins,
+        agreesTerms: given.has("agree-acme-terms"),
+        letsencrypt: given.get("letsencrypt") ?? null,
       });
-      print(describeChanges(changes));
+      try {
+        const answer = await sendDocument(call, file, { ...sending, isConverted: true });
+        print(describeReport([...report, ...answer.report]));
+        print(describeChanges(answer.changes));
+      } catch (error) {
+        // What the file lacks may be the reason.
+        print(describeReport(report));
+        throw error;
+      }
       return 0;
     });
   },
@@ -81,25 +112,28 @@ function decodeSource(text: string | undefined): ImportSource | null {
   throw new UsageError(`--from: must be one of ${importSources.join(", ")}, not "${text}"`);
 }
 
-interface Converting {
-  readonly plugins: PluginCatalogue;
-  readonly print: (text: string) => void;
+interface Converting extends OutputOptions {
+  readonly letsencrypt: string | null;
+}
+
+interface ConvertedFile {
+  readonly file: DocumentFile;
+  readonly report: readonly ReportEntry[];
 }
 
 async function converted(
   from: ImportSource,
   path: string,
-  { plugins, print }: Converting,
-): Promise<DocumentFile> {
+  { letsencrypt, ...options }: Converting,
+): Promise<ConvertedFile> {
   try {
-    const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
-    const files = path === "-" ? null : sourceFilesBeside(path);
-    const context = { plugins, parseJson, openTables, files };
+    const { bytes, ...files } = openSource(from, path, letsencrypt);
+    const beside = path === "-" ? null : sourceFilesBeside(path);
+    const context = { ...options, ...files, files: beside, parseJson, openTables };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");
     const { document, report } = await convert(from, bytes, context);
-    print(describeReport(report));
-    return { text: JSON.stringify(document), type: "json" };
+    return { file: { text: JSON.stringify(document), type: "json" }, report };
   } catch (error) {
     const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
     if (!isExplained) throw error;
@@ -113,11 +147,18 @@ const headings = {
   imported: "Imported:",
 } as const;
 
-/** Under a heading for each level, a line for each entry. Names come from a file that may hold anything. */
+/** Under a heading for each level, a line for each object, or one for each cause with its objects below. Names come from a file
+ * that may hold anything. */
 function describeReport(report: readonly ReportEntry[]): string {
+  const groups = groupReport(report);
   const lines = Object.entries(headings).flatMap(([level, heading]) => {
-    const entries = report.filter((entry) => entry.level === level);
-    const texts = entries.map(({ what, why }) => `  ${printable(what)}: ${printable(why)}`);
+    const texts = groups
+      .filter((group) => group.level === level)
+      .flatMap(({ why, what: [first = "", ...others] }) =>
+        others.length === 0
+          ? [`  ${printable(first)}: ${printable(why)}`]
+          : [`  ${printable(why)}:`, ...[first, ...others].map((one) => `    ${printable(one)}`)],
+      );
     return texts.length === 0 ? [] : [heading, ...texts, ""];
   });
   return lines.length === 0 ? "" : `${lines.join("\n")}\n`;

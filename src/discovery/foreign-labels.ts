@@ -100,7 +100,7 @@ const COLLECTIONS = [
 export function foreignSite(group: ForeignGroup, own: Converted, context: ForeignContext): Site {
   const { from } = group;
   const report = new Report();
-  const output = new Output(`discovery ${from}`, report, context.plugins);
+  const output = new Output(`discovery ${from}`, report, context);
   try {
     convertTraefik(withOthers(own.dynamic, context.others), output, {
       closed: own.closed,

@@ -92,6 +92,13 @@ export const formatRules: FormatRules = {
       field: "config.response.trailers",
       absent: { set: {}, add: {}, remove: [], rename: {} },
     },
+    {
+      since: 5,
+      in: "plugins",
+      of: "waf-lite",
+      field: "config.rulesets",
+      values: ["block-exploits"],
+    },
   ],
 };
 

@@ -1,7 +1,8 @@
 // Certificates that the other program requests with ACME, with their accounts and DNS providers; knows no program.
-import { generateKeyPairSync } from "node:crypto";
 import type { Document } from "../control/body.ts";
+import type { CertificateChain } from "../crypto/certificate-chain.ts";
 import type { Output } from "./output.ts";
+import { materialOf } from "./pem.ts";
 
 export interface AcmeCertificate {
   readonly key: string;
@@ -14,6 +15,8 @@ export interface AcmeCertificate {
   readonly isDns?: boolean;
   readonly dnsProvider?: string | null;
   readonly keyType?: "ecdsa" | "rsa";
+  /** The one that the other program has: served until the gateway renews it. */
+  readonly present?: CertificateChain | null;
 }
 
 /** The gateway requests them once an admin agrees to the terms: until then the names lead to the other program. */
@@ -26,14 +29,18 @@ export class AcmeCertificates {
   }
 
   add(certificate: AcmeCertificate): string {
-    const { key, label, name, domains, isDns = false, dnsProvider = null } = certificate;
+    const { key, label, name, domains, isDns = false, dnsProvider = null, present } = certificate;
     const account = this.#accountOf(certificate);
     const needsDns = isDns || domains.some((domain) => domain.startsWith("*."));
     if (needsDns && dnsProvider === null)
       this.#output.report.changed(label, "add a DNS provider that can write to its zones");
-    this.#output.report.changed(
+    const when = this.#output.agreesTerms ? "" : " once you agree to the terms of the CA";
+    const isPresent = present !== undefined && present !== null;
+    this.#output.report[isPresent ? "imported" : "changed"](
       label,
-      "became a certificate that the gateway requests once you agree to the terms in its ACME account",
+      isPresent
+        ? `is served as it is, and the gateway renews it${when}`
+        : `the gateway requests it${when}; until then clients get another certificate`,
     );
     return this.#output.add(
       "certificates",
@@ -46,6 +53,7 @@ export class AcmeCertificates {
         challenge: needsDns ? "dns-01" : "http-01",
         dns_provider_id: dnsProvider,
         key_type: certificate.keyType ?? "ecdsa",
+        ...(isPresent ? materialOf(present) : {}),
       },
     );
   }
@@ -54,7 +62,6 @@ export class AcmeCertificates {
     const key = `${email ?? ""} ${directory ?? ""}`.trim();
     const known = this.#accounts.get(key);
     if (known !== undefined) return known;
-    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const host = directory === null ? "Let's Encrypt" : (URL.parse(directory)?.host ?? directory);
     const label = `account ${email === null ? "without e-mail address" : `of ${email}`} at ${host}`;
     const id = this.#output.add(
@@ -64,13 +71,14 @@ export class AcmeCertificates {
         name: this.#output.name("acme_accounts", `${host} ${email ?? ""}`.trim()),
         ...(directory === null ? {} : { directory_url: directory }),
         email: email === "" ? null : email,
-        terms_agreed: false,
-        sealed_key: { plain: privateKey.export({ type: "pkcs8", format: "pem" }).toString() },
+        terms_agreed: this.#output.agreesTerms,
       },
     );
     this.#output.report.changed(
       label,
-      "became an ACME account with a new key: set terms_agreed when the names resolve to this gateway",
+      this.#output.agreesTerms
+        ? "became an ACME account, and you have agreed to the terms of the CA"
+        : "became an ACME account: agree to the terms of the CA with this import, or set terms_agreed later",
     );
     this.#accounts.set(key, id);
     return id;
@@ -85,11 +93,14 @@ export function addDnsProvider(
     type,
     secrets,
     config = {},
+    propagationTimeout,
   }: {
     readonly key: string;
     readonly type: string;
     readonly secrets: Readonly<Record<string, string>>;
     readonly config?: Document;
+    /** Seconds; default: that of the gateway. */
+    readonly propagationTimeout?: number;
   },
 ): string {
   const label = `DNS provider ${type}`;
@@ -99,6 +110,7 @@ export function addDnsProvider(
     name: output.name("dns_providers", type),
     type,
     config: { ...config, ...(Object.fromEntries(sealed) as Document) },
+    ...(propagationTimeout === undefined ? {} : { propagation_timeout: propagationTimeout }),
   };
   return output.add("dns_providers", { key, label }, fields);
 }

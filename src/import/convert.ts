@@ -1,16 +1,16 @@
 // Converts the configuration of another program to a configuration file to import; one folder per program.
 import { ApiError } from "../model/error.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
 import { convertCompose } from "./compose/compose.ts";
+import { convertHaproxy } from "./haproxy/haproxy.ts";
 import { convertKong } from "./kong/kong.ts";
-import type { OpenTables } from "./npm/tables.ts";
 import { convertNginx } from "./nginx/nginx.ts";
 import type { SourceFiles } from "./nginx/tree.ts";
+import type { FindFile, OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
 import { convertTraefikFile } from "./traefik/traefik.ts";
-import { Output } from "./output.ts";
+import { Output, type OutputOptions } from "./output.ts";
 import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
 import { dropInvalid } from "./drop-invalid.ts";
@@ -22,15 +22,15 @@ export interface Conversion {
   readonly report: readonly ReportEntry[];
 }
 
-/** Functions that other rooms provide. */
-export interface ConversionContext {
-  /** Plugins of the gateway that imports the result. */
-  readonly plugins: PluginCatalogue;
+/** Functions that other rooms provide, and choices of the user. */
+export interface ConversionContext extends OutputOptions {
   readonly parseJson: ParseJson;
   /** Reads a database from memory. */
   readonly openTables: OpenTables;
   /** Files beside the source, such as included ones; null or absent: the source is alone. */
   readonly files?: SourceFiles | null;
+  /** Reads files beside the source. Default: there are none. */
+  readonly findFile?: FindFile;
 }
 
 /** Throws a 400 for an invalid source. */
@@ -42,7 +42,7 @@ export async function convert(
   if (bytes.byteLength > MAX_SOURCE_BYTES)
     throw new ApiError(413, `the configuration is larger than ${MAX_SOURCE_BYTES} bytes`);
   const report = new Report();
-  const output = new Output(from, report, context.plugins);
+  const output = new Output(from, report, context);
   switch (from) {
     case "kong":
       await convertKong(bytes, output, context);
@@ -61,6 +61,9 @@ export async function convert(
       break;
     case "compose":
       await convertCompose(bytes, output, context);
+      break;
+    case "haproxy":
+      await convertHaproxy(bytes, output);
       break;
     default:
       from satisfies never;

@@ -11,6 +11,8 @@ import type { Document } from "../control/body.ts";
 import { Draft } from "../control/draft.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { describeProblem } from "../control/reference.ts";
+import { systemClock } from "../clock.ts";
+import { completeApplications } from "./transfer/applications.ts";
 import { createImportNormalizers } from "./transfer/import-normalizers.ts";
 import { applyDocument } from "./transfer/plan.ts";
 import { sealSecrets } from "./transfer/secret-material.ts";
@@ -23,20 +25,37 @@ const MAX_ROUNDS = 100;
 /** The configuration file to import. Reports every dropped object. */
 export function dropInvalid(output: Output): Document {
   const box = new SecretBox(randomBytes(32));
-  let valid = dropUndecodable(output, box);
+  let valid = wholeOnes(dropUndecodable(output, box), output);
   for (let round = 0; ; round++) {
     const invalid = problemsOf(valid, output, box);
     if (invalid.size === 0) break;
     if (round === MAX_ROUNDS) throw new ApiError(400, "the configuration could not be converted");
     for (const [object, why] of invalid) drop(object, why, output);
-    valid = valid.filter((object) => !invalid.has(object));
+    valid = wholeOnes(
+      valid.filter((object) => !invalid.has(object)),
+      output,
+    );
   }
   closeUnprotected(valid, output);
   return documentOf(valid);
 }
 
+/** Without applications that lost a part: they would create it again. */
+function wholeOnes(valid: readonly OutputObject[], output: Output): OutputObject[] {
+  const ids = new Set(valid.map(({ id }) => id));
+  return valid.filter((object) => {
+    const isWhole = object.parts.every((id) => ids.has(id));
+    if (!isWhole) output.report.retract("imported", object.label);
+    return isWhole;
+  });
+}
+
 function drop(object: OutputObject, why: string, output: Output): void {
   output.report.retract("imported", object.label);
+  if (object.collection === "applications") {
+    output.report.changed(object.label, `became single objects, not an application: ${why}`);
+    return;
+  }
   output.report.omitted(object.label, `the gateway rejects it: ${why}`);
   if (!object.protects) return;
   const { fields, label } = object;
@@ -82,7 +101,9 @@ function problemsOf(
     if (!invalid.has(object)) invalid.set(object, rest.replace(/^: /, ""));
   };
   try {
-    applyDocument(documentOf(valid), draft, { mode: "replace", box, normalizers });
+    const document = documentOf(valid);
+    applyDocument(document, draft, { mode: "replace", box, normalizers });
+    completeApplications(document, draft, { clock: systemClock, isConverted: true });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     addProblem(error.message);
@@ -145,6 +166,16 @@ function closeUnprotected(
         report.changed(object.label, `is disabled ${until}`);
       }
     }
+  closeApplications(valid);
+}
+
+/** An application decides about the maintenance of its route. */
+function closeApplications(valid: readonly OutputObject[]): void {
+  const closed = new Set(
+    valid.flatMap(({ id, fields }) => (fields["maintenance"] === undefined ? [] : [id])),
+  );
+  for (const object of valid)
+    if (object.parts.some((id) => closed.has(id))) object.fields["maintenance"] = true;
 }
 
 /** Whether this route could match requests of a missing one. */

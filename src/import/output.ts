@@ -18,6 +18,8 @@ export interface OutputObject {
   fields: Record<string, unknown>;
   /** Whether clients would gain access without it: a plugin, or a route that matches before others. */
   readonly protects: boolean;
+  /** Ids of the objects that an application consists of: it is dropped when one of them is. */
+  readonly parts: readonly string[];
 }
 
 /** Scope of a plugin, in ids of the result. */
@@ -48,6 +50,13 @@ export interface PluginDraft {
   readonly tags?: readonly string[];
 }
 
+export interface OutputOptions {
+  /** Plugins of the gateway that imports the result. */
+  readonly plugins: PluginCatalogue;
+  /** Default: false. */
+  readonly agreesTerms?: boolean;
+}
+
 const MAX_OBJECTS = 200_000;
 
 export class Output {
@@ -56,13 +65,16 @@ export class Output {
   readonly #ids = new Set<string>();
   readonly report: Report;
   readonly plugins: PluginCatalogue;
+  /** Whether the user agrees to the terms of the CAs that the source uses. */
+  readonly agreesTerms: boolean;
   readonly objects: OutputObject[] = [];
   readonly lostProtections: LostProtection[] = [];
 
-  constructor(from: string, report: Report, plugins: PluginCatalogue) {
+  constructor(from: string, report: Report, options: OutputOptions) {
     this.#from = from;
     this.report = report;
-    this.plugins = plugins;
+    this.plugins = options.plugins;
+    this.agreesTerms = options.agreesTerms ?? false;
   }
 
   /** The id of the object with this key in the source. */
@@ -78,7 +90,12 @@ export class Output {
       key,
       label,
       protects = false,
-    }: { readonly key: string; readonly label: string; readonly protects?: boolean },
+      parts = [],
+    }: Pick<OutputObject, "label"> &
+      Partial<Pick<OutputObject, "protects" | "parts">> & {
+        /** Unique in the source. */
+        readonly key: string;
+      },
     fields: Document,
   ): string {
     let id = this.idOf(collection, key);
@@ -87,23 +104,27 @@ export class Output {
     this.#ids.add(id);
     if (this.#ids.size > MAX_OBJECTS)
       throw new ApiError(400, `the configuration has more than ${MAX_OBJECTS} objects`);
-    this.objects.push({ collection, id, label, protects, fields: { ...fields } });
+    this.objects.push({ collection, id, label, protects, parts, fields: { ...fields } });
     return id;
   }
 
-  /** A unique valid name, close to the wanted one. */
-  name(collection: CollectionName, wanted: string): string {
+  /** A valid name, close to the wanted one and unique in all of the collections. */
+  name(collections: CollectionName | readonly CollectionName[], wanted: string): string {
     const clean = wanted
       .replace(/^\*\./, "any.")
-      .replaceAll(/[^A-Za-z0-9_.~ -]/g, "-")
+      .replaceAll(/[^A-Za-z0-9_.~ -]+/g, "-")
+      // Of `shop.test /api` remains `shop.test api`.
+      .replaceAll(/(?<= )-+|-+(?= )/g, "")
+      .replaceAll(/ {2,}/g, " ")
       .replace(/^[^A-Za-z0-9_]+/, "")
       .slice(0, 100)
       .replace(/[^A-Za-z0-9_.~-]+$/, "");
     const base = clean === "" || UUID_PATTERN.test(clean) ? `${this.#from}-${clean}` : clean;
+    const lists = [collections].flat();
+    const isTaken = (name: string) => lists.some((list) => this.#names.has(`${list} ${name}`));
     let name = base.replace(/[^A-Za-z0-9_]+$/, "");
-    for (let count = 2; this.#names.has(`${collection} ${name}`); count++)
-      name = `${base}-${count}`;
-    this.#names.add(`${collection} ${name}`);
+    for (let count = 2; isTaken(name); count++) name = `${base}-${count}`;
+    for (const list of lists) this.#names.add(`${list} ${name}`);
     return name;
   }
 

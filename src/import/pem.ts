@@ -1,5 +1,5 @@
 // Converts certificates of another program to objects; knows no program.
-import { ChainError, readChain } from "../crypto/certificate-chain.ts";
+import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
 import type { Output } from "./output.ts";
 
 export interface UploadedCertificate {
@@ -31,12 +31,7 @@ export function addCertificate(output: Output, uploaded: UploadedCertificate): s
         name: output.name("certificates", name),
         source: "upload",
         domains: used.length === wanted.length && used.length > 0 ? used : chain.names,
-        certificate: chain.certificate,
-        sealed_key: { plain: chain.key },
-        not_before: chain.notBefore,
-        not_after: chain.notAfter,
-        issuer: chain.issuer,
-        fingerprint: chain.fingerprint,
+        ...materialOf(chain),
         tags: uploaded.tags ?? [],
       },
     );
@@ -49,3 +44,13 @@ export function addCertificate(output: Output, uploaded: UploadedCertificate): s
 
 const covers = (names: readonly string[], domain: string) =>
   names.includes(`*.${domain.split(".").slice(1).join(".")}`);
+
+/** Fields of a certificate in a configuration file. */
+export const materialOf = (chain: CertificateChain) => ({
+  certificate: chain.certificate,
+  sealed_key: { plain: chain.key },
+  not_before: chain.notBefore,
+  not_after: chain.notAfter,
+  issuer: chain.issuer,
+  fingerprint: chain.fingerprint,
+});

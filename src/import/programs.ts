@@ -1,6 +1,14 @@
 // The programs whose configuration can be imported; loads none of the code that reads it.
 
-export const importSources = ["kong", "caddy", "npm", "nginx", "traefik", "compose"] as const;
+export const importSources = [
+  "kong",
+  "caddy",
+  "npm",
+  "nginx",
+  "traefik",
+  "compose",
+  "haproxy",
+] as const;
 export type ImportSource = (typeof importSources)[number];
 
 /** Largest source; a configuration with ten thousand routes has a tenth of it. */

@@ -10,6 +10,13 @@ export interface ReportEntry {
   readonly why: string;
 }
 
+/** Entries of one level with the same cause. */
+export interface ReportGroup {
+  readonly level: ReportLevel;
+  readonly why: string;
+  readonly what: readonly string[];
+}
+
 /** Lists the parts that no converter has read. */
 export interface Unread {
   unread(): readonly string[];
@@ -56,4 +63,16 @@ export class Report {
   #add(entry: ReportEntry): void {
     this.#entries.set(JSON.stringify(entry), entry);
   }
+}
+
+/** The report by cause, for people: most severe level first, causes in the order of their first object. */
+export function groupReport(entries: readonly ReportEntry[]): readonly ReportGroup[] {
+  const groups = new Map<string, { level: ReportLevel; why: string; what: string[] }>();
+  for (const { level, what, why } of entries) {
+    const key = `${level} ${why}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { level, why, what: [what] });
+    else if (!group.what.includes(what)) group.what.push(what);
+  }
+  return [...groups.values()].toSorted((a, b) => order[a.level] - order[b.level]);
 }

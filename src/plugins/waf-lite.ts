@@ -6,7 +6,8 @@ import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import { config, flag, integer, listOf, oneOf } from "../pdk/fields.ts";
 import { comparablePath } from "../pdk/http.ts";
-import { type Part, type Rule, rules, rulesetNames } from "./waf-lite/rules.ts";
+import { hasSequence } from "./waf-lite/exploit-rules.ts";
+import { defaultRulesets, type Part, type Rule, rules, rulesetNames } from "./waf-lite/rules.ts";
 import { type Encoding, viewsOf } from "./waf-lite/views.ts";
 
 const schema = config({
@@ -15,9 +16,10 @@ const schema = config({
     description: "detect: log matches and allow requests; block: reject requests",
   }),
   rulesets: listOf(oneOf(rulesetNames, { description: "Name of a rule set" }), {
-    default: [...rulesetNames],
+    default: [...defaultRulesets],
     maxItems: 10,
-    description: "Enabled rule sets",
+    description:
+      "Enabled rule sets; block-exploits: the checks of Nginx Proxy Manager, for imported hosts",
   }),
   exclude: listOf(
     t.String({ minLength: 1, maxLength: 1024, description: "Id of a rule, or a path" }),
@@ -74,6 +76,9 @@ Leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf
 to \`exclude\`, then set \`block\`. The rules catch scanners and simple attacks. They cannot know what an application does with a
 value: they do not replace a secure application, and an attacker who knows the rules can evade them.
 
+The rule set \`block-exploits\` has the checks of "Block Common Exploits" in Nginx Proxy Manager, on the query as the client sent it
+and on User-Agent. The others detect more.
+
 Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not inspected, with the note
 \`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) rejects long ones. Articles and queries in
 bodies look like attacks to these rules: exclude the paths of editors and database tools before you enable \`inspect_body\`.
@@ -110,6 +115,7 @@ ${listed}`,
           const value = context.header(name);
           if (value !== null) found.push(...find("header", value, "text"));
         }
+        found.push(...find("user-agent", context.header("user-agent") ?? "", "text"));
         const isDecided = own.mode === "block" && found.length > 0;
         if (!own.inspect_body || isDecided || !context.hasBody) return conclude(found, context);
         const encoding = encodingOf(context.header("content-type"));
@@ -145,14 +151,19 @@ function inspector({ rulesets, exclude }: Config) {
     path: of("path"),
     query: of("query"),
     header: of("header"),
+    "user-agent": of("user-agent"),
     body: of("body"),
   };
   const remembered = new Cache<readonly Rule[]>(REMEMBERED);
   const search = (part: Part, text: string, encoding: Encoding): readonly Rule[] => {
     const views = viewsOf(text, encoding);
-    const found = byPart[part].filter(({ patterns }) =>
-      patterns.some((pattern) => views.some((view) => pattern.test(view))),
-    );
+    const found = byPart[part].filter(({ patterns, sequences = [], isRaw = false }) => {
+      const texts = isRaw ? [text] : views;
+      return (
+        patterns.some((pattern) => texts.some((each) => pattern.test(each))) ||
+        sequences.some((steps) => texts.some((each) => hasSequence(each, steps)))
+      );
+    });
     return found.length === 0 ? NONE : found;
   };
   const find = (part: Part, text: string, encoding: Encoding): readonly Rule[] => {

@@ -23,14 +23,14 @@ export async function probeNewPorts(
   for (const wanted of portsIn(next)) {
     // Our own workers hold the port: binding would fail, and no other program can have it.
     if (bound.some((own) => own.transport === wanted.transport && overlaps(own, wanted))) continue;
-    const issue = await probe(wanted);
+    const issue = await probePort(wanted);
     if (issue !== null) issues.push(issue);
   }
   return issues;
 }
 
 /** A port that workers listen on. */
-interface WantedPort extends ListenAddress {
+export interface WantedPort extends ListenAddress {
   readonly transport: "tcp" | "udp";
   /** `listener "http"`. */
   readonly owner: string;
@@ -55,7 +55,13 @@ function portsIn({ listeners, streamRoutes }: Snapshot): WantedPort[] {
   return ports;
 }
 
-async function probe({ owner, address, port, transport }: WantedPort): Promise<Issue | null> {
+/** Null: the port can be bound. */
+export async function probePort({
+  owner,
+  address,
+  port,
+  transport,
+}: WantedPort): Promise<Issue | null> {
   try {
     if (transport === "udp")
       (await Bun.udpSocket({ hostname: address, port, socket: { data() {} } })).close();

@@ -3,8 +3,11 @@
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 
-/** PEM texts, valid for a day. */
-export async function selfSigned(name = "localhost"): Promise<{ cert: string; key: string }> {
+/** PEM texts, valid for a day, with further names behind the first. */
+export async function selfSigned(
+  name = "localhost",
+  ...others: readonly string[]
+): Promise<{ cert: string; key: string }> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
   const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const now = Date.now();
@@ -14,7 +17,11 @@ export async function selfSigned(name = "localhost"): Promise<{ cert: string; ke
     notAfter: new Date(now + 86_400_000),
     signingAlgorithm: algorithm,
     keys,
-    extensions: [new x509.SubjectAlternativeNameExtension([{ type: "dns", value: name }])],
+    extensions: [
+      new x509.SubjectAlternativeNameExtension(
+        [name, ...others].map((value) => ({ type: "dns" as const, value })),
+      ),
+    ],
   });
   const der = Buffer.from(await crypto.subtle.exportKey("pkcs8", keys.privateKey)).toString(
     "base64",

@@ -11,6 +11,7 @@ const PACKAGES = {
   curl: "curl",
   faketime: "faketime",
   go: "golang-go",
+  haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
   named: "bind9",
   nginx: "nginx",

@@ -1,6 +1,7 @@
 // Endpoints of export and import: the format of the configuration file; knows nothing of its content.
 import type { ControlPlane } from "../../control-plane.ts";
 import { importSources, MAX_SOURCE_BYTES } from "../../import/programs.ts";
+import { groupReport } from "../../import/report.ts";
 import type { DocumentForm, ReadTask } from "../../import/transfer/reading.ts";
 import { type DocumentType, documentTypes } from "../../import/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
@@ -64,18 +65,21 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
       readBody,
       description: importDescription,
       answer: async (call) => {
-        const options = forcibleOptionsOf(call, ["mode", "from"]);
+        const options = forcibleOptionsOf(call, ["mode", "from", "converted", "agree_acme_terms"]);
         const mode = wordOf(call, "mode", importModes);
         const source = await transfer.read(taskOf(call), parseJson);
-        const { changes, revision, warnings } = await transfer.import(source, {
+        const isConverted = source.report !== null || flagOf(call, "converted");
+        const { changes, revision, warnings, ...found } = await transfer.import(source, {
           by: call.principal,
           mode,
           dryRun: options.dryRun,
           force: options.force === true,
+          isConverted,
         });
-        const { report } = source;
+        const report = [...(source.report ?? []), ...found.report];
+        const reports = isConverted ? { report, report_groups: groupReport(report) } : {};
         return {
-          body: { changes, ...(report === null ? {} : { report }) },
+          body: { changes, ...reports },
           headers: changeHeaders(revision, options, warnings),
         };
       },
@@ -86,8 +90,11 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
 /** A configuration file of Sluice, or another program's configuration. */
 function taskOf(call: Call): ReadTask {
   const { bytes, type } = call.body as ReceivedDocument;
+  const agreesTerms = flagOf(call, "agree_acme_terms");
+  if (agreesTerms && type !== null)
+    throw new ApiError(400, "agree_acme_terms: is only valid with from");
   const form: DocumentForm =
-    type === null ? { from: wordOf(call, "from", importSources) } : { type };
+    type === null ? { from: wordOf(call, "from", importSources), agreesTerms } : { type };
   return { bytes, form, passphrase: call.headers.get(PASSPHRASE) };
 }
 
@@ -175,7 +182,15 @@ const importDescription = {
     queryParameter("mode", "`merge` (default) or `replace`"),
     queryParameter(
       "from",
-      "`kong`, `caddy`, `npm`, `nginx`, `traefik` or `compose`: the program whose configuration the body is",
+      "`kong`, `caddy`, `npm`, `nginx`, `traefik`, `compose` or `haproxy`: the program whose configuration the body is",
+    ),
+    queryParameter(
+      "agree_acme_terms",
+      "1, with `from`: you agree to the terms of service of the CAs that the imported ACME accounts use, and the gateway requests certificates at once",
+    ),
+    queryParameter(
+      "converted",
+      "1: the file was converted from another program, as the command `import` does: stream routes whose port is in use are imported disabled, and agreed terms stay",
     ),
     dryRunParameter,
     forceParameter,

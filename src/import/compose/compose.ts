@@ -49,17 +49,24 @@ function convertServices(services: readonly ComposeService[], output: Output): v
     if (found.length > 0) reportTarget(service, output);
   }
   const { dynamic, conflicts } = mergeDynamic(documents);
-  for (const name of conflicts)
-    report.omitted(name, "another service defines it differently: the first definition applies");
+  for (const name of conflicts) {
+    report.omitted(name, "two containers define it differently, which Traefik rejects");
+    for (const router of routersOf(dynamic, name)) closed.set(router, name);
+  }
   convertTraefik({ ...settings, ...dynamic }, output, { closed, hasSites: true });
+}
+
+/** Routers that are not served in Traefik, because two containers define them or a middleware of theirs. */
+function routersOf(dynamic: Document, conflict: string): readonly string[] {
+  const [, kind = "", name = ""] = /^http\.([^.]+)\.(.*)$/s.exec(conflict) ?? [];
+  if (kind === "routers") return [name];
+  return kind === "middlewares" ? routersIn(dynamic) : [];
 }
 
 interface ServiceConfiguration {
   readonly dynamic: Document;
   readonly closed: ReadonlyMap<string, string>;
 }
-
-const noneClosed: ReadonlyMap<string, string> = new Map();
 
 function dynamicOf(
   service: ComposeService,
@@ -79,7 +86,7 @@ function dynamicOf(
   if (hasLabels && !isEnabled) report.omitted(what, "traefik.enable is not true");
   if (isEnabled) for (const problem of traefik.problems) report.omitted(what, problem);
   if (hasLabels && isEnabled)
-    found.push({ dynamic: withPublished(traefik.dynamic, service), closed: noneClosed });
+    found.push({ dynamic: withPublished(traefik.dynamic, service), closed: new Map() });
   for (const sites of [caddyLabelSites(labels, { name }), nginxProxySites(environment)]) {
     if (sites.length === 0) continue;
     const placed = sites.map((site) =>
@@ -100,7 +107,23 @@ function dynamicOf(
         ? "this gateway replaces it"
         : "it has no labels or variables of a proxy",
     );
-  return found;
+  const unknown = missing.find(({ key }) => !HARMLESS.test(key));
+  if (unknown === undefined) return found;
+  // The value may name a middleware that denies access.
+  const why = `${unknown.key} of ${name}`;
+  return found.map(({ dynamic }) => ({
+    dynamic,
+    closed: new Map(routersIn(dynamic).map((router) => [router, why])),
+  }));
+}
+
+/** Without their value, a router is not served, or as protected as with it. */
+const HARMLESS =
+  /\.rule$|\.tls\.certresolver$|\.tls\.domains|\.loadbalancer\.|\.middlewares\.[^.]+\.|^caddy(?:_\d+)?$|^VIRTUAL_(?:HOST|PORT)$|^LETSENCRYPT_|^ACME_|^CERT_NAME$|^HTTPS_METHOD$/i;
+
+function routersIn({ http }: Document): readonly string[] {
+  const routers = isDocument(http) ? http["routers"] : null;
+  return isDocument(routers) ? Object.keys(routers) : [];
 }
 
 /** Replaces the servers of the service by its published ports. */

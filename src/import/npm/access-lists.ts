@@ -10,8 +10,8 @@ export interface AccessList {
   readonly rules: readonly { readonly address: string; readonly isAllowed: boolean }[];
   /** Whether an allowed network or a valid password is enough (`satisfy any`). */
   readonly isEither: boolean;
-  /** Whether the list has users, none of which could be imported. */
-  readonly hasLostUsers: boolean;
+  /** Whether the list has users, none of which has a password: no client can authenticate. */
+  readonly asksInVain: boolean;
   /** Whether the list has conditions that the import does not support. */
   readonly isUnknown: boolean;
   /** Whether the gateway forwards the password to targets. */
@@ -34,12 +34,14 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
     members.object("meta")?.ignoreRest();
     const users: AccessList["users"][number][] = [];
     for (const auth of auths.get(id) ?? []) users.push(...(await readUser(auth, members.label)));
+    // Of users with the same name, nginx knows the last one.
+    const last = new Map(users.map((user) => [user.username, user]));
     const rules = (clients.get(id) ?? []).map(readRule);
     const own = [members, ...(auths.get(id) ?? []), ...(clients.get(id) ?? [])];
     lists.set(id, {
       label: members.label,
-      users,
-      hasLostUsers: users.length === 0 && auths.has(id),
+      users: [...last.values()],
+      asksInVain: users.length === 0 && auths.has(id),
       rules,
       isEither: isSet(members, "satisfy_any"),
       passesAuth: isSet(members, "pass_auth"),
@@ -67,7 +69,7 @@ async function readUser(auth: Members, list: string) {
   auth.object("meta")?.ignoreRest();
   auth.raw("hint");
   if (username === "" || password === "") {
-    auth.drop("the database does not contain the password");
+    auth.drop("without a password, the source does not admit it either");
     return [];
   }
   auth.report.imported(auth.label, "became a user of the plugin basic-auth");
@@ -82,18 +84,40 @@ function readRule(client: Members) {
   return { address, isAllowed: client.text("directive") === "allow" };
 }
 
+/** A route beside one that denies access: servers may read such a path as one of either. */
+const resembling = { when: { ambiguous_path: true }, action: "deny" } as const;
+
+export interface AccessOptions {
+  readonly routeId: string;
+  /** Name in the report. */
+  readonly of: string;
+  /** Whether to deny paths that only resemble those of the route. */
+  readonly isStrict: boolean;
+}
+
+/** For a route without a list. */
+export function denyResembling(output: Output, { routeId, of }: AccessOptions): void {
+  output.plugin({
+    name: "access-policy",
+    key: `${routeId} networks`,
+    what: `paths of ${of}`,
+    scope: { route_id: routeId },
+    protects: true,
+    config: { rules: [resembling] },
+  });
+}
+
 /** Adds the plugins of a list to a route. Rules run in order, as in nginx. */
 export function addAccess(
   output: Output,
   list: AccessList,
-  { routeId, of }: { readonly routeId: string; readonly of: string },
+  { routeId, of, isStrict }: AccessOptions,
 ): void {
   const { users, rules, isEither, passesAuth, label } = list;
   const common = { scope: { route_id: routeId }, protects: true };
   if (list.isUnknown) output.loseProtection({ scope: common.scope, what: label });
-  if (list.hasLostUsers) output.loseProtection({ scope: common.scope, what: `users of ${label}` });
   const denyAction = isEither && users.length > 0 ? "challenge" : "deny";
-  const allowAction = isEither ? "allow" : "continue";
+  const allowAction = isEither ? "allow" : list.asksInVain ? "deny" : "continue";
   // Every list ends with `deny all`, also one without networks.
   output.plugin({
     ...common,
@@ -101,10 +125,13 @@ export function addAccess(
     key: `${routeId} networks`,
     what: `networks of ${label} for ${of}`,
     config: {
-      rules: rules.map(({ address, isAllowed }) => ({
-        when: address === "all" ? {} : { cidr: [address] },
-        action: isAllowed ? allowAction : denyAction,
-      })),
+      rules: [
+        ...(isStrict ? [resembling] : []),
+        ...rules.map(({ address, isAllowed }) => ({
+          when: address === "all" ? {} : { cidr: [address] },
+          action: isAllowed ? allowAction : denyAction,
+        })),
+      ],
       default: denyAction,
     },
   });

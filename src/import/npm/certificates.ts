@@ -1,14 +1,30 @@
-// Converts certificates of Nginx Proxy Manager: uploaded ones from its database; those of Let's Encrypt are requested again.
-import { addDnsProvider } from "../acme.ts";
+// Converts certificates of Nginx Proxy Manager: uploaded ones, and those of Let's Encrypt with the files that it serves now.
+import { type CertificateChain, ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import type { Members } from "../members.ts";
 import { addCertificate } from "../pem.ts";
+import { addNpmDnsProvider } from "./dns-providers.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, rowsOf, timesOf } from "./rows.ts";
+
+export interface ImportedCertificate {
+  readonly id: string;
+  /** Names that it covers, or will cover. */
+  readonly names: readonly string[];
+  /** Whether it is present and valid now. */
+  readonly isValid: boolean;
+}
+
+interface Row {
+  readonly members: Members;
+  readonly meta: Members;
+  readonly name: string;
+  readonly domains: readonly string[];
+}
 
 /** Fills `context.certificates`. */
 export function addCertificates(context: NpmContext): void {
   for (const members of rowsOf("certificate", context)) {
-    const domains = members.texts("domain_names");
+    const domains = members.texts("domain_names").map((name) => name.toLowerCase());
     const nice = members.text("nice_name");
     const name = nice === null || nice === "" ? (domains[0] ?? "certificate") : nice;
     members.setLabel(`certificate "${name}"`);
@@ -22,42 +38,55 @@ export function addCertificates(context: NpmContext): void {
   }
 }
 
-interface Row {
-  readonly members: Members;
-  readonly meta: Members;
-  readonly name: string;
-  readonly domains: readonly string[];
-}
+const isValidNow = ({ notBefore, notAfter }: CertificateChain) =>
+  Date.parse(notBefore) <= Date.now() && Date.parse(notAfter) > Date.now();
 
-function addUploaded({ members, meta, name }: Row, { output }: NpmContext): string | null {
-  const chain = [meta.text("certificate"), meta.text("intermediate_certificate")];
-  const privateKey = meta.text("certificate_key");
-  if (chain[0] === null || privateKey === null) {
-    members.drop("its files are not in the database: upload it here");
+function addUploaded(
+  { members, meta, name }: Row,
+  context: NpmContext,
+): ImportedCertificate | null {
+  const inDatabase = [meta.text("certificate"), meta.text("intermediate_certificate")];
+  const key = meta.text("certificate_key");
+  const files =
+    inDatabase[0] === null || key === null
+      ? filesOf(`/data/custom_ssl/npm-${idOf(members)}`, context)
+      : { certificate: inDatabase.filter((pem) => pem !== null).join("\n"), key };
+  if ("problem" in files) {
+    context.output.report.omitted(`files of ${members.label}`, files.problem);
+    members.ignoreRest();
     return null;
   }
-  return addCertificate(output, {
+  const id = addCertificate(context.output, {
     key: `certificate ${idOf(members)}`,
     label: members.label,
     name,
-    privateKey,
-    certificate: chain.filter((pem) => pem !== null).join("\n"),
+    privateKey: files.key,
+    certificate: files.certificate,
     domains: [],
   });
+  if (id === null) return null;
+  const chain = readChain(files.certificate, files.key);
+  return { id, names: chain.names, isValid: isValidNow(chain) };
 }
 
-function addOrdered({ members, meta, name, domains }: Row, context: NpmContext): string | null {
+function addOrdered(
+  { members, meta, name, domains }: Row,
+  context: NpmContext,
+): ImportedCertificate | null {
   const email = meta.text("letsencrypt_email");
   meta.raw("letsencrypt_agree");
   meta.raw("letsencrypt_certificate");
   const isDns = meta.flag("dns_challenge") ?? false;
-  meta.omit("propagation_seconds", "set propagation_timeout of the DNS provider");
   const keyType = meta.text("key_type");
+  const dnsProvider = isDns ? addNpmDnsProvider({ meta, domains }, context) : null;
+  for (const field of ["dns_provider", "dns_provider_credentials", "propagation_seconds"])
+    meta.raw(field);
   if (domains.length === 0) {
     members.drop("it has no names");
     return null;
   }
-  return context.ordered.add({
+  const present = presentChain(members, domains, context);
+  const id = context.ordered.add({
     key: `certificate ${idOf(members)}`,
     label: members.label,
     name,
@@ -65,17 +94,52 @@ function addOrdered({ members, meta, name, domains }: Row, context: NpmContext):
     email,
     isDns,
     ...(keyType === "rsa" ? { keyType } : {}),
-    dnsProvider: isDns ? dnsProviderOf(meta, context) : null,
+    dnsProvider,
+    present,
   });
+  return { id, names: domains, isValid: present !== null && isValidNow(present) };
 }
 
-/** Supports only providers whose credentials are a token. */
-function dnsProviderOf(meta: Members, { output }: NpmContext): string | null {
-  const type = meta.text("dns_provider");
-  const credentials = meta.text("dns_provider_credentials") ?? "";
-  const [, token] = /^\s*dns_cloudflare_api_token\s*=\s*(\S+)\s*$/m.exec(credentials) ?? [];
-  if (type === "cloudflare" && token !== undefined)
-    return addDnsProvider(output, { key: token, type, secrets: { api_token: token } });
-  output.report.omitted(`${meta.label}: DNS provider ${type}`, "add it as a DNS provider");
+/** The certificate that certbot wrote last; null, with a report entry, when it cannot be used. */
+function presentChain(
+  members: Members,
+  domains: readonly string[],
+  context: NpmContext,
+): CertificateChain | null {
+  const { report } = context.output;
+  const files = filesOf(`/etc/letsencrypt/live/npm-${idOf(members)}`, context);
+  if ("problem" in files) {
+    report.changed(
+      members.label,
+      `is not served before the gateway has requested it: ${files.problem}`,
+    );
+    return null;
+  }
+  try {
+    const chain = readChain(files.certificate, files.key);
+    if (domains.every((name) => chain.names.includes(name))) return chain;
+    report.changed(members.label, "its file is not used, because it has other names");
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    report.changed(
+      members.label,
+      `its file is not used: its ${error.field.replace("_", " ")} ${error.message}`,
+    );
+  }
   return null;
+}
+
+type Files = { readonly certificate: string; readonly key: string } | { readonly problem: string };
+
+const WITHOUT_FILES =
+  "the database does not contain them: the command `sluice import --from npm FOLDER` reads them from its folder";
+
+function filesOf(folder: string, { findFile }: NpmContext): Files {
+  if (findFile === null) return { problem: WITHOUT_FILES };
+  const [certificate, key] = ["fullchain.pem", "privkey.pem"].map((file) =>
+    findFile(`${folder}/${file}`),
+  );
+  if (!certificate || !key) return { problem: "they were not found beside the database" };
+  if ("problem" in certificate) return certificate;
+  return "problem" in key ? key : { certificate: certificate.text, key: key.text };
 }

@@ -1,4 +1,11 @@
-// Finds custom nginx directives that may deny access; knows no host.
+// Parses directives of nginx as users add them to hosts, and finds those that may deny access; knows no host.
+
+export interface Directive {
+  readonly name: string;
+  readonly args: readonly string[];
+  /** Null: it ends with a semicolon. */
+  readonly block: readonly Directive[] | null;
+}
 
 /** Limits, timeouts and transfer options. Every other directive may deny access or identify the client. */
 const HARMLESS =
@@ -8,22 +15,73 @@ const HARMLESS =
 const FIELDS =
   /^(?:host|upgrade|connection|x-real-ip|x-forwarded-(?:for|proto|host|port|scheme|ssl|server)|accept-encoding|range|if-range)$/i;
 
-const TOKEN = /\s+|#[^\n]*|"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|;|[^\s;]+/g;
+/** Backslashes only where nginx leaves them in the text, as in regular expressions: before none of `;{}"'\nrt`. */
+const TOKEN =
+  /\s+|#[^\n]*|"(?:[^"\\]|\\[\s\S])*"(?=[\s;{]|$)|'(?:[^'\\]|\\[\s\S])*'(?=[\s;{]|$)|[;{}]|(?:[^\s;{}"'#\\]|\$\{\w+\}|\\[^\s;{}"'\\nrt])(?:[^\s;{}\\]|(?<=\$)\{\w+\}|\\[^\s;{}"'\\nrt])*/y;
 
-/** False only for known harmless directives without blocks. */
-export function mayDenyAccess(text: string): boolean {
-  const words: string[] = [];
-  for (const [token] of text.matchAll(TOKEN)) {
-    if (/^[\s#]/.test(token)) continue;
-    // Blocks, escapes and unterminated strings: the rest cannot be parsed.
-    if (!/^(?:["'][\s\S]*["']|[^"'{}\\][^{}\\]*)$/.test(token)) return true;
-    if (token !== ";") words.push(token);
-    else if (!isHarmless(words.splice(0))) return true;
-  }
-  return !isHarmless(words);
+const MAX_DEPTH = 8;
+
+/** Null for a text that could mean something else to nginx. */
+export function parseDirectives(text: string): readonly Directive[] | null {
+  const tokens = tokensOf(text);
+  if (tokens === null) return null;
+  const { directives, next } = readBlock(tokens, 0, 0);
+  return next === tokens.length ? directives : null;
 }
 
-function isHarmless([name, field = ""]: readonly string[]): boolean {
-  if (name === undefined) return true;
+function tokensOf(text: string): readonly string[] | null {
+  const tokens: string[] = [];
+  TOKEN.lastIndex = 0;
+  while (TOKEN.lastIndex < text.length) {
+    const token = TOKEN.exec(text)?.[0];
+    if (token === undefined) return null;
+    if (!/^[\s#]/.test(token)) tokens.push(token);
+  }
+  return tokens;
+}
+
+interface Block {
+  readonly directives: readonly Directive[] | null;
+  /** Index of the token that ends it. */
+  readonly next: number;
+}
+
+const INVALID: Block = { directives: null, next: -1 };
+
+function readBlock(tokens: readonly string[], from: number, depth: number): Block {
+  const directives: Directive[] = [];
+  let words: string[] = [];
+  for (let at = from; at < tokens.length; at++) {
+    const token = tokens[at] ?? "";
+    const [name, ...args] = words;
+    if (token === "}") return words.length > 0 ? INVALID : { directives, next: at };
+    if (token === ";" && name !== undefined) directives.push({ name, args, block: null });
+    else if (token === "{" && name !== undefined && depth < MAX_DEPTH) {
+      const inner = readBlock(tokens, at + 1, depth + 1);
+      if (inner.directives === null || tokens[inner.next] !== "}") return INVALID;
+      directives.push({ name, args, block: inner.directives });
+      at = inner.next;
+    } else if (token === ";" || token === "{") return INVALID;
+    else {
+      words.push(unquoted(token));
+      continue;
+    }
+    words = [];
+  }
+  const [name, ...args] = words;
+  // The template of the source ends the last line.
+  if (name !== undefined) directives.push({ name, args, block: null });
+  return { directives, next: tokens.length };
+}
+
+const unquoted = (token: string): string =>
+  /^["']/.test(token) ? token.slice(1, -1).replaceAll(/\\(["'\\])/g, "$1") : token;
+
+/** False only for known harmless directives without blocks. */
+export const mayDenyAccess = (text: string): boolean =>
+  parseDirectives(text)?.every(isHarmless) !== true;
+
+export function isHarmless({ name, args: [field = ""], block }: Directive): boolean {
+  if (block !== null) return false;
   return name === "proxy_set_header" ? FIELDS.test(field) : HARMLESS.test(name);
 }

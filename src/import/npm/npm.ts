@@ -4,17 +4,22 @@ import { AcmeCertificates } from "../acme.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { type AccessList, readAccessLists } from "./access-lists.ts";
-import { addCertificates } from "./certificates.ts";
+import { addCertificates, type ImportedCertificate } from "./certificates.ts";
 import { addDeadHosts, addDefaultSite, addRedirections } from "./responses.ts";
 import { addProxyHosts } from "./proxy-hosts.ts";
 import type { RowContext } from "./rows.ts";
 import { addStreams } from "./streams.ts";
+import type { FindFile } from "./tables.ts";
 
 export interface NpmContext extends RowContext {
   readonly output: Output;
   readonly ordered: AcmeCertificates;
   /** By row id. */
-  readonly certificates: Map<number, string>;
+  readonly certificates: Map<number, ImportedCertificate>;
+  /** Ids by their settings. */
+  readonly dnsProviders: Map<string, string>;
+  /** Null: only the database is there. */
+  readonly findFile: FindFile | null;
   readonly accessLists: ReadonlyMap<number, AccessList>;
 }
 
@@ -32,7 +37,7 @@ const USER_TABLES = ["user", "user_permission", "auth"];
 export async function convertNpm(
   bytes: Uint8Array,
   output: Output,
-  { parseJson, openTables }: Pick<ConversionContext, "parseJson" | "openTables">,
+  { parseJson, openTables, findFile }: Omit<ConversionContext, "plugins">,
 ): Promise<void> {
   const tables = openTables(bytes);
   const { report } = output;
@@ -47,6 +52,8 @@ export async function convertNpm(
     output,
     ordered: new AcmeCertificates(output),
     certificates: new Map(),
+    dnsProviders: new Map(),
+    findFile: findFile ?? null,
     accessLists: await readAccessLists(rows),
   };
   addCertificates(context);
@@ -59,7 +66,7 @@ export async function convertNpm(
     if (READ.includes(name) || INTERNAL_TABLES.includes(name) || tables.rows(name).length === 0)
       continue;
     if (USER_TABLES.includes(name))
-      report.omitted(`table ${name}`, "create the users in this gateway");
+      report.omitted("users of Nginx Proxy Manager", "create them in this gateway");
     else if (name === "audit_log")
       report.omitted("audit log", "this gateway has its own audit log");
     else report.omitted(`table ${name}`, "the import does not support it");

@@ -1,280 +1,334 @@
-// Converts proxy hosts of Nginx Proxy Manager: a service and a route for each host and each location.
-import { escaped, portable } from "../expression.ts";
+// Converts proxy hosts of Nginx Proxy Manager: each becomes an application, and each of its locations a route beside it.
+import { applicationInput } from "../../model/application.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError } from "../../model/error.ts";
+import { parseUpstream } from "../../applications/upstream.ts";
 import type { Members } from "../members.ts";
-import { addAccess } from "./access-lists.ts";
-import { mayDenyAccess } from "./nginx-lines.ts";
+import { type Advanced, readAdvanced } from "./advanced.ts";
+import {
+  addAccessList,
+  addAdvanced,
+  addExtras,
+  addHsts,
+  combined,
+  omitSettings,
+  redirectOf,
+  reportIgnored,
+  type Security,
+  securityOf,
+} from "./host-parts.ts";
+import {
+  type Forward,
+  forwardOf,
+  isMain,
+  isPlain,
+  isWithinResponse,
+  type Location,
+  readLocation,
+  readOwnLocation,
+  routeMatchOf,
+} from "./locations.ts";
 import type { NpmContext } from "./npm.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 
 export function addProxyHosts(context: NpmContext): void {
   for (const members of rowsOf("proxy_host", context)) {
-    const domains = members.texts("domain_names");
+    const domains = [...new Set(members.texts("domain_names").map((name) => name.toLowerCase()))];
     members.setLabel(`proxy host "${domains.join(", ")}"`);
-    const host = readHost(members, domains, context);
-    const locations = members.objects("locations").map((source) => readLocation(source, members));
-    const routes = [null, ...locations].map((location) => addRouteOf(host, location, context));
-    closeHost({ members, routes, locations }, context);
+    new HostImport(members, domains, context).add();
   }
 }
 
-interface Location {
-  readonly source: Members;
-  /** Modifier of the nginx location: `=`, `~`, `~*`, `^~` or empty. */
-  readonly modifier: string;
-  readonly value: string;
-  /** Whether it may deny access beyond the access list of the host. */
+/** What a route of the host needs. */
+interface Part {
+  readonly label: string;
+  readonly key: string;
+  readonly name: string;
+  readonly forward: Forward | null;
+  readonly advanced: Advanced;
+  /** Fields that decide which requests it matches. */
+  readonly match: Readonly<Record<string, unknown>>;
   readonly isProtected: boolean;
+  /** Whether to deny paths that only resemble its own. */
+  readonly isStrict: boolean;
 }
 
-const OF_LOCATION = [
-  ...["id", "created_on", "modified_on", "path", "advanced_config"],
-  ...["forward_scheme", "forward_host", "forward_port"],
-];
+class HostImport {
+  readonly #members: Members;
+  readonly #domains: readonly string[];
+  readonly #context: NpmContext;
+  readonly #name: string;
+  readonly #security: Security;
+  readonly #advanced: Advanced;
+  readonly #accessList: number;
+  readonly #fields: Readonly<Record<string, unknown>>;
+  readonly #isOn: boolean;
+  readonly #extras: { readonly blocksExploits: boolean; readonly isCached: boolean };
+  readonly #websocket: boolean;
+  /** Ids by what a service consists of: locations of the same target share one. */
+  readonly #services = new Map<string, string>();
 
-function readLocation(source: Members, host: Members): Location {
-  const path = source.text("path") ?? "/";
-  source.setLabel(`location ${path} of ${host.label}`);
-  for (const name of OF_LOCATION) source.raw(name);
-  const [, modifier = "", value = "/"] = /^\s*(?:(=|~\*|~|\^~)\s*)?(\S.*)$/.exec(path) ?? [];
-  return { source, modifier, value, isProtected: deniesAccess(source) };
-}
+  constructor(members: Members, domains: readonly string[], context: NpmContext) {
+    this.#members = members;
+    this.#domains = domains;
+    this.#context = context;
+    omitState(members);
+    omitSettings(members, context);
+    const wanted = domains[0] ?? `proxy-host-${idOf(members)}`;
+    this.#name = context.output.name(["applications", "services", "routes"], wanted);
+    this.#security = securityOf(members, domains, context);
+    this.#advanced = readAdvanced(members.text("advanced_config") ?? "");
+    this.#accessList = members.number("access_list_id") ?? 0;
+    this.#isOn = isOn(members);
+    this.#fields = { hosts: domains, enabled: this.#isOn, ...timesOf(members) };
+    this.#extras = {
+      blocksExploits: isSet(members, "block_exploits"),
+      isCached: isSet(members, "caching_enabled"),
+    };
+    this.#websocket = isSet(members, "allow_websocket_upgrade");
+  }
 
-/** Custom nginx directives or unknown settings. */
-const deniesAccess = (source: Members): boolean =>
-  mayDenyAccess(source.text("advanced_config") ?? "") || source.hasUnknown();
+  add(): void {
+    const members = this.#members;
+    // In the order in which nginx reads them.
+    const found = [
+      ...this.#advanced.locations.map((own) => readOwnLocation(own, members)),
+      ...members.objects("locations").map((source) => readLocation(source, members)),
+    ];
+    const forward = forwardOf(members);
+    const ownMain = found.find(isMain) ?? null;
+    const locations = found.filter((location) => !isMain(location));
+    const mainId = this.#addMain(ownMain, forward);
+    const isAnswered = this.#advanced.response !== null;
+    const isStrict =
+      ownMain !== null && (ownMain.isProtected || ownMain.advanced.response !== null);
+    const among = { all: locations, isStrict };
+    const ids = isAnswered ? [] : locations.map((one) => this.#addLocation(one, among));
+    for (const { label } of isAnswered ? locations : [])
+      this.#context.output.report.omitted(
+        label,
+        "nginx never reaches it: the host responds itself",
+      );
+    reportIgnored(this.#advanced, members.label, this.#context);
+    this.#close({ mainId, ids, ownMain, locations });
+  }
 
-/** Whether the path alone decides which requests the location matches. */
-const isPlain = ({ modifier, value }: Location): boolean =>
-  (modifier === "" || modifier === "=") && /^\/[^\s;{}"'\\]*$/.test(value);
-
-interface AddedHost {
-  readonly members: Members;
-  /** Ids of the route of the host and of each location. */
-  readonly routes: readonly string[];
-  readonly locations: readonly Location[];
-}
-
-/** Directives of a host also apply to its locations. */
-function closeHost({ members, routes, locations }: AddedHost, { output }: NpmContext): void {
-  const protectedLocations = locations.filter(({ isProtected }) => isProtected);
-  const isWhole =
-    deniesAccess(members) || (protectedLocations.length > 0 && !locations.every(isPlain));
-  for (const [at, route_id] of routes.entries()) {
-    const own = at === 0 ? undefined : locations[at - 1];
-    const what = own?.isProtected ? own.source.label : members.label;
-    if (isWhole || own?.isProtected)
+  /** Directives of a host also apply to its locations. */
+  #close({
+    mainId,
+    ids,
+    ownMain,
+    locations,
+  }: {
+    readonly mainId: string;
+    readonly ids: readonly string[];
+    readonly ownMain: Location | null;
+    readonly locations: readonly Location[];
+  }): void {
+    const { output } = this.#context;
+    const isWhole =
+      this.#advanced.mayDeny ||
+      this.#members.hasUnknown() ||
+      (locations.some(({ isProtected }) => isProtected) && !locations.every(isPlain));
+    const lose = (route_id: string, what: string) =>
       output.loseProtection({
         scope: { route_id },
-        what: `advanced_config or an unknown setting of ${what}`,
+        what: `a directive of nginx or an unknown setting of ${what}`,
       });
+    if (isWhole || ownMain?.isProtected) lose(mainId, this.#members.label);
+    for (const [at, id] of ids.entries()) {
+      const own = locations[at];
+      if (own?.isProtected) lose(id, own.label);
+      else if (isWhole) lose(id, this.#members.label);
+    }
   }
-}
 
-interface Host {
-  readonly members: Members;
-  readonly name: string;
-  /** Fields of all its routes. */
-  readonly fields: Readonly<Record<string, unknown>>;
-  readonly accessList: number;
-  /** Whether it denies some clients: without it, a wildcard host may match its requests. */
-  readonly isProtected: boolean;
-  readonly hasHsts: boolean;
-  readonly hasSubdomains: boolean;
-  readonly blocksExploits: boolean;
-  readonly isCached: boolean;
-}
+  #addMain(own: Location | null, forward: Forward): string {
+    const { label, path: key } = this.#members;
+    const { output } = this.#context;
+    const advanced = own === null ? this.#advanced : combined(this.#advanced, own.advanced);
+    const response = this.#advanced.response ?? own?.advanced.response ?? null;
+    const target = response !== null ? null : own === null ? forward : own.forward;
+    if (own !== null) reportIgnored(own.advanced, own.label, this.#context);
+    const part: Part = {
+      label,
+      key: `${idOf(this.#members)} ${key}`,
+      name: this.#name,
+      forward: target,
+      advanced: { ...advanced, response },
+      match: {},
+      isProtected: this.#isOn && (this.#accessList > 0 || this.#advanced.mayDeny),
+      isStrict: false,
+    };
+    if (target === null) {
+      const redirect = this.#redirect(label, 308);
+      const { routeId } = this.#addRoute(part, redirect);
+      addHsts(this.#security, { routeId, of: label }, this.#context);
+      output.report.imported(label, "became a route, because it forwards nothing itself");
+      return routeId;
+    }
+    const why = this.#problemOfApplication(target);
+    const isApplication = why === null;
+    const { wantsRedirect, isSecured, wantsHsts, hasSubdomains } = this.#security;
+    const { routeId, serviceId } = this.#addRoute(
+      part,
+      isApplication
+        ? { https_redirect: wantsRedirect && isSecured ? 308 : false }
+        : this.#redirect(label, 308),
+    );
+    const isOwnHsts = !isApplication || (hasSubdomains && isSecured);
+    if (isOwnHsts) addHsts(this.#security, { routeId, of: label }, this.#context);
+    if (!isApplication) {
+      output.report.changed(label, `became a service and a route, not an application: ${why}`);
+      return routeId;
+    }
+    const times = timesOf(this.#members);
+    const fields = { ...this.#application(target), ...times };
+    const hsts = wantsHsts && !isOwnHsts;
+    output.add(
+      "applications",
+      { key: part.key, label, parts: [serviceId, routeId] },
+      { ...fields, https: { ...fields.https, hsts } },
+    );
+    output.report.imported(label, "became an application");
+    const hstsText = hasSubdomains ? " and sends HSTS, not for subdomains," : " and sends HSTS";
+    if (wantsRedirect && !isSecured)
+      output.report.changed(
+        label,
+        `redirects to HTTPS${hsts ? hstsText : ""} as soon as its certificate is issued`,
+      );
+    return routeId;
+  }
 
-function readHost(members: Members, domains: readonly string[], context: NpmContext): Host {
-  omitState(members);
-  members.omit("http2_support", "set http2 of the listener", 1);
-  members.omit("trust_forwarded_proto", "add the proxy to trusted_proxies", 0);
-  const secured = securityOf(members, context);
-  const accessList = members.number("access_list_id") ?? 0;
-  const enabled = isOn(members);
-  const denies = accessList > 0 || mayDenyAccess(members.text("advanced_config") ?? "");
-  return {
-    members,
-    name: domains[0] ?? `proxy-host-${idOf(members)}`,
-    fields: {
-      hosts: [...new Set(domains.map((domain) => domain.toLowerCase()))],
-      websocket: isSet(members, "allow_websocket_upgrade"),
-      enabled,
-      ...secured.fields,
-      ...timesOf(members),
-    },
-    accessList,
-    isProtected: enabled && denies,
-    hasHsts: secured.hasHsts,
-    hasSubdomains: secured.hasSubdomains,
-    blocksExploits: isSet(members, "block_exploits"),
-    isCached: isSet(members, "caching_enabled"),
-  };
-}
+  #redirect(of: string, status: 301 | 308) {
+    return redirectOf(this.#security, { of, status }, this.#context);
+  }
 
-/** HTTPS redirect and HSTS of a host. */
-export function securityOf(members: Members, { certificates }: NpmContext) {
-  const certificate = members.number("certificate_id") ?? 0;
-  if (certificate > 0 && !certificates.has(certificate))
-    members.changed("certificate_id", "listeners present another certificate until you add one");
-  const wants = { redirect: isSet(members, "ssl_forced"), hsts: isSet(members, "hsts_enabled") };
-  // Nginx Proxy Manager ignores both without a certificate.
-  const isForced = certificate > 0 && wants.redirect;
-  const hasHsts = isForced && wants.hsts;
-  return {
-    fields: isForced ? { https_redirect: 301 } : {},
-    hasHsts,
-    hasSubdomains: isSet(members, "hsts_subdomains"),
-  };
-}
+  #application({ scheme, host, port, path }: Forward) {
+    const { certificate, isCovered, wantsRedirect } = this.#security;
+    const address = host.includes(":") ? `[${host}]` : host;
+    return {
+      name: this.#name,
+      domains: this.#domains,
+      upstream: `${scheme}://${address}:${port}${path}`,
+      https: {
+        ...(certificate !== null && isCovered
+          ? { mode: "certificate", certificate_id: certificate.id }
+          : { mode: "off" }),
+        redirect: wantsRedirect,
+      },
+      enabled: this.#isOn,
+    };
+  }
 
-/** Adds the service and route of the host itself (null) or of a location; returns the id of the route. */
-function addRouteOf(host: Host, location: Location | null, context: NpmContext): string {
-  const { output } = context;
-  const source = location?.source ?? host.members;
-  const wanted = location === null ? host.name : `${host.name} ${source.text("path") ?? "/"}`;
-  const key = `${idOf(host.members)} ${source.path}`;
-  const [address = "", ...segments] = (source.text("forward_host") ?? "").split("/");
-  const path = segments.join("/").replace(/\/+$/, "");
-  const name = output.name("services", wanted);
-  const serviceId = output.add(
-    "services",
-    { key, label: `service of ${source.label}` },
-    {
-      name,
-      protocol: source.text("forward_scheme") === "https" ? "https" : "http",
-      path: path === "" ? "" : `/${path}`,
+  /** Why an application cannot hold the host; null: it can. */
+  #problemOfApplication(target: Forward): string | null {
+    try {
+      const { upstream } = decode(applicationInput, this.#application(target));
+      parseUpstream(upstream ?? "");
+      return null;
+    } catch (error) {
+      if (error instanceof ApiError) return error.message;
+      throw error;
+    }
+  }
+
+  /** `isStrict`: the rest of the host is not forwarded. */
+  #addLocation(
+    location: Location,
+    { all, isStrict }: { readonly all: readonly Location[]; readonly isStrict: boolean },
+  ): string {
+    const { output } = this.#context;
+    const { label, path, advanced, forward, isProtected } = location;
+    const response = isProtected ? null : advanced.response;
+    const { fields, difference } = routeMatchOf(location, all);
+    const part: Part = {
+      label,
+      key: `${idOf(this.#members)} ${location.key}`,
+      name: output.name("routes", `${this.#name} ${path}`),
+      forward: response === null ? forward : null,
+      advanced: { ...combined(this.#advanced, advanced), response },
+      match: fields,
+      isProtected: this.#isOn && (isProtected || (this.#accessList > 0 && response === null)),
+      isStrict: isStrict || isWithinResponse(location, all),
+    };
+    const { routeId } = this.#addRoute(part, this.#redirect(label, 308));
+    addHsts(this.#security, { routeId, of: label }, this.#context);
+    output.report.imported(label, "became a route of its own");
+    if (difference !== null) output.report.changed(label, difference);
+    reportIgnored(advanced, label, this.#context);
+    return routeId;
+  }
+
+  #addRoute(
+    part: Part,
+    redirect: Readonly<Record<string, unknown>>,
+  ): { readonly routeId: string; readonly serviceId: string } {
+    const { output } = this.#context;
+    const { label, key, name, forward, advanced, match, isProtected, isStrict } = part;
+    const serviceId = forward === null ? null : this.#addService(part, forward);
+    const routeId = output.add(
+      "routes",
+      { key, label, protects: isProtected },
+      {
+        ...this.#fields,
+        websocket: this.#websocket || advanced.isWebsocket,
+        ...redirect,
+        name,
+        service_id: serviceId,
+        ...match,
+      },
+    );
+    const of = { routeId, of: label };
+    if (advanced.response === null) {
+      addAccessList(this.#accessList, { ...of, isStrict }, this.#context);
+      addAdvanced(advanced, of, this.#context);
+    } else
+      output.plugin({
+        ...advanced.response,
+        key: routeId,
+        what: `response of ${label}`,
+        scope: { route_id: routeId },
+      });
+    const { blocksExploits, isCached } = this.#extras;
+    addExtras(
+      { blocksExploits, isCached: isCached && advanced.response === null },
+      of,
+      this.#context,
+    );
+    return { routeId, serviceId: serviceId ?? "" };
+  }
+
+  #addService({ key, label, name, advanced }: Part, forward: Forward): string {
+    const { output } = this.#context;
+    const { scheme: protocol, host, port, path } = forward;
+    const fields = {
+      protocol,
+      path,
       // nginx does not verify targets by default.
       tls: { verify: false },
       connect_timeout: 90_000,
       response_timeout: 90_000,
       read_timeout: 90_000,
       write_timeout: 90_000,
-    },
-  );
-  const target = { host: address.replace(/^\[(.*)\]$/, "$1"), port: source.number("forward_port") };
-  output.add(
-    "targets",
-    { key, label: `target of ${source.label}` },
-    { ...target, service_id: serviceId },
-  );
-  const routeId = output.add(
-    "routes",
-    { key, label: source.label, protects: host.isProtected || location?.isProtected === true },
-    {
-      ...host.fields,
-      name: output.name("routes", wanted),
-      service_id: serviceId,
-      ...(location === null ? {} : pathOf(location, path !== "")),
-    },
-  );
-  output.report.imported(source.label, `became the service ${name} and a route`);
-  source.omit("advanced_config", NO_LINES);
-  addPlugins(host, { routeId, of: source.label }, context);
-  return routeId;
-}
-
-function pathOf(
-  { source, modifier, value, isProtected }: Location,
-  isReplaced: boolean,
-): Record<string, unknown> {
-  if (modifier === "~" || modifier === "~*") {
-    const regex = modifier === "~*" ? portable(value, true)?.source : value;
-    if (regex === undefined) source.changed("path", "the path is case-sensitive");
-    return { paths: [{ type: "regex", value: regex ?? value }], priority: 1 };
-  }
-  if (modifier === "=") return { paths: [{ type: "exact", value }] };
-  const prefix = value.replace(/\/+$/, "") || "/";
-  // A protected path matches every path that begins with it, as in nginx, which redirects to a trailing slash.
-  if (isProtected) {
-    const end = prefix !== "/" && value.endsWith("/") ? "(?:/|$)" : "";
-    return {
-      paths: [{ type: "regex", value: `^${escaped(comparable(prefix))}${end}` }],
-      priority: 2,
+      ...advanced.timeouts,
     };
-  }
-  if (value !== "/") source.changed("path", `matches whole segments: ${value} and paths below it`);
-  return { paths: [{ type: "prefix", value: prefix }], strip_path: isReplaced };
-}
-
-/** The path as routes normalize it. */
-const comparable = (path: string): string =>
-  path
-    .replaceAll(/[^\0-\x7f]+/g, (characters) => encodeURI(characters.toWellFormed()))
-    .replaceAll(/[/\\]+/g, "/")
-    .replace(/;.*$/, "");
-
-const NO_LINES = "nginx directives are not imported";
-
-/** Reports custom nginx directives, and closes the route when they may deny access. */
-export function omitAdvanced(members: Members, routeId: string, { output }: NpmContext): void {
-  const text = members.text("advanced_config") ?? "";
-  if (text.trim() === "") return;
-  members.omit("advanced_config", NO_LINES);
-  if (mayDenyAccess(text))
-    output.loseProtection({
-      scope: { route_id: routeId },
-      what: `advanced_config of ${members.label}`,
-    });
-}
-
-interface RouteLabel {
-  readonly routeId: string;
-  readonly of: string;
-}
-
-function addPlugins(host: Host, { routeId, of }: RouteLabel, context: NpmContext): void {
-  const { output, accessLists } = context;
-  const scope = { route_id: routeId };
-  const list = accessLists.get(host.accessList);
-  if (list !== undefined) addAccess(output, list, { routeId, of });
-  else if (host.accessList > 0) {
-    output.report.omitted(
-      `${host.members.label}: access_list_id`,
-      "the access list does not exist",
+    const target = { host, port };
+    const content = JSON.stringify([fields, target]);
+    const known = this.#services.get(content);
+    if (known !== undefined) return known;
+    const isMainService = name === this.#name;
+    const serviceId = output.add(
+      "services",
+      { key, label: `service of ${label}` },
+      { name: isMainService ? name : output.name("services", name), ...fields },
     );
-    output.loseProtection({
-      scope,
-      what: `access list ${host.accessList} of ${host.members.label}`,
-    });
-  }
-  if (host.hasHsts) addHsts(host, { routeId, of }, context);
-  if (host.blocksExploits) {
-    output.report.changed(`block_exploits of ${of}`, "the rules of the plugin waf-lite apply");
-    const what = `block_exploits of ${of}`;
-    output.plugin({ name: "waf-lite", key: routeId, what, scope, config: { mode: "block" } });
-  }
-  if (host.isCached) {
-    output.report.changed(
-      `caching_enabled of ${of}`,
-      "the Cache-Control header of responses decides",
+    output.add(
+      "targets",
+      { key, label: `target of ${label}` },
+      { ...target, service_id: serviceId },
     );
-    output.plugin({
-      name: "response-cache",
-      key: routeId,
-      what: `caching_enabled of ${of}`,
-      scope,
-      config: {},
-    });
+    this.#services.set(content, serviceId);
+    return serviceId;
   }
-}
-
-/** The HSTS header of Nginx Proxy Manager, and no other header of the plugin. */
-export function addHsts(
-  { hasSubdomains }: Pick<Host, "hasSubdomains">,
-  { routeId, of }: RouteLabel,
-  { output }: NpmContext,
-): void {
-  output.plugin({
-    name: "security-headers",
-    key: routeId,
-    what: `HSTS of ${of}`,
-    scope: { route_id: routeId },
-    config: {
-      hsts: { max_age: 63_072_000, include_subdomains: hasSubdomains, preload: hasSubdomains },
-      frame_options: null,
-      nosniff: false,
-      referrer_policy: null,
-      remove: [],
-    },
-  });
 }

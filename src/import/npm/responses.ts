@@ -1,15 +1,14 @@
 // Converts hosts of Nginx Proxy Manager without a target: redirections, dead hosts and the default site.
 import type { Members } from "../members.ts";
-import type { PluginDraft } from "../output.ts";
+import { readAdvanced, type ResponsePlugin } from "./advanced.ts";
+import { addHsts, omitSettings, redirectOf, reportIgnored, securityOf } from "./host-parts.ts";
 import type { NpmContext } from "./npm.ts";
-import { addHsts, omitAdvanced, securityOf } from "./proxy-hosts.ts";
 import { idOf, isOn, isSet, omitState, rowsOf, timesOf } from "./rows.ts";
 
 /** The source has no variables here: escape the `$`. */
 const withoutVariables = (text: string) => text.replaceAll("$", "%24");
 
 type RoutedResponse = ResponsePlugin & { readonly routeId: string };
-type ResponsePlugin = Pick<PluginDraft, "name" | "config">;
 
 export function addRedirections(context: NpmContext): void {
   for (const members of rowsOf("redirection_host", context)) {
@@ -47,10 +46,10 @@ function addRoute(members: Members, kind: string, context: NpmContext): string {
   const domains = members.texts("domain_names");
   members.setLabel(`${kind} "${domains.join(", ")}"`);
   omitState(members);
-  members.omit("http2_support", "set http2 of the listener", 1);
-  members.omit("block_exploits", "no request is forwarded", 0);
-  members.omit("trust_forwarded_proto", "add the proxy to trusted_proxies", 0);
-  const { fields, hasHsts, hasSubdomains } = securityOf(members, context);
+  omitSettings(members, context);
+  // It forwards no request that could harm.
+  members.raw("block_exploits");
+  const security = securityOf(members, domains, context);
   const key = `${kind} ${idOf(members)}`;
   const enabled = isOn(members);
   const routeId = output.add(
@@ -61,12 +60,23 @@ function addRoute(members: Members, kind: string, context: NpmContext): string {
       name: output.name("routes", domains[0] ?? key),
       hosts: [...new Set(domains.map((domain) => domain.toLowerCase()))],
       enabled,
-      ...fields,
+      ...redirectOf(security, { of: members.label, status: 301 }, context),
       ...timesOf(members),
     },
   );
-  if (hasHsts) addHsts({ hasSubdomains }, { routeId, of: members.label }, context);
-  omitAdvanced(members, routeId, context);
+  addHsts(security, { routeId, of: members.label }, context);
+  const advanced = readAdvanced(members.text("advanced_config") ?? "");
+  reportIgnored(advanced, members.label, context);
+  for (const { path } of advanced.locations)
+    output.report.omitted(
+      `location ${path} of ${members.label}`,
+      "only proxy hosts have locations",
+    );
+  if (advanced.mayDeny || advanced.locations.length > 0)
+    output.loseProtection({
+      scope: { route_id: routeId },
+      what: `a directive of nginx of ${members.label}`,
+    });
   return routeId;
 }
 

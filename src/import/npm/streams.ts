@@ -17,16 +17,19 @@ export function addStreams(context: NpmContext): void {
     const certificate = members.number("certificate_id") ?? 0;
     const fields = {
       listen_port: port,
-      // The other program may still listen on the port.
-      enabled: false,
+      // The gateway that imports it looks whether the port is free.
+      enabled: wasOn,
       ...(certificate > 0
-        ? { tls_mode: "terminate", certificate_id: context.certificates.get(certificate) ?? null }
+        ? {
+            tls_mode: "terminate",
+            certificate_id: context.certificates.get(certificate)?.id ?? null,
+          }
         : {}),
       ...timesOf(members),
     };
     for (const protocol of ["tcp", "udp"] as const)
       if (isSet(members, `${protocol}_forwarding`))
-        addStream(members, { protocol, target, fields, wasOn }, context);
+        addStream(members, { protocol, target, fields }, context);
   }
 }
 
@@ -34,12 +37,11 @@ interface Stream {
   readonly protocol: "tcp" | "udp";
   readonly target: Readonly<Record<string, unknown>>;
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly wasOn: boolean;
 }
 
 function addStream(
   members: Members,
-  { protocol, target, fields, wasOn }: Stream,
+  { protocol, target, fields }: Stream,
   { output }: NpmContext,
 ): void {
   const key = `stream ${idOf(members)} ${protocol}`;
@@ -63,10 +65,5 @@ function addStream(
       service_id: serviceId,
     },
   );
-  output.report.changed(
-    label,
-    wasOn
-      ? "became a disabled stream route: enable it when the other program no longer listens there"
-      : "became a disabled stream route, as in the source",
-  );
+  output.report.imported(label, "became a stream route");
 }

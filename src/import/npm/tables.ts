@@ -1,4 +1,4 @@
-// Interface for reading a database file; knows no database and no table.
+// Interface for reading a database file, and files beside it; knows no database and no table.
 
 /** A row, by column. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -11,3 +11,9 @@ export interface Tables {
 
 /** Reads a whole file from memory; throws a 400 for an invalid file. */
 export type OpenTables = (bytes: Uint8Array) => Tables;
+
+/** The text of a file, or why it cannot be read. */
+export type FoundFile = { readonly text: string } | { readonly problem: string };
+
+/** Finds a file of the source by its path in the containers of that program, `/data/x`; null: it is not there. */
+export type FindFile = (path: string) => FoundFile | null;

@@ -27,6 +27,8 @@ export interface RouteMatch {
   readonly clientCidrs: readonly string[];
   /** Whether it may match more or fewer requests than in Traefik, apart from its paths. */
   readonly isInexact: boolean;
+  /** Whether a port in the header Host makes it another host. */
+  readonly comparesWholeHost?: boolean;
 }
 
 /** The alternatives of a rule as matches, those that differ in hosts or in paths only merged; text: why it has no equivalent. */
@@ -78,6 +80,10 @@ function merged<K extends "hosts" | "paths">(
   return [...found.values()];
 }
 
+/** The gateway refuses a condition that is given twice. */
+const unique = (matches: readonly ValueMatch[]): readonly ValueMatch[] =>
+  matches.filter((match, at) => matches.findIndex((other) => Bun.deepEquals(other, match)) === at);
+
 interface Collected {
   hosts: readonly string[] | null;
   readonly paths: { readonly path: TraefikPath; readonly isNegated: boolean }[];
@@ -111,8 +117,8 @@ function matchOf(terms: Conjunction): RouteMatch | string | null {
     hosts: found.hosts ?? [],
     paths,
     methods: found.methods ?? [],
-    headers: found.headers,
-    query: found.query,
+    headers: unique(found.headers),
+    query: unique(found.query),
     clientCidrs: found.clientCidrs ?? [],
     isInexact: found.isInexact,
   };
@@ -304,8 +310,11 @@ function pathsOf(terms: Collected["paths"]): readonly TraefikPath[] | string {
   const [only] = terms;
   if (only === undefined) return [];
   if (terms.length === 1 && !only.isNegated) return [only.path];
-  const ahead = (source: string, isNegated: boolean) =>
-    `(?${isNegated ? "!" : "="}[^]*?(?:${source}))`;
+  const ahead = (source: string, isNegated: boolean) => {
+    const isAnchored = source.startsWith("^") && !source.includes("|");
+    const inner = isAnchored ? source.slice(1) : `[^]*?(?:${source})`;
+    return `(?${isNegated ? "!" : "="}${inner})`;
+  };
   const over = terms.map(({ path, isNegated }) => {
     const source = isNegated ? path.under : path.over;
     return source === null ? "" : ahead(source, isNegated);

@@ -24,7 +24,12 @@ export interface RoutePlugins {
 }
 
 /** Their settings of several middlewares apply together. */
-const MERGED: ReadonlySet<string> = new Set(["transform", "rate-limit", "security-headers"]);
+const MERGED: ReadonlySet<string> = new Set([
+  "transform",
+  "rate-limit",
+  "security-headers",
+  "access-policy",
+]);
 
 /** Run before the plugin redirect in Traefik, and after it here. */
 const authentication: ReadonlySet<string> = new Set([
@@ -60,10 +65,14 @@ export function pluginsOf(
         continue;
       }
       if (Bun.deepEquals(known.config, config)) continue;
-      if (MERGED.has(name)) {
+      if (hasExceptions(known.config) && hasExceptions(config))
+        lost.push(`${what}, which has exceptions`);
+      else if (MERGED.has(name)) {
         const both = `${known.what} and ${what}`;
         const isProtection = known.protects || protects;
-        const merged = together(known.config, config) as Document;
+        // An exception ends a policy: rules without exceptions come first.
+        const pair = hasExceptions(known.config) ? [config, known.config] : [known.config, config];
+        const merged = together(pair[0], pair[1]) as Document;
         found.set(name, { ...known, config: merged, protects: isProtection, what: both });
       } else if (protects) lost.push(`${what}, the second of its kind`);
       else omitted.push({ what, why: `a route has one plugin ${name}` });
@@ -79,6 +88,9 @@ export function pluginsOf(
     omitted,
   };
 }
+
+const hasExceptions = ({ rules }: Document): boolean =>
+  Array.isArray(rules) && rules.some((rule) => isDocument(rule) && rule["action"] === "continue");
 
 /** Members of both; lists follow each other, and of two values the later one applies. */
 function together(first: unknown, next: unknown): unknown {

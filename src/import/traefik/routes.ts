@@ -3,20 +3,42 @@ import type { Document } from "../../control/body.ts";
 import type { ValueMatch } from "../../model/route.ts";
 import { type Exposure, exposures } from "../exposure.ts";
 import type { Output } from "../output.ts";
-import { escaped } from "../expression.ts";
+import { caseless, escaped } from "../expression.ts";
 import type { TraefikContext } from "./context.ts";
 import type { RouteMatch, TraefikPath } from "./match.ts";
 import { omitUnusedMiddlewares } from "./middlewares.ts";
 import { prioritiesOf } from "./order.ts";
 import { rewriteFields } from "./rewrite.ts";
-import { pluginsOf } from "./route-plugins.ts";
+import { pluginsOf, type RoutePlugin } from "./route-plugins.ts";
 import { certificateNames, readRouters, type Router } from "./routers.ts";
 import { TraefikServices, type UsedService } from "./services.ts";
 
 export function addRouters(context: TraefikContext): void {
-  const { output } = context;
   const routers = readRouters(context);
   const services = new TraefikServices(context, context.http);
+  addRoutes(routers, services, context.output);
+  for (const router of routers) {
+    if (!router.schemes.hasTls || router.problem !== null) continue;
+    const resolver = router.schemes.certResolver;
+    if (resolver !== null)
+      context.certificates.add(
+        certificateNames(router),
+        context.settings.resolvers.get(resolver) ?? null,
+      );
+    router.members.object("tls")?.ignoreRest();
+  }
+  services.omitUnused();
+  omitUnusedMiddlewares(context);
+}
+
+/** Services of routers by name. */
+export interface Services {
+  /** Null, with an entry in the report: it cannot be imported. */
+  use(name: string): UsedService | null;
+}
+
+/** Adds the routes of all routers, whose ranks decide their order. */
+export function addRoutes(routers: readonly Router[], services: Services, output: Output): void {
   const parts = routers.flatMap((router): Alternative[] =>
     router.problem === null
       ? router.matches.map((match, index) => ({ router, match, index }))
@@ -67,19 +89,7 @@ export function addRouters(context: TraefikContext): void {
     })),
   );
   for (const [at, part] of routes.entries())
-    addRoute(part, priorities[at] ?? 0, { context, services });
-  for (const router of routers) {
-    if (!router.schemes.hasTls || router.problem !== null) continue;
-    const resolver = router.schemes.certResolver;
-    if (resolver !== null)
-      context.certificates.add(
-        certificateNames(router),
-        context.settings.resolvers.get(resolver) ?? null,
-      );
-    router.members.object("tls")?.ignoreRest();
-  }
-  services.omitUnused();
-  omitUnusedMiddlewares(context);
+    addRoute(part, priorities[at] ?? 0, { output, services });
 }
 
 const nothing: ReadonlySet<string> = new Set();
@@ -169,13 +179,12 @@ const conditionsOf = (match: RouteMatch, protocols: readonly string[]): number =
   match.headers.length;
 
 interface Adding {
-  readonly context: TraefikContext;
-  readonly services: TraefikServices;
+  readonly output: Output;
+  readonly services: Services;
 }
 
-function addRoute(part: Part, priority: number, { context, services }: Adding): void {
+function addRoute(part: Part, priority: number, { output, services }: Adding): void {
   const { router, match, index, exposure, protocols } = part;
-  const { output } = context;
   const suffix = index === 0 ? "" : ` ${index + 1}`;
   const label = `${router.label}${suffix}`;
   const name = output.name("routes", `${router.name}${suffix}`);
@@ -213,7 +222,8 @@ function addRoute(part: Part, priority: number, { context, services }: Adding): 
     );
   if (used.isMissing) output.report.changed(label, `responds with 503: ${used.why}`);
   reportPaths(part);
-  for (const plugin of plugins.plugins)
+  const alike = exposure.mustNotWiden ? unlike(part, id, output) : null;
+  for (const plugin of withDenial(plugins.plugins, alike))
     output.plugin({
       ...plugin,
       scope,
@@ -224,7 +234,6 @@ function addRoute(part: Part, priority: number, { context, services }: Adding): 
   const lost = [...router.lost, ...plugins.lost];
   if (rewrite === null) lost.push(`the rewrites of ${label}`);
   for (const what of new Set(lost)) output.loseProtection({ scope, what });
-  if (exposure.mustNotWiden) denyOthers(part, { id, label }, output);
   if (exposure.mustNotNarrow && match.isInexact)
     output.loseProtection({
       scope: {},
@@ -239,13 +248,15 @@ interface RouterService {
   readonly why: string;
 }
 
-function serviceOf({ service, middlewares }: Router, services: TraefikServices): RouterService {
+function serviceOf({ service, middlewares }: Router, services: Services): RouterService {
   // A service that is never reached, behind a redirect.
   if (service === "noop@internal") return { service: null, isMissing: false, why: "" };
   const isInternal = service?.endsWith("@internal") === true;
   if (service === null || isInternal) {
-    const responds = middlewares.converted.some(({ plugins }) =>
-      plugins?.some(({ name }) => name === "redirect"),
+    const responds = middlewares.converted.some(
+      ({ plugins, fields }) =>
+        fields?.["https_redirect"] !== undefined ||
+        plugins?.some(({ name }) => name === "redirect"),
     );
     const why = isInternal
       ? `${service} is a part of Traefik; the management API and the web UI replace it`
@@ -266,24 +277,31 @@ function reportPaths({ router, match, exposure }: Part): void {
 }
 
 /** Traefik compares each line of a header field. */
-function headersFor({ headers }: RouteMatch, { mustNotNarrow }: Exposure) {
+function headersFor(match: RouteMatch, { mustNotWiden, mustNotNarrow }: Exposure) {
+  const isWhole = mustNotWiden && match.comparesWholeHost === true;
+  const source = `^(?:${match.hosts.map(caseless).join("|")})$`;
+  const whole: readonly ValueMatch[] = isWhole
+    ? [{ name: "Host", op: "regex", value: source }]
+    : [];
+  const headers = [...match.headers, ...whole];
   if (!mustNotNarrow) return headers;
-  return headers.map((match): ValueMatch => {
-    if (match.op !== "equals") return match;
-    return { ...match, op: "regex", value: `(?:^|[,;] )${escaped(match.value)}(?:[,;] |$)` };
+  return headers.map((one): ValueMatch => {
+    if (one.op !== "equals") return one;
+    return { ...one, op: "regex", value: `(?:^|[,;] )${escaped(one.value)}(?:[,;] |$)` };
   });
 }
 
-/** Denies requests that Traefik's router does not match, or all requests where the difference cannot be expressed. */
-function denyOthers(
+/** Requests that the source's router does not match; null: none. Closes the route where they cannot be expressed. */
+function unlike(
   { router, match, exposure, isBesideExpression }: Part,
-  { id, label }: { readonly id: string; readonly label: string },
+  id: string,
   output: Output,
-): void {
-  const scope = { route_id: id };
+): Document | null {
   const isKnown = match.paths.every(({ under }) => under !== null);
-  if (match.isInexact || !isKnown)
-    return output.loseProtection({ scope, what: `the conditions of ${router.label}` });
+  if (match.isInexact || !isKnown) {
+    output.loseProtection({ scope: { route_id: id }, what: `the conditions of ${router.label}` });
+    return null;
+  }
   const isAnyPath = match.paths.every(({ kind, text }) => kind === "prefix" && text === "/");
   const values = exposure.mustNotNarrow ? match.headers.filter(({ op }) => op === "equals") : [];
   const exact = {
@@ -296,14 +314,25 @@ function denyOthers(
           ),
         }),
   };
-  if (Object.keys(exact).length === 0) return;
-  const when: Document = { not: exact };
-  output.plugin({
+  return Object.keys(exact).length === 0 ? null : { not: exact };
+}
+
+/** One policy denies all that must be denied. */
+function withDenial(
+  plugins: readonly RoutePlugin[],
+  when: Document | null,
+): readonly RoutePlugin[] {
+  if (when === null) return plugins;
+  const policy = plugins.find(({ name }) => name === "access-policy");
+  const rules = (policy?.config["rules"] ?? []) as readonly Document[];
+  const what = "requests that only resemble those";
+  const denial: RoutePlugin = {
     name: "access-policy",
-    key: `${id} alike`,
-    scope,
+    key: "alike",
+    ...policy,
     protects: true,
-    what: `requests that only resemble those of ${label}`,
-    config: { rules: [{ when, action: "deny" }] },
-  });
+    what: policy === undefined ? what : `${policy.what} and ${what}`,
+    config: { ...policy?.config, rules: [{ when, action: "deny" }, ...rules] },
+  };
+  return [...plugins.filter((plugin) => plugin !== policy), denial];
 }

@@ -1,5 +1,6 @@
 // Converts TCP and UDP routers of Traefik to disabled stream routes; knows no HTTP.
 import type { Members } from "../members.ts";
+import type { Output } from "../output.ts";
 import { type TraefikContext, withoutProvider } from "./context.ts";
 import { portOf, usualEntryPoints } from "./entry-points.ts";
 import { parseRule } from "./rule.ts";
@@ -55,19 +56,11 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
         ",",
       ),
     );
-  const serviceName = output.name("services", `${protocol}-${name}`);
   const key = `${protocol} ${name}`;
-  const serviceId = output.add(
-    "services",
-    { key, label: `service of ${label}` },
-    { name: serviceName, protocol: targets.some(({ isTls }) => isTls) ? "tls" : protocol },
-  );
-  for (const { host, port } of targets)
-    output.add(
-      "targets",
-      { key: `${key} ${host}:${port}`, label: `target ${host}:${port} of ${label}` },
-      { host, port, service_id: serviceId },
-    );
+  const serviceId = addService({ key, label, name: `${protocol}-${name}` }, targets, {
+    protocol,
+    output,
+  });
   if (resolver !== null && !isPassed)
     context.certificates.add(names, settings.resolvers.get(resolver) ?? null);
   for (const port of new Set(ports)) {
@@ -98,6 +91,28 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
       `became the stream route ${routeName}, disabled: enable it when Traefik no longer listens there`,
     );
   }
+}
+
+function addService(
+  { key, label, name }: { readonly key: string; readonly label: string; readonly name: string },
+  targets: readonly StreamTarget[],
+  { protocol, output }: { readonly protocol: "tcp" | "udp"; readonly output: Output },
+): string {
+  const serviceId = output.add(
+    "services",
+    { key, label: `service of ${label}` },
+    {
+      name: output.name("services", name),
+      protocol: targets.some(({ isTls }) => isTls) ? "tls" : protocol,
+    },
+  );
+  for (const { host, port } of targets)
+    output.add(
+      "targets",
+      { key: `${key} ${host}:${port}`, label: `target ${host}:${port} of ${label}` },
+      { host, port, service_id: serviceId },
+    );
+  return serviceId;
 }
 
 /** Empty: any; text: why the rule has no equivalent. */

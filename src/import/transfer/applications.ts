@@ -13,6 +13,7 @@ import { splitMessage } from "./source.ts";
 import { planHttps } from "../../applications/https-plan.ts";
 import { checkApplication } from "../../applications/input.ts";
 import { objectOf, partOf, storedPart } from "../../applications/parts.ts";
+import { PartIndex } from "../../applications/part-index.ts";
 import { reconcile } from "../../applications/reconcile.ts";
 import { needsReplacement } from "../../applications/signing.ts";
 import { inputOf } from "../../applications/view.ts";
@@ -25,11 +26,21 @@ export function withKnownParts(fields: Document, old: Document | undefined): Doc
   return { ...fields, parts: old["parts"], https_state: old["https_state"] };
 }
 
+export interface CompleteOptions {
+  readonly clock: Clock;
+  /** Whether the file was converted from another program: its applications adopt the objects of their names that it holds. */
+  readonly isConverted?: boolean;
+}
+
 /**
  * Call it when the file is in the draft. Leaves unchanged applications alone, with manual changes of their parts. Self-signed
  * certificates follow after the import.
  */
-export function completeApplications(document: Document, draft: Draft, clock: Clock): void {
+export function completeApplications(
+  document: Document,
+  draft: Draft,
+  { clock, isConverted = false }: CompleteOptions,
+): void {
   if (document["applications"] === undefined) return;
   for (const { id } of [...draft.config.applications.values()]) {
     keepStateOfHttps(id, draft);
@@ -37,13 +48,20 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
   }
   const written = [...draft.config.applications.values()].filter(
     (application) =>
-      draft.pathOf(application.id) !== null && isToBeDone(application, document, draft),
+      draft.pathOf(application.id) !== null &&
+      (isConverted || isToBeDone(application, document, draft)),
   );
   // Releases a name before another application adopts it.
+  // Completing one of a converted file creates no name that another one has.
+  const index = isConverted ? { index: new PartIndex(draft.config) } : {};
   const inOrder = written.toSorted((a, b) => b.parts.length - a.parts.length);
   for (const application of inOrder) {
     try {
-      complete(application, document, { draft, clock });
+      complete(isConverted ? withoutMadeParts(application, draft) : application, document, {
+        draft,
+        clock,
+        ...index,
+      });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { path, message } = splitMessage(error.message);
@@ -123,6 +141,18 @@ function isToBeDone(application: Application, document: Document, draft: Draft):
   });
 }
 
+/**
+ * The converted file holds the parts as they should be, and an earlier import may have made them: without those, the
+ * application adopts the parts of the file. Parts that it no longer has are deleted.
+ */
+function withoutMadeParts(application: Application, draft: Draft): Application {
+  const wanted = new Set(wantedParts(application, () => "").map(({ role }) => role));
+  const parts = application.parts.filter(({ role }) => !wanted.has(role));
+  const left = { ...application, parts };
+  draft.put("applications", left);
+  return left;
+}
+
 /** For an application from another gateway, the missing parts are created here. */
 const isLeftOut = (
   collection: PartCollection,
@@ -133,7 +163,11 @@ const isLeftOut = (
 function complete(
   old: Application,
   document: Document,
-  { draft, clock }: { readonly draft: Draft; readonly clock: Clock },
+  {
+    draft,
+    clock,
+    ...index
+  }: { readonly draft: Draft; readonly clock: Clock; readonly index?: PartIndex },
 ): void {
   const input = checkApplication(inputOf(old), draft.config);
   const ordered = objectOf(draft.config, old, { role: "certificate", collection: "certificates" });
@@ -145,6 +179,7 @@ function complete(
   };
   const application = { ...input, https_state };
   const parts = reconcile({
+    ...index,
     draft,
     application,
     parts: old.parts,

@@ -22,7 +22,13 @@ import {
 } from "./source.ts";
 
 /** A configuration file of the gateway, or of another program. */
-export type DocumentForm = { readonly type: DocumentType } | { readonly from: ImportSource };
+export type DocumentForm =
+  | { readonly type: DocumentType }
+  | {
+      readonly from: ImportSource;
+      /** Whether the user agrees to the terms of the CAs that the source uses. */
+      readonly agreesTerms: boolean;
+    };
 
 export interface ReadTask {
   readonly bytes: Uint8Array;
@@ -56,7 +62,8 @@ export async function readDocument(
     const plugins = await context.plugins();
     // Loaded only when it is asked for.
     const { convert } = await import("../convert.ts");
-    const { document, report } = await convert(form.from, bytes, { ...context, plugins });
+    const { from, agreesTerms } = form;
+    const { document, report } = await convert(from, bytes, { ...context, plugins, agreesTerms });
     return { source: withoutLines(document), report, wasEncrypted: false };
   }
   const source = await readSource(decodeText(bytes), form.type, context.parseJson);

@@ -23,7 +23,14 @@ import { type Document, isDocument } from "../../control/body.ts";
 import type { Changes } from "../../control/change.ts";
 import { type Actor, includesRole, type Principal } from "../../control/principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import type { Draft } from "../../control/draft.ts";
+import {
+  disableBusyStreams,
+  type DisabledStream,
+  refusedStreamIn,
+} from "../../control/free-ports.ts";
 import { differenceSteps, type ObjectDifference } from "../../control/differences.ts";
+import type { ReportEntry } from "../report.ts";
 import { documentOf } from "./document.ts";
 import { DocumentReader, type OpenDocument } from "./document-reader.ts";
 import { createImportNormalizers } from "./import-normalizers.ts";
@@ -52,12 +59,22 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   /** As in `ChangeRequest`. */
   readonly force?: boolean;
+  /**
+   * Whether the file was converted from another program: applications adopt the objects of their names, accounts whose terms an
+   * admin agreed to stay agreed, and stream routes whose port is in use are disabled. Default: whether the source has a report.
+   */
+  readonly isConverted?: boolean;
 }
 
 export interface Imported {
   readonly changes: readonly ObjectDifference[];
   readonly revision: number;
   readonly warnings: readonly string[];
+}
+
+export interface ImportedFile extends Imported {
+  /** What a converted file cannot have on this machine. */
+  readonly report: readonly ReportEntry[];
 }
 
 export class Transfer {
@@ -122,25 +139,42 @@ export class Transfer {
   }
 
   /** Applies a configuration file as one atomic change. */
-  async import(source: OpenDocument, options: ImportOptions): Promise<Imported> {
+  async import(source: OpenDocument, options: ImportOptions): Promise<ImportedFile> {
     const { value, wasEncrypted } = source;
+    if (options.isConverted ?? source.report !== null)
+      return await this.#importConverted(source, options);
     if (!wasEncrypted) return await this.#run(source, options);
     if (!isDocument(value))
       throw invalid("", "the encrypted configuration file must contain an object");
     const { totp, admin_token, ...document } = value;
     const access = decode(accessParts, { totp: totp ?? [], admin_token: admin_token ?? null });
-    return await this.#run({ ...source, value: document }, options, access);
+    return await this.#run({ ...source, value: document }, options, { access });
+  }
+
+  /** Again without a stream route that cannot listen: another program may just have taken its port. */
+  async #importConverted(source: OpenDocument, options: ImportOptions): Promise<ImportedFile> {
+    const refused = new Map<string, string>();
+    for (;;) {
+      try {
+        return await this.#run(source, options, { refused });
+      } catch (error) {
+        const stream = error instanceof ApiError ? refusedStreamIn(error.message) : null;
+        if (stream === null || refused.has(stream.name)) throw error;
+        refused.set(stream.name, stream.problem);
+      }
+    }
   }
 
   async #run(
     source: OpenDocument,
     { by, mode, dryRun, force = false }: ImportOptions,
-    access: AccessParts | null = null,
-  ): Promise<Imported> {
+    { access = null, refused = null }: RunOptions = {},
+  ): Promise<ImportedFile> {
     const { changes, box, plugins, clock } = this.#options;
     const normalizers = createImportNormalizers(box, plugins);
     const { value: document, decoded } = source;
     let facts: readonly Fact[] = [];
+    let report: readonly ReportEntry[] = [];
     try {
       const { value, ...served } = await changes.run({
         by,
@@ -149,7 +183,12 @@ export class Transfer {
         mutate: async (draft, pace) => {
           const steps = applySteps(document, draft, { mode, box, normalizers, decoded });
           const { renamed } = await pace.run(steps);
-          if (isDocument(document)) completeApplications(document, draft, clock);
+          if (isDocument(document))
+            completeApplications(document, draft, { clock, isConverted: refused !== null });
+          if (refused !== null) {
+            keepAgreements(draft);
+            report = (await disableBusyStreams(draft, refused)).map(toEntry);
+          }
           if (access !== null) facts = this.#accessFacts({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
           const all = await pace.run(differenceSteps(changed, { withAdminParts: true }));
@@ -159,7 +198,7 @@ export class Transfer {
         facts: () => facts,
       });
       if (!dryRun && access !== null) this.#options.adminToken.reload();
-      return { changes: value, ...served };
+      return { changes: value, report, ...served };
     } catch (error) {
       const path = error instanceof ApiError ? linePathOf(error) : null;
       throw path === null ? error : atLine(error as ApiError, await source.lineOf(path));
@@ -202,6 +241,25 @@ export class Transfer {
     return facts;
   }
 }
+
+interface RunOptions {
+  readonly access?: AccessParts | null;
+  /** Of a converted file: problems of stream routes that could not listen, by name. Null: it is a file of the gateway. */
+  readonly refused?: ReadonlyMap<string, string> | null;
+}
+
+/** The file does not know that an admin has agreed since. */
+function keepAgreements(draft: Draft): void {
+  for (const account of [...draft.config.acme_accounts.values()])
+    if (draft.base.acme_accounts.get(account.id)?.terms_agreed === true && !account.terms_agreed)
+      draft.put("acme_accounts", { ...account, terms_agreed: true });
+}
+
+const toEntry = ({ name, problem }: DisabledStream): ReportEntry => ({
+  level: "changed",
+  what: `stream route "${name}"`,
+  why: `is disabled, because of ${problem}: enable it when the port is free`,
+});
 
 interface AccessImport {
   readonly access: AccessParts;

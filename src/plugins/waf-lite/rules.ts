@@ -1,11 +1,13 @@
 // The rules of waf-lite, which match decoded text; knows nothing of requests.
 import { codeRules } from "./code-rules.ts";
+import { exploitRules } from "./exploit-rules.ts";
 import { sqlRules } from "./sql-rules.ts";
 
 /** Parts of a request that rules inspect. */
-export type Part = "path" | "query" | "header" | "body";
+export type Part = "path" | "query" | "header" | "user-agent" | "body";
 
-export const rulesetNames = ["path-traversal", "sqli", "xss", "rce-probe", "dotfiles"] as const;
+export const defaultRulesets = ["path-traversal", "sqli", "xss", "rce-probe", "dotfiles"] as const;
+export const rulesetNames = [...defaultRulesets, "block-exploits"] as const;
 export type RulesetName = (typeof rulesetNames)[number];
 
 export interface Rule {
@@ -20,6 +22,10 @@ export interface Rule {
    * repeated parts are bounded or cannot begin where they end.
    */
   readonly patterns: readonly RegExp[];
+  /** Or one of these: texts that follow each other, each step with alternatives. */
+  readonly sequences?: readonly (readonly (readonly string[])[])[];
+  /** Whether it matches the text as the client sent it. */
+  readonly isRaw?: true;
 }
 
 const traversal: readonly Rule[] = [
@@ -95,4 +101,10 @@ const dotfiles: readonly Rule[] = [
 ];
 
 /** All rules, in order of evaluation. */
-export const rules: readonly Rule[] = [...traversal, ...sqlRules, ...codeRules, ...dotfiles];
+export const rules: readonly Rule[] = [
+  ...traversal,
+  ...sqlRules,
+  ...codeRules,
+  ...dotfiles,
+  ...exploitRules,
+];

@@ -15,10 +15,15 @@ export interface Verdict {
   /** 0: the connection closed without a response. */
   readonly status: number;
   readonly open: string | null;
+  /** Where a redirect leads; null: nowhere. */
+  readonly location: string | null;
+  /** Path of the request as it reached the origin; null: it did not. */
+  readonly path: string | null;
 }
 
 /** Responses of origins and accessible pages contain it, followed by a name. */
 const OPEN_FIELD = "x-open";
+const PATH_FIELD = "x-path";
 
 /** Sends it byte for byte, without the corrections of a client library; returns the response as received. */
 export function exchange(
@@ -33,8 +38,10 @@ export function exchange(
 export async function ask(asked: Asked, port: number): Promise<Verdict> {
   const received = await exchange(asked, port);
   const [, status = 0] = /^HTTP\/1\.1 (\d{3})/.exec(received) ?? [];
-  const open = new RegExp(`^${OPEN_FIELD}: *(.*?)\\r$`, "im").exec(received)?.[1] ?? null;
-  return { status: Number(status), open };
+  const field = (name: string) =>
+    new RegExp(`^${name}: *(.*?)\\r$`, "im").exec(received)?.[1] ?? null;
+  const [open, location, seen] = [field(OPEN_FIELD), field("location"), field(PATH_FIELD)];
+  return { status: Number(status), open, location, path: seen };
 }
 
 function exchanged(head: string, { port, from }: { port: number; from: string }): Promise<string> {
@@ -56,7 +63,12 @@ export const startOpenOrigin = (name: string) =>
   Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    fetch: () => new Response("ok", { headers: { [OPEN_FIELD]: name } }),
+    fetch: ({ url }) => {
+      const { pathname, search } = new URL(url);
+      return new Response("ok", {
+        headers: { [OPEN_FIELD]: name, [PATH_FIELD]: `${pathname}${search}` },
+      });
+    },
   });
 
 /** A path as Bun and browsers normalize it first: the gateway matches and sends this. */

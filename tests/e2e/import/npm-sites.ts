@@ -1,8 +1,10 @@
 // Hosts of Nginx Proxy Manager, as rows of its database and as the configuration that it writes for nginx.
 
-interface Location {
+export interface Location {
   readonly path: string;
   readonly advanced?: string;
+  /** What stands behind the address of its target: `/v2`. */
+  readonly target?: string;
 }
 
 interface List {
@@ -20,6 +22,7 @@ export interface NpmSite {
   readonly locations?: readonly Location[];
   readonly list?: List;
   readonly isOff?: boolean;
+  readonly blocksExploits?: boolean;
 }
 
 const list = (any: boolean, users: boolean, ...rules: string[]) => ({
@@ -57,7 +60,37 @@ export const sites: readonly NpmSite[] = [
   { why: "slashes at the end", ...paths({ path: "/admin/", advanced: deny }) },
   { why: "characters that are no letters", ...paths({ path: "/caf\u00e9", advanced: deny }) },
   { why: "addresses that others say", advanced: "real_ip_header X-Real-IP;" },
+  {
+    why: "a redirect beside a list",
+    ...list(false, true),
+    advanced: "location = /.well-known/carddav { return 301 $scheme://$host/dav/; }",
+  },
+  { why: "a location that redirects", ...paths({ path: "/old/", advanced: "return 302 /new;" }) },
+  { why: "a host that redirects", advanced: "return 307 https://new.test$request_uri;" },
+  { why: "exploits", blocksExploits: true, ...paths({ path: "/api/" }) },
+  {
+    why: "headers",
+    advanced: "location /api/ { proxy_set_header X-Said $host; proxy_pass http://127.0.0.1:TWO; }",
+  },
+  { why: "another path at the target", ...paths({ path: "/api/", target: "/v2/" }) },
+  {
+    why: "a location that is closed in the lines of the host",
+    advanced: "location /admin { deny all; proxy_pass http://127.0.0.1:TWO; }",
+  },
+  { why: "a status", ...paths({ path: "/exact", advanced: "return 410;" }) },
+  {
+    why: "a path that is forwarded below one that responds",
+    ...paths({ path: "/admin", advanced: "return 302 /x;" }, { path: "/admin/open/" }),
+  },
 ];
+
+/** Like "Block Common Exploits", with fewer words. */
+const exploits = `
+  if ($query_string ~ "union.*select.*\\(|union.*all.*select|concat.*\\(") { return 403; }
+  if ($query_string ~ "[a-zA-Z0-9_]=(http://|\\.\\./|/[a-z0-9_.]/)") { return 403; }
+  if ($query_string ~ "(<|%3C).*script.*(>|%3E)|base64_(en|de)code\\(.*\\)") { return 403; }
+  if ($query_string ~ "\\b(viagra|cialis)\\b") { return 403; }
+  if ($http_user_agent ~ "libwww-perl|Go!Zilla") { return 403; }`;
 
 const domainOf = ({ domain }: NpmSite, at: number) => domain ?? `n${at}.test`;
 
@@ -70,24 +103,28 @@ const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
 const STAMP = "'2024-01-01 10:00:00', '2024-01-01 10:00:00'";
 
 /** Statements that fill a database without any hosts. */
-export function rowsOf({ one, two }: NpmOrigins): string[] {
-  return sites.flatMap((site, at) => {
+export function rowsOf({ one, two }: NpmOrigins, of = sites): string[] {
+  return of.flatMap((site, at) => {
     const id = at + 100;
-    const locations = (site.locations ?? []).map(({ path, advanced = "" }) => ({
+    const locations = (site.locations ?? []).map(({ path, advanced = "", target = "" }) => ({
       path,
       advanced_config: advanced,
       forward_scheme: "http",
-      forward_host: "127.0.0.1",
+      forward_host: `127.0.0.1${target}`,
       forward_port: two,
     }));
     const values = [
       ...[id, STAMP, 1, 0, text(JSON.stringify([domainOf(site, at)])), text("127.0.0.1"), one],
-      ...[site.list === undefined ? 0 : id, 0, 0, 0, 0, text(site.advanced ?? ""), text("{}")],
+      ...[site.list === undefined ? 0 : id, 0, 0, 0, site.blocksExploits ? 1 : 0],
+      ...[text(linesOf(site, two)), text("{}")],
       ...[0, 0, text("http"), site.isOff ? 0 : 1, text(JSON.stringify(locations)), 0, 0],
     ];
     return [`INSERT INTO proxy_host VALUES (${values.join(", ")})`, ...listRows(site.list, id)];
   });
 }
+
+const linesOf = ({ advanced = "" }: NpmSite, two: number) =>
+  advanced.replaceAll("TWO", String(two));
 
 function listRows(of: List | undefined, id: number): string[] {
   if (of === undefined) return [];
@@ -118,20 +155,23 @@ function access(of: List | undefined): string {
 }
 
 /** Servers for nginx, as its templates make them. */
-export function serversOf({ one, two }: NpmOrigins): (port: number) => string {
+export function serversOf({ one, two }: NpmOrigins, of = sites): (port: number) => string {
   return (port) =>
-    sites
+    of
       .map((site, at) => {
         if (site.isOff) return "";
         const locations = site.locations ?? [];
+        const blocks = site.blocksExploits ? exploits : "";
         const own = locations.map(
-          ({ path, advanced = "" }) =>
-            `location ${path} { ${advanced} proxy_pass http://127.0.0.1:${two}; ${access(site.list)} }`,
+          ({ path, advanced = "", target = "" }) =>
+            `location ${path} { ${advanced} proxy_pass http://127.0.0.1:${two}${target}; ${access(site.list)} ${blocks} }`,
         );
         const rest = `location / { ${access(site.list)} proxy_pass http://127.0.0.1:${one}$request_uri; }`;
-        const all = locations.some(({ path }) => path === "/") ? own : [...own, rest];
+        const hasMain =
+          locations.some(({ path }) => path === "/") || /location \/ \{/.test(site.advanced ?? "");
+        const all = hasMain ? own : [...own, rest];
         return `server { listen 127.0.0.1:${port}; server_name ${domainOf(site, at)};
-          ${site.advanced ?? ""}\n ${all.join("\n")} }`;
+          ${blocks} ${linesOf(site, two)}\n ${all.join("\n")} }`;
       })
       .join("\n");
 }

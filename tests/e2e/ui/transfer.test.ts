@@ -234,6 +234,7 @@ test.each([
   await page.getByRole("button", { name: "Preview changes" }).click();
   await page.getByRole("heading", { name: /^Not imported \(\d+\)/ }).waitFor();
   await page.getByRole("button", { name: is.adds }).first().waitFor();
+  await page.getByRole("checkbox", { name: /^I agree to the terms/ }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: /^Import: / }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();

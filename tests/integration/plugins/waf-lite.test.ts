@@ -76,6 +76,33 @@ test("by default requests pass, and all matches are noted once", async () => {
   ]);
 });
 
+describe("the checks of Nginx Proxy Manager", () => {
+  beforeAll(() => configure({ mode: "block", rulesets: ["block-exploits"] }));
+  test.each([
+    ["/?q=union+all+select(1)", "", 403],
+    ["/?q=1&f=concat(1)", "", 403],
+    ["/?u=http://a.test/x", "", 403],
+    ["/?u=http%3A%2F%2Fa.test%2Fx", "", 200],
+    ["/?u=https://a.test/x", "", 200],
+    ["/?f=../x", "", 403],
+    ["/?f=/a/b", "", 403],
+    ["/?f=/etc/passwd", "", 200],
+    ["/?x=%3Cscript%3E", "", 403],
+    ["/?x=%3CSCRIPT%3E", "", 200],
+    ["/?GLOBALS[a]=1", "", 403],
+    ["/?base64_decode(a)", "", 403],
+    ["/?q=viagra", "", 403],
+    ["/?q=viagras", "", 200],
+    ["/.env", "", 200],
+    ["/union/select(", "", 200],
+    ["/", "libwww-perl/6", 403],
+    ["/", "sqlmap/1.0", 200],
+  ])("%s of %j: %d", async (target, agent, status) => {
+    const answer = await scene.get(target, agent === "" ? {} : { "User-Agent": agent });
+    expect(answer.status).toBe(status);
+  });
+});
+
 test("status, rule sets and exclusions are configurable", async () => {
   const status = async (target: string) => (await scene.get(target)).status;
   await configure({ mode: "block", status: 404, rulesets: ["xss"] });

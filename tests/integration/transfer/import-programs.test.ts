@@ -1,8 +1,9 @@
 // Configurations of other programs, imported into a running gateway by the command: requests go where they went before.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { selfSigned } from "../../support/certificate.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -38,6 +39,7 @@ const withPorts = (text: string) =>
 
 function file(name: string, content: string | Uint8Array): string {
   const path = join(directory, name);
+  mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
   return path;
 }
@@ -47,14 +49,14 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-function useImport(from: string, source: () => string | Uint8Array) {
+function useImport(from: string, sourcePath: () => string) {
   let gateway: Gateway | null = null;
   const running = () => {
     if (gateway === null) throw new Error("not started");
     return gateway;
   };
   const run = (...more: string[]) =>
-    runCommand(["import", "--from", from, file(`${from}.source`, source()), ...more], {
+    runCommand(["import", "--from", from, sourcePath(), ...more], {
       env: { SLUICE_URL: running().admin },
     });
   beforeAll(async () => {
@@ -83,7 +85,7 @@ function useImport(from: string, source: () => string | Uint8Array) {
 
 describe("kong", () => {
   const { run, request, gateway } = useImport("kong", () =>
-    withPorts(Bun.YAML.stringify(kongSample(), null, 2)),
+    file("kong.source", withPorts(Bun.YAML.stringify(kongSample(), null, 2))),
   );
 
   test("a dry run reports everything and changes nothing", async () => {
@@ -152,11 +154,14 @@ describe("plugins of Kong that write logs", () => {
     { name: "file-log", service: "shop", config: { path: "/dev/stdout" } },
   ];
   const { run, gateway } = useImport("kong", () =>
-    JSON.stringify({
-      _format_version: "3.0",
-      services: [{ name: "shop", url: "http://127.0.0.1:9001" }],
-      plugins: logs.map((plugin, at) => ({ ...plugin, instance_name: `log-${at}` })),
-    }),
+    file(
+      "logs.source",
+      JSON.stringify({
+        _format_version: "3.0",
+        services: [{ name: "shop", url: "http://127.0.0.1:9001" }],
+        plugins: logs.map((plugin, at) => ({ ...plugin, instance_name: `log-${at}` })),
+      }),
+    ),
   );
 
   test("write to the same places", async () => {
@@ -182,22 +187,75 @@ describe("plugins of Kong that write logs", () => {
 });
 
 describe("npm", () => {
-  const { run, request, gateway } = useImport("npm", () =>
-    npmDatabase(
-      ...Object.entries(origins).map(
-        ([port, server]) =>
-          `UPDATE proxy_host SET forward_port = ${server.port} WHERE forward_port = ${port}`,
+  const [tcpPort, udpPort] = [quietPort(), quietPort()];
+  const holder = Bun.listen({ hostname: "0.0.0.0", port: udpPort, socket: { data() {} } });
+  const { run, request, gateway } = useImport("npm", () => {
+    file(
+      "npm/data/database.sqlite",
+      npmDatabase(
+        ...Object.entries(origins).map(
+          ([port, server]) =>
+            `UPDATE proxy_host SET forward_port = ${server.port} WHERE forward_port = ${port}`,
+        ),
+        `UPDATE proxy_host SET locations = replace(locations, '9002', '${origins[9002].port}')`,
+        "UPDATE proxy_host SET forward_scheme = 'http'",
+        `UPDATE stream SET incoming_port = ${tcpPort}, forwarding_port = ${origins[9003].port}, udp_forwarding = 0`,
+        `INSERT INTO stream VALUES (2, '', '', 1, 0, ${udpPort}, '127.0.0.1', 1, 1, 0, '{}', 1, 0)`,
       ),
-      `UPDATE proxy_host SET locations = replace(locations, '9002', '${origins[9002].port}')`,
-      "UPDATE proxy_host SET forward_scheme = 'http'",
-    ),
-  );
+    );
+    return join(directory, "npm");
+  });
+  const addFiles = async (folder: string, ...names: string[]) => {
+    const { cert, key } = await selfSigned(names[0], ...names.slice(1));
+    file(`npm/${folder}/fullchain.pem`, cert);
+    file(`npm/${folder}/privkey.pem`, key);
+  };
+  beforeAll(async () => {
+    // As certbot writes them: links into its archive.
+    await addFiles("letsencrypt/archive/npm-1", "photos.test", "www.photos.test");
+    mkdirSync(join(directory, "npm/letsencrypt/live/npm-1"), { recursive: true });
+    for (const name of ["fullchain.pem", "privkey.pem"])
+      symlinkSync(
+        `../../archive/npm-1/${name}`,
+        join(directory, "npm/letsencrypt/live/npm-1", name),
+      );
+    await addFiles("data/custom_ssl/npm-3", "own.test");
+  });
+  afterAll(() => holder.stop(true));
 
-  test("requests reach the same targets", async () => {
+  test("the report has each cause once", async () => {
+    const { code, stdout } = await run("--dry-run");
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      '  became an application:\n    proxy host "photos.test, www.photos.test"\n    proxy host "family.test"\n',
+    );
+    expect(stdout).toContain(
+      `  stream route "stream-tcp-${udpPort}": is disabled, because of port`,
+    );
+    expect(stdout).toMatch(/\d+ created, 0 updated, 0 deleted\n$/);
+  });
+
+  test("each host is an application, and requests reach the same targets", async () => {
     const result = await run();
     expect([result.code, result.stderr]).toEqual([0, ""]);
+    const applications = await gateway().ok("GET", "/api/v1/applications");
+    expect(
+      applications.map((each: Record<string, unknown>) => [each["name"], each["drift"]]).toSorted(),
+    ).toEqual([
+      ["family.test", []],
+      ["guarded.test", []],
+      ["lan.test", []],
+      ["off.test", []],
+      ["photos.test", []],
+    ]);
+    expect(await gateway().ok("GET", "/api/v1/applications/photos.test")).toMatchObject({
+      upstream: `http://127.0.0.1:${origins[9001].port}`,
+      https: { mode: "certificate", redirect: true },
+      certificate: { name: "photos.test", status: "valid" },
+      warnings: [],
+    });
     const plain = await request("http://photos.test/a");
-    expect([plain.status, plain.location]).toEqual([301, "https://photos.test/a"]);
+    expect([plain.status, plain.location]).toEqual([308, "https://photos.test/a"]);
     const photos = await request("https://www.photos.test/a?b=1");
     expect(photos.body).toMatchObject({ name: "one", host: "www.photos.test", path: "/a?b=1" });
     expect(photos.hsts).toBe("max-age=63072000; includeSubDomains; preload");
@@ -220,39 +278,56 @@ describe("npm", () => {
     expect((await request("http://guarded.test/")).status).toBe(503);
   });
 
-  test("streams wait until their port is free", async () => {
-    const streams = await gateway().ok("GET", "/api/v1/stream-routes");
-    const tcp = streams.find((each: { protocol: string }) => each.protocol === "tcp");
-    expect(tcp).toMatchObject({ listen_port: 12_222, enabled: false });
-    const port = quietPort();
-    const path = `/api/v1/stream-routes/${tcp.id}`;
-    await gateway().ok("PATCH", `/api/v1/services/${tcp.service_id}`, {});
-    const [target] = await gateway().ok("GET", `/api/v1/targets?service_id=${tcp.service_id}`);
-    await gateway().ok("PATCH", `/api/v1/targets/${target.id}`, { port: origins[9003].port });
-    await gateway().ok("PATCH", path, {
-      enabled: true,
-      listen_port: port,
-      listen_address: "127.0.0.1",
-    });
-    const seen = await fetch(`http://127.0.0.1:${port}/stream`);
+  test("streams listen, unless their port is in use", async () => {
+    const seen = await fetch(`http://127.0.0.1:${tcpPort}/stream`);
     expect(await seen.json()).toMatchObject({ name: "three", path: "/stream" });
+    const busy = await gateway().ok("GET", `/api/v1/stream-routes/stream-tcp-${udpPort}`);
+    expect(busy.enabled).toBe(false);
   });
 
-  test("certificates are requested after consent", async () => {
+  test("certificates are served, and requested again after consent", async () => {
     const certificates = await gateway().ok("GET", "/api/v1/certificates");
-    expect(certificates.map((each: { name: string }) => each.name).toSorted()).toEqual([
-      "photos.test",
-      "wild",
+    expect(
+      certificates
+        .map(({ name, source, status }: Record<string, unknown>) => [
+          name,
+          source,
+          status === "valid",
+        ])
+        .toSorted(),
+    ).toEqual([
+      ["own", "upload", true],
+      ["photos.test", "acme", true],
+      ["wild", "acme", false],
     ]);
     expect(JSON.stringify(await gateway().ok("GET", "/api/v1/dns-providers"))).not.toContain(
       "0123456789abcdef",
     );
   });
+
+  // Dry runs, because the gateway would turn to the CA.
+  test("the same import again changes nothing but the hashes of passwords", async () => {
+    const { code, stdout } = await run("--dry-run");
+    expect(code).toBe(0);
+    const kinds = stdout.split("\n").filter((line) => /^[+~-] /.test(line));
+    expect(kinds.map((line) => line.split('"')[0])).toEqual(["~ plugin "]);
+  });
+
+  test("consent is given with the import, and kept", async () => {
+    const given = await run("--agree-acme-terms", "--dry-run");
+    expect(given.stdout).toContain("terms_agreed: false -> true");
+    const [account] = await gateway().ok("GET", "/api/v1/acme/accounts");
+    expect(account.terms_agreed).toBe(false);
+    const fields = { enabled: false, terms_agreed: true };
+    await gateway().ok("PATCH", `/api/v1/acme/accounts/${account.id}`, fields);
+    const again = await run("--dry-run");
+    expect([again.code, again.stdout.includes("terms_agreed:")]).toEqual([0, false]);
+  });
 });
 
 describe("caddy", () => {
   const { run, request, gateway } = useImport("caddy", () =>
-    withPorts(JSON.stringify(caddySample(), null, 1)),
+    file("caddy.source", withPorts(JSON.stringify(caddySample(), null, 1))),
   );
 
   test("requests reach the same targets", async () => {
@@ -300,7 +375,7 @@ describe("caddy", () => {
 });
 
 describe("the API", () => {
-  const { gateway } = useImport("npm", () => "");
+  const { gateway } = useImport("npm", () => file("empty", ""));
   const post = async (query: string, body: string | Uint8Array) => {
     const response = await fetch(`${gateway().admin}/api/v1/import?${query}`, {
       method: "POST",
@@ -325,7 +400,7 @@ describe("the API", () => {
   });
 
   test.each([
-    ["from=nginx", "x", "from: must be kong or caddy or npm or traefik or compose"],
+    ["from=nginx", "x", "from: must be kong or caddy or npm or traefik or compose or haproxy"],
     ["from=npm", "x", "the file is no SQLite database"],
     ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1)"],
     ["from=kong", "a: b", "_format_version: must be one of 1.1, 2.1, 3.0"],

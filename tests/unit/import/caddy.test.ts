@@ -450,7 +450,7 @@ describe("where no access is denied", () => {
     });
     expect(report).toContainEqual(
       expect.objectContaining({
-        what: "route a.test -api: paths",
+        what: "route a.test api: paths",
         why: "paths are case-sensitive",
       }),
     );

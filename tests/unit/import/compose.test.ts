@@ -101,6 +101,26 @@ describe("labels of Traefik", () => {
 });
 
 test.each([
+  ["traefik.http.routers.a.middlewares=${AUTH}", ["a"]],
+  ["traefik.http.routers.a.entrypoints=${POINT}", ["a"]],
+  ["traefik.http.routers.a.tls.certresolver=${RESOLVER}", []],
+  ["traefik.http.services.a.loadbalancer.sticky.cookie.name=${NAME}", []],
+])("without the value of %s, closed are %j", async (label, closed) => {
+  const port = "traefik.http.services.a.loadbalancer.server.port=80";
+  const labels = ["traefik.http.routers.a.rule=Host(`a.test`)", port, label];
+  expect((await made({ web: { labels } })).closed).toEqual(closed);
+});
+
+test("routers that two containers define differently are closed, as Traefik rejects them", async () => {
+  const rule = (host: string) => [`traefik.http.routers.a.rule=Host(\`${host}\`)`];
+  const { closed } = await made({
+    one: { labels: rule("a.test") },
+    two: { labels: [...rule("a.test"), "traefik.http.routers.a.middlewares=x"] },
+  });
+  expect(closed).toEqual(["a"]);
+});
+
+test.each([
   ["a$$b", "a$b", null],
   ["${A:-b}c", "bc", null],
   ["${A-b}", "b", null],

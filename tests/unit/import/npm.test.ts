@@ -1,6 +1,8 @@
 // What Nginx Proxy Manager denies stays denied after the import: cases without nginx (tests/e2e/import-npm compares with one).
 import { describe, expect, test } from "bun:test";
+import { readAdvanced } from "../../../src/import/npm/advanced.ts";
 import { mayDenyAccess } from "../../../src/import/npm/nginx-lines.ts";
+import { groupReport } from "../../../src/import/report.ts";
 import { type Anything, convertWith, npmDatabase } from "./samples.ts";
 
 test.each([
@@ -30,6 +32,9 @@ test.each([
   ["auth_request /outpost;"],
   ["set_real_ip_from 10.0.0.0/8;"],
   ["return 403;"],
+  ["location /x { proxy_pass http://a; } }"],
+  ["{ deny all; }"],
+  ["deny all }"],
 ])("%j may deny access", (text) => expect(mayDenyAccess(text)).toBe(true));
 
 async function made(...statements: readonly string[]) {
@@ -117,4 +122,284 @@ test("a protected path matches every path that begins with it", async () => {
   const { of, closed } = await made(location("deny all;", "/caf\u00e9/(x)"));
   expect(closed("photos.test")).toEqual([false, true]);
   expect(of("photos.test")[1].paths).toEqual([{ type: "regex", value: "^/caf%C3%A9/\\(x\\)" }]);
+});
+
+describe("directives of nginx", () => {
+  test("timeouts, sizes, headers and WebSockets have equivalents", () => {
+    const read = readAdvanced(`
+      client_max_body_size 10m; # a comment
+      proxy_read_timeout 1h 30m;
+      proxy_send_timeout 600;
+      proxy_connect_timeout 500ms;
+      proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection "upgrade";
+      proxy_set_header X-Origin $scheme://\${host};
+      proxy_set_header X-User '';
+      add_header X-Frame-Options "SAMEORIGIN; \\"x\\"" always;
+      add_header X-Agent $http_user_agent;
+      gzip on;
+    `);
+    expect(read).toEqual({
+      mayDeny: false,
+      unknown: [],
+      timeouts: {
+        response_timeout: 5_400_000,
+        read_timeout: 5_400_000,
+        write_timeout: 600_000,
+        connect_timeout: 500,
+      },
+      maxBody: 10_485_760,
+      requestHeaders: {
+        set: { "X-Origin": "${request.scheme}://${request.host}" },
+        remove: ["X-User"],
+      },
+      responseHeaders: {
+        "X-Frame-Options": 'SAMEORIGIN; "x"',
+        "X-Agent": "${request.header.user-agent}",
+      },
+      isWebsocket: true,
+      response: null,
+      proxyPass: null,
+      locations: [],
+      ignored: ["gzip"],
+    });
+  });
+
+  test.each([
+    ["return 301 https://new.test$request_uri;", 301, "https://new.test${request.target}"],
+    ["return 302 $scheme://$host/dav;", 302, "${request.scheme}://${request.host}/dav"],
+    ["return https://new.test/;", 302, "https://new.test/"],
+    ["deny all; return 308 /x;", 308, "/x"],
+  ])("%j redirects and denies nothing", (text, status, to) => {
+    const { mayDeny, response } = readAdvanced(text);
+    expect([mayDeny, response?.config["status"], response?.config["to"]]).toEqual([
+      false,
+      status,
+      to,
+    ]);
+  });
+
+  test.each([
+    ["return 444;"],
+    ["return 301 https://$upstream_host/;"],
+    ["if ($x) { return 301 https://a.test; }"],
+    ["rewrite_by_lua_block { x } return 301 https://a.test;"],
+    ["proxy_set_header X-User $remote_user;"],
+    ["location @x { return 404; }"],
+    ["location /x { root /data; }"],
+  ])("%j may deny access", (text) => {
+    const { mayDeny, locations } = readAdvanced(text);
+    expect(mayDeny || locations.some(({ advanced }) => advanced.mayDeny)).toBe(true);
+  });
+});
+
+const advanced = (text: string, id = 1) =>
+  `UPDATE proxy_host SET advanced_config = '${text.replaceAll("'", "''")}' WHERE id = ${id}`;
+
+describe("locations are judged by what they do", () => {
+  test("a redirect below /.well-known denies nothing, and asks for no password", async () => {
+    const dav = "location = /.well-known/carddav { return 301 $scheme://$host/dav; }";
+    const { of, closed, document } = await made(advanced(dav, 2));
+    expect(closed("family.test")).toEqual([false, false]);
+    const route = of("family.test")[1];
+    expect(route.paths).toEqual([{ type: "exact", value: "/.well-known/carddav" }]);
+    const plugins = document.plugins.filter((each: Anything) => each.route_id === route.id);
+    expect(plugins.map(({ name }: Anything) => name)).toEqual(["redirect", "waf-lite"]);
+  });
+
+  test("a location that forwards is a route with the access list of its host", async () => {
+    const text = "location /api/ { proxy_pass http://10.0.0.9:81/v1/; proxy_read_timeout 5m; }";
+    const { of, document } = await made(advanced(text, 2));
+    const [, route] = of("family.test");
+    expect(route).toMatchObject({ paths: [{ type: "prefix", value: "/api" }], strip_path: true });
+    const service = document.services.find(({ id }: Anything) => id === route.service_id);
+    expect(service).toMatchObject({ path: "/v1", read_timeout: 300_000, connect_timeout: 90_000 });
+    const plugins = document.plugins.filter((each: Anything) => each.route_id === route.id);
+    expect(plugins.map(({ name }: Anything) => name)).toContain("access-policy");
+  });
+
+  test("an unknown directive in one closes only that one", async () => {
+    const text = "location /admin { auth_request /auth; proxy_pass http://a; }";
+    expect((await made(advanced(text))).closed("photos.test")).toEqual([false, true, false]);
+  });
+
+  test("the location / takes the place of the host's target", async () => {
+    const { document } = await made(location("", "/"));
+    const [application] = document.applications;
+    expect(application).toMatchObject({ name: "photos.test", upstream: "http://127.0.0.1:9002" });
+  });
+});
+
+describe("applications", () => {
+  test("hold what their host has, and a closed host is in maintenance", async () => {
+    const { document } = await made();
+    const names = document.applications.map(({ name, maintenance, enabled }: Anything) => [
+      name,
+      maintenance ?? false,
+      enabled,
+    ]);
+    expect(names).toEqual([
+      ["photos.test", false, true],
+      ["family.test", false, true],
+      ["guarded.test", true, true],
+      ["lan.test", false, true],
+      ["off.test", false, false],
+    ]);
+  });
+
+  test("without a certificate there is no redirect to HTTPS and no HSTS yet", async () => {
+    const { document, report, of } = await made();
+    expect(document.applications[0].https).toMatchObject({ mode: "certificate", redirect: true });
+    expect(of("photos.test").map(({ https_redirect: to }: Anything) => to)).toEqual([false, false]);
+    expect(report).toContainEqual({
+      level: "changed",
+      what: 'proxy host "photos.test, www.photos.test"',
+      why: "redirects to HTTPS and sends HSTS, not for subdomains, as soon as its certificate is issued",
+    });
+  });
+
+  test.each([
+    ["~photos", "domains[0]"],
+    ["photos.test", "does not cover"],
+  ])("a host that one cannot hold becomes single objects: %s", async (name, why) => {
+    const statement =
+      why === "does not cover"
+        ? `UPDATE certificate SET domain_names = '["photos.test"]' WHERE id = 1`
+        : `UPDATE proxy_host SET domain_names = '["${name}"]' WHERE id = 1`;
+    const { report, document } = await made(statement);
+    if (why === "does not cover") {
+      expect(document.applications[0].https).toMatchObject({ mode: "off" });
+      expect(JSON.stringify(report)).toContain("does not cover all of its names");
+    } else {
+      expect(document.applications).toHaveLength(4);
+      expect(report.map(({ what }) => what)).toContain('proxy host "~photos"');
+    }
+  });
+});
+
+describe("the DNS challenge", () => {
+  const challenge = (provider: string, credentials: string, more = "") =>
+    `UPDATE certificate SET meta = '${JSON.stringify({
+      dns_challenge: true,
+      dns_provider: provider,
+      dns_provider_credentials: credentials,
+      ...(more === "" ? {} : { propagation_seconds: Number(more) }),
+    })}' WHERE id <= 2`;
+
+  test.each<[string, string, string, Record<string, unknown>]>([
+    ["cloudflare", "# x\ndns_cloudflare_api_token = abc", "cloudflare", { api_token: "abc" }],
+    ["duckdns", "dns_duckdns_token=abc", "duckdns", { token: "abc" }],
+    ["desec", 'dns_desec_token = "abc"', "desec", { token: "abc" }],
+    ["digitalocean", "dns_digitalocean_token = abc", "digitalocean", { api_token: "abc" }],
+    ["gandi", "dns_gandi_token=abc", "gandi", { access_token: "abc" }],
+    ["hetzner", "dns_hetzner_api_token = abc", "hetzner", { api: "dns-console", api_token: "abc" }],
+    [
+      "hetzner-cloud",
+      "dns_hetzner_cloud_api_token = abc",
+      "hetzner",
+      { api: "cloud", api_token: "abc" },
+    ],
+    [
+      "ovh",
+      "dns_ovh_endpoint = ovh-ca\ndns_ovh_application_key = k\ndns_ovh_application_secret = s\ndns_ovh_consumer_key = c",
+      "ovh",
+      { endpoint: "ovh-ca", application_key: "k", application_secret: "s", consumer_key: "c" },
+    ],
+    [
+      "rfc2136",
+      "dns_rfc2136_server = 192.0.2.1\ndns_rfc2136_port = 5353\ndns_rfc2136_name = key.\ndns_rfc2136_secret = c2VjcmV0\ndns_rfc2136_algorithm = HMAC-SHA512",
+      "rfc2136",
+      {
+        server: "192.0.2.1:5353",
+        tsig_key_name: "key.",
+        tsig_algorithm: "hmac-sha512",
+        tsig_secret: "c2VjcmV0",
+      },
+    ],
+    [
+      "route53",
+      "[default]\naws_access_key_id=AK\naws_secret_access_key=SK",
+      "route53",
+      { access_key_id: "AK", secret_access_key: "SK" },
+    ],
+  ])("of %s", async (provider, credentials, type, config) => {
+    const { document } = await made(challenge(provider, credentials, "300"));
+    const plain = Object.fromEntries(
+      Object.entries(config).map(([name, value]) => {
+        const isSecret = /token|secret$|consumer_key|secret_access_key/.test(name);
+        return [name, isSecret ? { sealed: { plain: value } } : value];
+      }),
+    );
+    // Two certificates share it.
+    expect(document.dns_providers).toMatchObject([
+      { type, config: plain, propagation_timeout: 300 },
+    ]);
+    const providers = document.certificates.map((each: Anything) => each.dns_provider_id);
+    expect(new Set(providers)).toEqual(new Set([document.dns_providers[0].id]));
+  });
+
+  test("acme-dns is registered in a file beside the database", async () => {
+    const files = { "/data/acme.json": { "wild.test": registration } };
+    const credentials =
+      "dns_acmedns_api_url = http://acme.test/\ndns_acmedns_registration_file = /data/acme.json";
+    const statement = challenge("acmedns", credentials).replace("id <= 2", "id = 2");
+    const { document } = await convertWith("npm", npmDatabase(statement), undefined, (path) => {
+      const content = files[path as keyof typeof files];
+      return content === undefined ? null : { text: JSON.stringify(content) };
+    });
+    expect(document.dns_providers[0]).toMatchObject({
+      type: "acme-dns",
+      config: { url: "http://acme.test", username: "u", fulldomain: "x.acme.test" },
+    });
+  });
+  const registration = { username: "u", password: "p", fulldomain: "x.acme.test" };
+
+  test.each([
+    ["namecheap", "dns_namecheap_username = 1"],
+    ["cloudflare", "dns_cloudflare_email = a\ndns_cloudflare_api_key = b"],
+    ["__proto__", ""],
+  ])("of %s without an equivalent is reported", async (provider, credentials) => {
+    const { document, report } = await made(challenge(provider, credentials));
+    expect(document.dns_providers).toBeUndefined();
+    expect(report.map(({ what }) => what)).toContain(
+      `DNS provider ${provider} of certificate "wild"`,
+    );
+  });
+});
+
+describe("access lists", () => {
+  const policyOf = (document: Anything) =>
+    document.plugins.find(({ name, label }: Anything) => name === "access-policy" && !label);
+
+  test("without a user who has a password deny as nginx does", async () => {
+    const none = "UPDATE access_list_auth SET password = ''";
+    const any = await made(none);
+    expect([any.closed("family.test"), policyOf(any.document).config]).toEqual([
+      [false],
+      {
+        rules: [{ when: { cidr: ["192.0.2.0/24"] }, action: "allow" }],
+        default: "deny",
+      },
+    ]);
+    const all = await made(none, "UPDATE access_list SET satisfy_any = 0");
+    expect(policyOf(all.document).config).toMatchObject({ rules: [{ action: "deny" }] });
+  });
+
+  test("know the last of two users with the same name", async () => {
+    const twice = "UPDATE access_list_auth SET username = 'mum', password = 'second' WHERE id = 2";
+    const { document } = await made(twice);
+    const { config } = document.plugins.find(({ name }: Anything) => name === "basic-auth");
+    expect(config.users).toHaveLength(1);
+  });
+});
+
+test("the report is grouped by cause", async () => {
+  const { report } = await made();
+  const groups = groupReport(report);
+  const whys = groups.map(({ level, why }) => `${level} ${why}`);
+  expect(new Set(whys).size).toBe(whys.length);
+  expect(groups.flatMap(({ what }) => what)).toHaveLength(report.length);
+  const requested = groups.find(({ why }) => why.startsWith("the gateway requests it"));
+  expect(requested?.what).toEqual(['certificate "photos.test"', 'certificate "wild"']);
 });

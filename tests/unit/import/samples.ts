@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseJson } from "../../../src/api/json-body.ts";
 import { type Conversion, convert } from "../../../src/import/convert.ts";
+import type { FindFile } from "../../../src/import/npm/tables.ts";
 import type { ImportSource } from "../../../src/import/programs.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
 import type { AnyPlugin } from "../../../src/pdk/definition.ts";
@@ -35,9 +36,11 @@ export const convertWith = (
   from: ImportSource,
   source: unknown,
   own: readonly AnyPlugin[] = plugins,
+  findFile?: FindFile,
 ): Promise<Conversion & { document: Anything }> =>
   convert(from, source instanceof Uint8Array ? source : bytesOf(source), {
     plugins: catalogueOf(own),
     parseJson,
     openTables,
+    ...(findFile === undefined ? {} : { findFile }),
   });

@@ -1,5 +1,6 @@
 // The rules of waf-lite themselves: each has a description, is fast, and detects its attack.
 import { expect, test } from "bun:test";
+import { hasSequence } from "../../../src/plugins/waf-lite/exploit-rules.ts";
 import { rules, rulesetNames } from "../../../src/plugins/waf-lite/rules.ts";
 import { viewsOf } from "../../../src/plugins/waf-lite/views.ts";
 
@@ -7,11 +8,11 @@ const { checkSync } = require("recheck/lib/browser.js") as typeof import("rechec
 
 test("every rule has an id of its own, a set, parts and a short description", () => {
   expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
-  for (const { id, ruleset, parts, finds, patterns } of rules) {
+  for (const { id, ruleset, parts, finds, patterns, sequences = [] } of rules) {
     expect(id).toMatch(/^[a-z]+(?:-[a-z]+)*$/);
     expect(rulesetNames).toContain(ruleset);
     expect(parts.length).toBeGreaterThan(0);
-    expect(patterns.length).toBeGreaterThan(0);
+    expect(patterns.length + sequences.length).toBeGreaterThan(0);
     expect(finds).toMatch(/^[a-zA-Z].{8,}[^.]$/);
   }
 });
@@ -53,6 +54,15 @@ test.each([
   { text: '"\\u003cA\\n\\/"', encoding: "json", views: ['"<a /"'], why: "JSON escapes" },
 ] as const)("$text reads as $views: $why", ({ text, encoding, views }) => {
   expect(viewsOf(text, encoding)).toEqual([...views]);
+});
+
+test.each([
+  { text: "a=union+all+select", finds: true, why: "in order" },
+  { text: "a=select+all+union", finds: false, why: "in another order" },
+  { text: "unionallselec", finds: false, why: "not whole" },
+  { text: "unallionall", finds: false, why: "the first step is missing" },
+])("a sequence in $text: $why", ({ text, finds }) => {
+  expect(hasSequence(text, [["union"], ["all"], ["select"]])).toBe(finds);
 });
 
 test("malformed text never throws and is processed fast", () => {

@@ -28,6 +28,7 @@ const texts = [
   { text: '[http.routers.a]\n  rule = "x"\n', format: "traefik", type: "json" },
   { text: "services:\n  web:\n    image: nginx\n", format: "compose", type: "yaml" },
   { text: '{"services": {"web": {"image": "nginx"}}}', format: "compose", type: "json" },
+  { text: "frontend a\n  bind :80\n  default_backend b\n", format: "haproxy", type: "yaml" },
   { text: "services:\n  - name: web\n    image: x\n", format: "sluice", type: "yaml" },
 ] as const;
 test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {

@@ -1,6 +1,7 @@
 // The preview of an import: changes and unsupported parts, and the button that applies it.
-import { Alert, Button, Group, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Group, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
+import { useState } from "react";
 import { useChange } from "../../api/changes.tsx";
 import type { ApiResponse } from "../../api/connection.ts";
 import { useStatus } from "../../api/queries.ts";
@@ -13,6 +14,8 @@ import { ImportReport } from "./import-report.tsx";
 
 const allQueries = [...Object.keys(resources), "revisions", "settings", "sso", "audit"];
 
+const ACCOUNT = "acme_account";
+
 interface Props {
   readonly wanted: Import;
   /** Of the dry run. */
@@ -22,8 +25,11 @@ interface Props {
 }
 
 export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
-  const { changes, report = [] } = answer.value;
+  const { changes, report_groups: groups = [] } = answer.value;
   const { data: status } = useStatus();
+  const [agrees, setAgrees] = useState(false);
+  const accounts = changes.filter(({ kind, action }) => kind === ACCOUNT && action === "create");
+  const asksForTerms = wanted.format !== "sluice" && accounts.length > 0;
   const isStale = status !== undefined && status.revision !== answer.revision;
   return (
     <>
@@ -42,15 +48,28 @@ export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
           {answer.warning}
         </Alert>
       )}
-      {report.length > 0 && <ImportReport report={report} />}
+      {groups.length > 0 && <ImportReport groups={groups} />}
       <Section title="Changes" text={`Total: ${countsInWords(changes)}. Nothing is applied yet.`}>
         <ChangeList
           changes={changes}
           none="No changes: the gateway's configuration equals the file."
         />
       </Section>
+      {asksForTerms && (
+        <Checkbox
+          mt="md"
+          label="I agree to the terms of service of the CAs of all imported ACME accounts"
+          description="The gateway then requests certificates right after the import; their names have to resolve to this gateway, unless it writes DNS records. Otherwise agree later, in each ACME account."
+          checked={agrees}
+          onChange={(event) => setAgrees(event.currentTarget.checked)}
+        />
+      )}
       {changes.length > 0 && (
-        <ApplyButton wanted={wanted} changes={changes} onApplied={onApplied} />
+        <ApplyButton
+          wanted={{ ...wanted, agreesTerms: asksForTerms && agrees }}
+          changes={changes}
+          onApplied={onApplied}
+        />
       )}
     </>
   );

@@ -5,10 +5,10 @@ import { type ReactNode, useState } from "react";
 import type { Schemas } from "../../api/resources.ts";
 import { Section } from "../../parts/page-layout.tsx";
 
-type Entry = NonNullable<Schemas["Changes"]["report"]>[number];
+type ReportGroup = NonNullable<Schemas["Changes"]["report_groups"]>[number];
 
 const levels: readonly {
-  readonly level: Entry["level"];
+  readonly level: ReportGroup["level"];
   readonly title: string;
   readonly color: string;
   readonly icon: ReactNode;
@@ -33,7 +33,7 @@ const levels: readonly {
   },
 ];
 
-export function ImportReport({ report }: { readonly report: readonly Entry[] }) {
+export function ImportReport({ groups }: { readonly groups: readonly ReportGroup[] }) {
   return (
     <Section title="Import report" text="Every part of the source is in one of these lists.">
       <Stack gap="lg">
@@ -41,7 +41,7 @@ export function ImportReport({ report }: { readonly report: readonly Entry[] }) 
           <Level
             key={level}
             {...look}
-            entries={report.filter((entry) => entry.level === level)}
+            groups={groups.filter((group) => group.level === level)}
             isLong={level === "imported"}
           />
         ))}
@@ -54,16 +54,17 @@ interface LevelProps {
   readonly title: string;
   readonly color: string;
   readonly icon: ReactNode;
-  readonly entries: readonly Entry[];
+  readonly groups: readonly ReportGroup[];
   /** Folded when long: no action is required. */
   readonly isLong: boolean;
 }
 
 const FEW = 50;
 
-function Level({ title, color, icon, entries, isLong }: LevelProps) {
+function Level({ title, color, icon, groups, isLong }: LevelProps) {
   const [limit, setLimit] = useState(isLong ? 0 : FEW);
-  if (entries.length === 0) return null;
+  if (groups.length === 0) return null;
+  const objects = groups.reduce((sum, { what }) => sum + what.length, 0);
   return (
     <div>
       <Group gap={8} mb={6}>
@@ -71,24 +72,44 @@ function Level({ title, color, icon, entries, isLong }: LevelProps) {
           {icon}
         </ThemeIcon>
         <Title order={3} size="h5">
-          {title} ({entries.length})
+          {title} ({objects})
         </Title>
       </Group>
       <Stack gap={0}>
-        {entries.slice(0, limit).map(({ what, why }) => (
-          <div key={`${what} ${why}`} className="report-line">
-            <Text size="sm" fw={600} component="div">
-              {what}
-            </Text>
+        {groups.slice(0, limit).map(({ what, why }) => (
+          <div key={why} className="report-line">
+            <Objects names={what} />
             <Text size="sm" component="div">
               {why}
             </Text>
           </div>
         ))}
       </Stack>
-      {entries.length > limit && (
-        <Button size="xs" variant="subtle" mt={4} onClick={() => setLimit(entries.length)}>
-          Show {limit === 0 ? "them" : `all ${entries.length}`}
+      {groups.length > limit && (
+        <Button size="xs" variant="subtle" mt={4} onClick={() => setLimit(groups.length)}>
+          Show {limit === 0 ? "them" : `all ${groups.length}`}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+const FEW_NAMES = 8;
+
+/** The objects with the same result. */
+function Objects({ names }: { readonly names: readonly string[] }) {
+  const [isWhole, setWhole] = useState(names.length <= FEW_NAMES + 1);
+  const shown = isWhole ? names : names.slice(0, FEW_NAMES);
+  return (
+    <div>
+      {shown.map((name) => (
+        <Text key={name} size="sm" fw={600} component="div">
+          {name}
+        </Text>
+      ))}
+      {!isWhole && (
+        <Button size="compact-xs" variant="subtle" onClick={() => setWhole(true)}>
+          Show {names.length - FEW_NAMES} more
         </Button>
       )}
     </div>

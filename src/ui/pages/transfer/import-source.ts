@@ -1,6 +1,7 @@
 // Detects the format of a file or text to import; sends nothing.
 
-export type Format = "sluice" | "kong" | "caddy" | "npm" | "nginx" | "traefik" | "compose";
+export type Format =
+  "sluice" | "kong" | "caddy" | "npm" | "nginx" | "traefik" | "compose" | "haproxy";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
   { value: "sluice", label: "Sluice configuration file" },
@@ -10,6 +11,7 @@ export const formats: readonly { readonly value: Format; readonly label: string 
   { value: "nginx", label: "nginx (nginx.conf)" },
   { value: "traefik", label: "Traefik (YAML or TOML)" },
   { value: "compose", label: "Docker Compose (labels of Traefik or Caddy, nginx-proxy)" },
+  { value: "haproxy", label: "HAProxy (haproxy.cfg)" },
 ];
 
 export interface Source {
@@ -35,6 +37,7 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   nginx: 33_554_432,
   traefik: 33_554_432,
   compose: 33_554_432,
+  haproxy: 33_554_432,
 };
 
 /** Whether its size is above the gateway's limit. */
@@ -69,6 +72,7 @@ export function readText(text: string): Source {
   const common = { ...whole, type, isEncrypted, problem } as const;
   if (has("_format_version")) return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
+  if (isHaproxy(text)) return { ...common, format: "haproxy" };
   if (!has("format") && isTraefik(text, has)) return { ...common, format: "traefik" };
   if (has("services") && isCompose(text)) return { ...common, format: "compose" };
   if (type === "yaml" && !has("format") && isNginx(text)) return { ...common, format: "nginx" };
@@ -93,6 +97,9 @@ const isNginx = (text: string): boolean =>
   /(?:^|[;{}])\s*(?:server|http|stream|events|upstream\s+[^\s{}]+)\s*\{/m.test(
     text.replaceAll(/^\s*#.*$/gm, ""),
   );
+const isHaproxy = (text: string): boolean =>
+  /^(?:frontend|backend|listen)\s+\S+\s*$/m.test(text) &&
+  /^\s*(?:bind|server|use_backend|default_backend)\s/m.test(text);
 
 /** Routers, or the static part; in TOML they are tables. */
 const isTraefik = (text: string, has: (member: string) => boolean): boolean =>

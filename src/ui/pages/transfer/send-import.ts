@@ -13,6 +13,8 @@ export interface Import {
   readonly format: Format;
   readonly mode: "merge" | "replace";
   readonly passphrase: string;
+  /** Whether the user agrees to the terms of the CAs of imported ACME accounts. Default: no. */
+  readonly agreesTerms?: boolean;
 }
 
 function contentTypeOf(format: Format, { type }: Source): string {
@@ -23,10 +25,13 @@ function contentTypeOf(format: Format, { type }: Source): string {
 /** Sends it, as a dry run or applied; a dry run also reports what requires force. */
 export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<ApiResponse<Changes>> {
   const connection = useConnection();
-  const send = ({ source, format, mode, passphrase }: Import, query: SendOptions["query"]) =>
+  const send = (
+    { source, format, mode, passphrase, agreesTerms = false }: Import,
+    query: SendOptions["query"],
+  ) =>
     connection.send<Changes>("/import", {
       method: "POST",
-      query: { mode, ...(format === "sluice" ? {} : { from: format }), ...query },
+      query: { mode, ...fromOf(format, agreesTerms), ...query },
       content: {
         type: contentTypeOf(format, source),
         data: source.data,
@@ -38,3 +43,6 @@ export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<Api
       ? send(wanted, { dry_run: 1, force: 1 })
       : sendUnlessLockedOut((force) => send(wanted, force));
 }
+
+const fromOf = (format: Format, agreesTerms: boolean): SendOptions["query"] =>
+  format === "sluice" ? {} : { from: format, ...(agreesTerms ? { agree_acme_terms: 1 } : {}) };
