@@ -18,10 +18,10 @@ export function addSites(sites: readonly Site[], context: CaddyContext): void {
     else addSite(site, choice, { context, priority: chosen.length - index });
 }
 
-function omit({ ending, path }: Site, output: Output): void {
+function omit({ ending, label }: Site, output: Output): void {
   if (ending.kind === "proxy") ending.handler.ignoreRest();
   output.report.omitted(
-    path,
+    label,
     "a route cannot have its conditions: later routes may match its requests",
   );
 }
@@ -35,13 +35,16 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
   const { output } = context;
   const { scope, key } = site;
   const { fields } = routeTerms(choice.terms);
-  const hosts = choice.terms.hosts;
+  const { hosts } = choice.terms;
   const paths = fields["paths"] as readonly PathMatch[];
-  const wanted = [...hosts.slice(0, 1), scope.name].join(" ").trim() || "everything";
+  const below = scope.name.replaceAll(/^\/|[^\w.~-]*$/g, "").replaceAll("/", "-");
+  const wanted = [...hosts.slice(0, 1), below].join(" ").trim() || "everything";
   const name = output.name("routes", site.isRest ? `${wanted} rest` : wanted);
   const label = `route ${name}`;
   const proxy =
-    site.ending.kind === "proxy" ? addProxy(site.ending.handler, { context, key }) : null;
+    site.ending.kind === "proxy"
+      ? addProxy(site.ending.handler, { context, key, place: scope.place })
+      : null;
   const { protocols: scheme, ...common } = scope.fields;
   const id = output.add(
     "routes",
@@ -56,9 +59,7 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
       ...rewriteFields(scope.rewrite, paths),
     },
   );
-  output.report.imported(label, `made from ${site.path}`);
-  if (choice.isPlain && paths.length > 0)
-    output.report.changed(`${label}: paths`, "paths are case-sensitive");
+  output.report.imported(label, `made from ${site.label}`);
   const steps = [...site.responses, ...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
   const isProtected = choice.denied.length > 0 || steps.some((step) => step.protects);
   for (const [index, step] of inOrder(steps, choice.denied).entries())
@@ -73,16 +74,16 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
       ...(isProtected ? priorityOf(step) : {}),
     });
   const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(steps);
+  // It allows no client, and the report has its reason.
+  if (site.ending.kind === "closed") return;
   if (lost !== null) output.loseProtection({ scope: { route_id: id }, what: lost });
 }
 
-function responseOf({ ending, path }: Site): readonly Step[] {
+function responseOf({ ending, label }: Site): readonly Step[] {
   if (ending.kind === "proxy") return [];
   if (ending.kind === "response") return [ending.step];
   const config = { status: ending.status };
-  return [
-    { name: "respond", config, what: `${ending.why}: ${path}`, protects: false, where: always },
-  ];
+  return [{ name: "respond", config, what: label, protects: false, where: always }];
 }
 
 const AUTHENTICATION: ReadonlySet<string> = new Set(["basic-auth", "forward-auth"]);
