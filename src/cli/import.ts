@@ -2,11 +2,13 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
 import { type ImportSource, importSources } from "../import/programs.ts";
+import { isCaddyfile } from "../import/caddy/caddyfile.ts";
 import { openTables } from "../import/foreign-tables.ts";
 import type { ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import type { Command } from "./command.ts";
+import { adaptCaddyfile } from "./adapt-caddyfile.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import {
@@ -49,7 +51,8 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
   usage: "FILE",
   details:
     "FILE is an export, YAML or JSON, plain or encrypted; - is standard input. The gateway validates it as a whole and\n" +
-    "applies it as one change, which restoring the previous revision reverts.",
+    "applies it as one change, which restoring the previous revision reverts. With --from caddy it may also be a\n" +
+    "Caddyfile: the `caddy` on the PATH then converts it to JSON.",
   flags,
   run(argv, { env, print }) {
     const { operand: path, rest } = takeOperand(flags, argv, "FILE");
@@ -60,7 +63,7 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
     const from = decodeSource(given.get("from"));
     return reportingErrors(async () => {
       const file =
-        from === null ? readDocument(path) : await converted(from, path, { plugins, print });
+        from === null ? readDocument(path) : await converted(from, path, { plugins, print, env });
       const changes = await sendDocument(managementClient(given, env), file, {
         mode,
         dryRun: given.has("dry-run"),
@@ -83,15 +86,18 @@ function decodeSource(text: string | undefined): ImportSource | null {
 interface Converting {
   readonly plugins: PluginCatalogue;
   readonly print: (text: string) => void;
+  readonly env: CommandContext["env"];
 }
 
 async function converted(
   from: ImportSource,
   path: string,
-  { plugins, print }: Converting,
+  { plugins, print, env }: Converting,
 ): Promise<DocumentFile> {
   try {
-    const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
+    const given = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
+    const isForCaddy = from === "caddy" && isCaddyfile(new TextDecoder().decode(given));
+    const bytes = isForCaddy ? adaptCaddyfile(path, given, env) : given;
     const context = { plugins, parseJson, openTables };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");

@@ -1,5 +1,5 @@
 // Follows the handler lists of Caddy's routes to their terminal handlers; knows no route of the gateway.
-import type { Document } from "../../control/body.ts";
+import { type Document, isDocument } from "../../control/body.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Members } from "../members.ts";
 import { responses } from "./responses.ts";
@@ -238,7 +238,7 @@ function directiveOf(kind: string, handler: Members): string {
     : handler.has("handle_response")
       ? "forward_auth"
       : kind;
-  const dials = handler.objects("upstreams").map((upstream) => upstream.text("dial") ?? "");
+  const dials = handler.list("upstreams").map((upstream) => Object(upstream)["dial"] ?? "");
   return [word, ...dials].join(" ");
 }
 
@@ -282,8 +282,11 @@ function addHandler(handler: Members, scope: Scope, walk: Walk): Passed {
   };
 }
 
-const isFastCgi = (handler: Members): boolean =>
-  (handler.object("transport")?.text("protocol") ?? "http") !== "http";
+/** Read raw: the object takes the label of the handler, which is not set yet. */
+function isFastCgi(handler: Members): boolean {
+  const transport = handler.raw("transport");
+  return isDocument(transport) && (transport["protocol"] ?? "http") !== "http";
+}
 
 /** The named route in the place of the handler. */
 function invoked(handler: Members, scope: Scope, walk: Walk): Passed {
