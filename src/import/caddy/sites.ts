@@ -60,7 +60,8 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
     },
   );
   output.report.imported(label, `made from ${site.label}`);
-  const steps = [...site.responses, ...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
+  const own = [...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
+  const steps = [...site.responses, ...own];
   const isProtected = choice.denied.length > 0 || steps.some((step) => step.protects);
   for (const [index, step] of inOrder(steps, choice.denied).entries())
     output.plugin({
@@ -73,7 +74,7 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
       ...whenOf(step),
       ...(isProtected ? priorityOf(step) : {}),
     });
-  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(steps);
+  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(own);
   // It allows no client, and the report has its reason.
   if (site.ending.kind === "closed") return;
   if (lost !== null) output.loseProtection({ scope: { route_id: id }, what: lost });
