@@ -178,7 +178,7 @@ function rateLimits(handler: Members): Steps {
     const key = rateKey(zone?.text("key") ?? "");
     const isWhole = Number.isInteger(window) && window > 0 && requests > 0;
     if (key !== null && isWhole && zone?.has("match") === false)
-      return [{ name, requests, window, algorithm: "sliding", key }];
+      return [{ name: limitName(name), requests, window, algorithm: "sliding", key }];
     zone?.drop("set the limit in the plugin rate-limit");
     return [];
   });
@@ -190,6 +190,8 @@ function rateLimits(handler: Members): Steps {
   const isWhole = zones !== null && limits.length === zones.names.length;
   return { ...nothing, steps, lost: isWhole ? null : what };
 }
+
+const limitName = (zone: string) => zone.replaceAll(/[^A-Za-z0-9_.-]/g, "-").slice(0, 64);
 
 function rateKey(key: string): string | null {
   if (/^\{http\.(?:request\.remote\.host|vars\.client_ip|request\.client_ip)\}$/.test(key))
