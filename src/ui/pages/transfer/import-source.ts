@@ -85,7 +85,7 @@ function problemOf(text: string): string | null {
     return "This looks like an nginx configuration, which cannot be imported.";
   if (
     /^\s*[^\s{}"':#][^"':{}]*\{\s*$/m.test(text) &&
-    /^\s*(reverse_proxy|respond|redir)\b/m.test(text)
+    /^\s*(reverse_proxy|respond|redir|import|handle|file_server|php_fastcgi|root)\b/m.test(text)
   )
     return "This looks like a Caddyfile. Convert it to JSON first: caddy adapt --config Caddyfile > caddy.json";
   return null;
