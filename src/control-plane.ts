@@ -38,6 +38,7 @@ import { type FleetDuty, type FleetView, soleDuty } from "./control/fleet-view.t
 import { Certificates } from "./acme/certificates.ts";
 import { Credentials } from "./control/credentials.ts";
 import { CredentialUse } from "./control/credential-use.ts";
+import { type DiscoveryOptions, DiscoverySources } from "./discovery/discovery.ts";
 import { dnsProviders } from "./acme/dns/index.ts";
 import { sinks } from "./observe/alerts/sinks.ts";
 import { createDnsAccess, type DnsAccess } from "./acme/dns/access.ts";
@@ -117,6 +118,8 @@ export interface ControlPlaneOptions {
   readonly dnsPrograms?: readonly string[];
   /** Stores the state of ACME orders and serves challenge responses; absent: no ACME. */
   readonly acme?: AcmeParts;
+  /** Configuration files that each own what they name. Default: none. */
+  readonly configFiles?: DiscoveryOptions["files"];
   /** Access to the management API. Default: from this machine only. */
   readonly adminAccess?: AdminAccess;
   /** Counters and request rings of workers. Default: none. */
@@ -138,6 +141,7 @@ export interface ControlPlane extends FleetParts {
   readonly applications: Applications;
   readonly certificates: Certificates;
   readonly acme: Acme;
+  readonly discovery: DiscoverySources;
   readonly preflight: Preflight;
   readonly dnsAccess: DnsAccess;
   readonly dnsProviders: DnsProviders;
@@ -207,6 +211,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: publication.certificates,
     applications: publication.applications,
     acme,
+    discovery: createDiscovery(options, { changes, ...publication }),
     preflight: createPreflight(options, { changes, dnsAccess, acme }),
     acmeAccounts: own.acme_accounts,
     dnsAccess,
@@ -273,6 +278,17 @@ function createAdminNetworks(
   });
   return networks;
 }
+
+const createDiscovery = (
+  options: ControlPlaneOptions,
+  parts: Pick<DiscoveryOptions, "changes" | "applications">,
+): DiscoverySources =>
+  new DiscoverySources({
+    ...options,
+    ...parts,
+    node: options.fleet?.name ?? null,
+    files: options.configFiles ?? { directory: null, parseJson: JSON.parse },
+  });
 
 function createPreflight(
   { acme: parts }: ControlPlaneOptions,

@@ -1,6 +1,7 @@
 // Entry of the executable and composition root: creates, connects and stops the parts; has no logic of its own.
 import "./supervisor/engine-settings.ts";
 import { join } from "node:path";
+import { parseJson } from "./api/json-body.ts";
 import { announce } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { backupCommand } from "./cli/backup.ts";
@@ -234,14 +235,13 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     context,
     dnsServers,
     dnsPrograms,
+    configFiles: { directory: options.configDir, parseJson },
     plugins: catalogue,
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     instanceId: store.fleetId() ?? store.instanceId,
-    ...(fleet === null
-      ? {}
-      : { store: fleet.store, fleet: fleet.view, duty: fleet.duty, sharedRollups: fleet.rollups }),
+    ...inFleet(fleet),
     targetBoard: memory.targets,
     acme: {
       store: store.with((tables) => new AcmeStateTable(tables)),
@@ -272,6 +272,11 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
+
+const inFleet = (fleet: PlaneParts["fleet"]) =>
+  fleet === null
+    ? {}
+    : { store: fleet.store, fleet: fleet.view, duty: fleet.duty, sharedRollups: fleet.rollups };
 
 const workerKeys = (box: OpenedState["box"]) => ({
   stickyKey: box.derive("sticky cookies"),

@@ -100,6 +100,34 @@ export const accessSchemas: Readonly<Record<string, TSchema>> = {
     },
     { title: "AdminToken" },
   ),
+  Discovery: t.Array(
+    t.Object({
+      name: t.String({ description: "The mark of its objects: `docker`, `files`" }),
+      state: words(["off", "connecting", "connected", "failed"], "State of the source"),
+      problem: orNull(t.String(), "Why it failed, a sentence; null: it did not"),
+      looked_at: orNull(time("When it last looked"), "When it last looked; null: never"),
+      found: t.Integer({ minimum: 0, description: "Containers, or files" }),
+      sites: t.Array(
+        t.Object({
+          from: t.String({ description: "The container, or the file" }),
+          places: t.Array(t.String(), {
+            description: "Hosts that it wants, with paths: `shop.example.com/api`",
+          }),
+          served: t.Boolean({ description: "Whether it is in the configuration" }),
+          objects: t.Array(
+            t.Object({
+              collection: t.String({ description: "`applications`, `routes`" }),
+              id: t.String({ format: "uuid" }),
+              name: t.String(),
+            }),
+            { description: "The objects that it became" },
+          ),
+          problems: t.Array(t.String(), { description: "What is not served and why" }),
+        }),
+      ),
+    }),
+    { title: "Discovery" },
+  ),
   Nodes: t.Array(node, { title: "Nodes" }),
   Node: node,
   FleetStatus: fleetStatus,

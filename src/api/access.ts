@@ -61,6 +61,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/auth/sessions", methods: { GET: self } },
   { path: "/api/v1/auth/sessions/:id", methods: { DELETE: self } },
   { path: "/api/v1/admin/token", methods: { GET: "admin", POST: "admin", DELETE: "admin" } },
+  { path: "/api/v1/discovery", methods: readOnly },
   { path: "/api/v1/nodes", methods: readOnly },
   { path: "/api/v1/nodes/:id", methods: { GET: "viewer", DELETE: "admin" } },
   { path: "/api/v1/nodes/:id/drain", methods: { POST: "admin", DELETE: "admin" } },

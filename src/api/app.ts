@@ -37,6 +37,7 @@ import { connectionEndpoints } from "./routes/connections.ts";
 import { statsEndpoints } from "./routes/stats.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { transferEndpoints } from "./routes/transfer.ts";
+import { discoveryEndpoints } from "./routes/discovery.ts";
 import { nodeEndpoints } from "./routes/nodes.ts";
 import { adminTokenEndpoints } from "./routes/admin-token.ts";
 import { accountEndpoints } from "./routes/account.ts";
@@ -134,6 +135,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
     ...requestEndpoints(control, source.streams),
     ...statsEndpoints(control),
     ...metricsEndpoints(control.observation.metrics),
+    ...discoveryEndpoints(control),
     ...nodeEndpoints(control),
     ...statusEndpoints(source),
   ];

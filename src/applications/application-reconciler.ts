@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Log } from "../log.ts";
 import type { Application, HttpsState } from "../model/application.ts";
+import { markOf } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Changes } from "../control/change.ts";
 import type { Draft } from "../control/draft.ts";
@@ -117,7 +118,8 @@ export class ApplicationReconciler {
   #update(id: string, draft: Draft, sign: Sign): string | null {
     const old = draft.config.applications.get(id);
     if (old === undefined || !this.#isDue(old, draft.config)) return null;
-    const application = { ...inputOf(old), https_state: this.#planOf(old, draft.config) };
+    const https_state = this.#planOf(old, draft.config);
+    const application = { ...inputOf(old), https_state, ...markOf(old) };
     const how = { adopt: false, accept: false, force: false, automatic: true, sign };
     const parts = reconcile({ ...how, draft, application, parts: old.parts });
     const { created_at, updated_at } = old;

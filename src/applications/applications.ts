@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { Application, ApplicationInput } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
+import { markOf } from "../model/fields.ts";
 import type { CertificateView } from "../acme/certificates.ts";
 import type { Changes } from "../control/change.ts";
 import type { Draft } from "../control/draft.ts";
@@ -21,7 +22,7 @@ import { objectDifferences } from "../control/differences.ts";
 import { planHttps } from "./https-plan.ts";
 import { completePatch, decodeApplication, requireOther } from "./input.ts";
 import { objectOf } from "./parts.ts";
-import { reconcile, type ReconcileOptions } from "./reconcile.ts";
+import { reconcile, type ReconcileOptions, type Sign } from "./reconcile.ts";
 import { withSigning } from "./signing.ts";
 import { type ApplicationView, contentOf, createApplicationViewer, inputOf } from "./view.ts";
 
@@ -38,6 +39,14 @@ export interface ApplicationWriteOptions extends WriteOptions {
   readonly adopt: boolean;
   /** Revert manual changes and deletions. */
   readonly force: boolean;
+}
+
+/** An application that a source describes. */
+export interface ManagedApplication {
+  readonly id: string;
+  /** The source. */
+  readonly managed_by: string;
+  readonly document: unknown;
 }
 
 type Kind = ResourceKind<"applications", ApplicationView>;
@@ -88,6 +97,26 @@ export class Applications {
     return this.#reader.remove(key, options);
   }
 
+  /**
+   * Writes an application of a source into a draft, as the source describes it, and reverts what others did to its parts. Throws
+   * an ApiError with a path in `document`.
+   */
+  putManaged(draft: Draft, { id, managed_by, document }: ManagedApplication, sign: Sign): void {
+    const old = draft.config.applications.get(id) ?? null;
+    const input = decodeApplication(document, draft.config);
+    const how = { adopt: false, force: true, sign, draft, managed_by };
+    const fields = { ...this.#fieldsOf(input, old, how), managed_by };
+    const { created_at = draft.stamp(), updated_at = created_at } = old ?? {};
+    const next: Application = { id, ...fields, created_at, updated_at };
+    if (old !== null && Bun.deepEquals(next, old)) return;
+    draft.put("applications", old === null ? next : { ...next, updated_at: draft.stamp() });
+  }
+
+  /** Runs a change that may need self-signed certificates. */
+  signed<T>(run: (sign: Sign) => Promise<T>): Promise<T> {
+    return withSigning(this.#options, run);
+  }
+
   async #write(
     options: ApplicationWriteOptions,
     work: (writer: Writer) => Promise<Written<ApplicationView>>,
@@ -129,7 +158,7 @@ export class Applications {
   #fieldsOf(
     input: ApplicationInput,
     old: Application | null,
-    { draft, ...how }: How & { readonly draft: Draft },
+    { draft, managed_by, ...how }: How & { readonly draft: Draft; readonly managed_by?: string },
   ): FieldsOf<"applications"> {
     const parts = old?.parts ?? [];
     const ordered = objectOf(
@@ -144,9 +173,17 @@ export class Applications {
       previous: old?.https_state ?? null,
     });
     const application = { ...input, https_state };
+    const planned = { ...application, ...markOf({ managed_by }) };
     return {
       ...application,
-      parts: reconcile({ ...how, accept: how.adopt, draft, application, parts, automatic: false }),
+      parts: reconcile({
+        ...how,
+        accept: how.adopt,
+        draft,
+        application: planned,
+        parts,
+        automatic: false,
+      }),
     };
   }
 }

@@ -66,7 +66,9 @@ export class PartFinder {
   /** A target of the application's own service is its own, also a manually created one. */
   #target(role: string): string | undefined {
     const service = this.idOf("service", "services");
-    for (const target of this.#options.draft.config.targets.values())
+    const { services, targets } = this.#options.draft.config;
+    if (!services.has(service)) return undefined;
+    for (const target of targets.values())
       if (target.service_id === service && targetRole(target) === role) return target.id;
     return undefined;
   }
@@ -151,6 +153,7 @@ export class PartFinder {
       String(host).toLowerCase(),
     );
     const added = application.domains.filter((domain) => !served.includes(domain));
+    if (added.length === 0) return;
     for (const route of draft.config.routes.values()) {
       if (route.id === id || !this.#isForeign(route, added)) continue;
       if (adopt && !matchesEverything(route)) continue;
@@ -165,8 +168,8 @@ export class PartFinder {
   }
 
   #isForeign(route: Route, domains: readonly string[]): boolean {
-    if (this.#own.has(route.id) || [...this.#ids.values()].includes(route.id)) return false;
-    return route.hosts.some((host) => domains.includes(host.toLowerCase()));
+    if (!route.hosts.some((host) => domains.includes(host.toLowerCase()))) return false;
+    return !this.#own.has(route.id) && ![...this.#ids.values()].includes(route.id);
   }
 
   #has(host: string): boolean {

@@ -17,6 +17,7 @@ const NOT_DECIDED = new Set([
   "id",
   "created_at",
   "updated_at",
+  "managed_by",
   "certificate",
   "sealed_key",
   ...Object.keys(certificateFacts),

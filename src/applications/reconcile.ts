@@ -7,6 +7,7 @@ import {
   referenceOf,
 } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
+import { markOf } from "../model/fields.ts";
 import type { ResourceOf } from "../model/gateway-config.ts";
 import { decodeRecord } from "../model/records.ts";
 import type { Draft } from "../control/draft.ts";
@@ -65,7 +66,9 @@ function make(wanted: WantedPart, options: ReconcileOptions): Fields | null {
   const { draft } = options;
   const old = storedPart(draft.config, wanted);
   const whole =
-    old === undefined ? create(wanted, wanted.fields, draft) : { ...old, ...wanted.fields };
+    old === undefined
+      ? create(wanted, wanted.fields, options)
+      : { ...old, ...wanted.fields, ...markOf(options.application) };
   const object = complete(wanted, whole as unknown as StoredPart, options);
   if (object === null) return null;
   write(wanted, object, draft);
@@ -73,12 +76,12 @@ function make(wanted: WantedPart, options: ReconcileOptions): Fields | null {
 }
 
 function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOptions): Fields {
-  const { draft, accept, force, automatic, revives } = options;
+  const { draft, application, accept, force, automatic, revives } = options;
   const made = { ...part.fields, ...wanted.fields };
   const old = storedPart(draft.config, wanted);
   if (old === undefined) {
     if (!force && revives?.(wanted.collection) !== true) return made;
-    const object = complete(wanted, create(wanted, made, draft), options);
+    const object = complete(wanted, create(wanted, made, options), options);
     if (object !== null) write(wanted, object, draft);
     return made;
   }
@@ -90,7 +93,7 @@ function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOpt
   });
   const object = complete(
     wanted,
-    { ...old, ...Object.fromEntries(changed) } as unknown as StoredPart,
+    { ...old, ...Object.fromEntries(changed), ...markOf(application) } as unknown as StoredPart,
     options,
   );
   if (object === null) return part.fields;
@@ -102,9 +105,13 @@ function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOpt
 const freeFields = (found: Fields, wanted: WantedPart): Fields =>
   Object.fromEntries(Object.entries(found).filter(([field]) => !(field in wanted.fields)));
 
-function create({ collection, id }: PartReference, fields: Fields, draft: Draft): StoredPart {
+function create(
+  { collection, id }: PartReference,
+  fields: Fields,
+  { draft, application }: ReconcileOptions,
+): StoredPart {
   const at = draft.stamp();
-  const whole = decodeRecord[collection](fields);
+  const whole = { ...decodeRecord[collection](fields), ...markOf(application) };
   return { id, ...whole, created_at: at, updated_at: at } as unknown as StoredPart;
 }
 
@@ -136,7 +143,8 @@ function hasItsParents(object: StoredPart, { config }: Draft): boolean {
 
 function removeOtherTargets(wanted: readonly WantedPart[], { draft }: ReconcileOptions): void {
   const kept = new Set(wanted.map(({ id }) => id));
-  const service = wanted.find(({ role }) => role === "service")?.id;
+  const service = wanted.find(({ role }) => role === "service")?.id ?? "";
+  if (!draft.base.services.has(service)) return;
   for (const target of draft.config.targets.values())
     if (target.service_id === service && !kept.has(target.id)) draft.remove("targets", target.id);
 }

@@ -6,7 +6,7 @@ import {
   referenceOf,
 } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
-import type { Identity } from "../model/fields.ts";
+import { type Identity, markOf } from "../model/fields.ts";
 import type { GatewayConfig, ResourceOf } from "../model/gateway-config.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
@@ -47,6 +47,7 @@ export function inputOf(application: Application): ApplicationInput {
     id: _,
     created_at: __,
     updated_at: ___,
+    managed_by: ______,
     parts: ____,
     https_state: _____,
     ...input
@@ -67,6 +68,7 @@ export function createApplicationViewer(config: GatewayConfig, viewers: Viewers)
       ...inputOf(application),
       created_at,
       updated_at,
+      ...markOf(application),
       service: service ?? null,
       targets: service === undefined ? [] : targetsOf(service.id).map(viewers.target),
       routes: partsIn(application, config, "routes"),

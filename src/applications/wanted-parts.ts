@@ -20,7 +20,11 @@ export interface WantedPart extends PartReference {
   readonly fields: Fields;
 }
 
-export type Planned = ApplicationInput & { readonly https_state: HttpsState };
+export type Planned = ApplicationInput & {
+  readonly https_state: HttpsState;
+  /** Absent: people change it. */
+  readonly managed_by?: string;
+};
 
 /** The id of the object that has a role, or is to have it. */
 export type IdOf = (role: string, collection: PartCollection) => string;

@@ -103,6 +103,7 @@ export class RunningGateway {
     const { control, pool, counts, store, log } = this.#parts;
     this.#replacement.abandon();
     this.#file?.stop();
+    const discovered = control.discovery.stop();
     control.alertEngine.stop();
     this.#parts.follower?.leave();
     const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
@@ -116,6 +117,7 @@ export class RunningGateway {
     const stopped = Promise.all([this.#managementStopped, socketStopped]);
     await Promise.race([stopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await Promise.race([this.#issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    await Promise.race([discovered, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     const sent = Promise.all([control.fleetActivity?.stop(), control.observation.stats.sent()]);
     await Promise.race([sent, Bun.sleep(MANAGEMENT_GRACE_MS)]);
@@ -152,6 +154,7 @@ export class RunningGateway {
     this.#maintenance = setInterval(() => control.runMaintenance(), MAINTENANCE_MS);
     control.observation.stats.start();
     control.acme.engine.start();
+    control.discovery.start();
     control.alertEngine.start();
     control.fleetActivity?.start();
   }
@@ -176,6 +179,7 @@ export class RunningGateway {
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(UPGRADING);
+    await Promise.race([control.discovery.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);

@@ -38,6 +38,8 @@ export interface ServeOptions {
   readonly words: readonly string[];
   /** The configuration file; null: the management API changes the configuration. */
   readonly config: string | null;
+  /** The directory of configuration files that each own what they name; null: there is none. */
+  readonly configDir: string | null;
   /** Null: this gateway is part of no fleet. */
   readonly fleet: FleetOptions | null;
   /** The server of shared counters; null: none. */
@@ -66,6 +68,12 @@ const flags: readonly Flag[] = [
     name: "config",
     value: "FILE",
     description: "Configuration file to serve and to follow; the management API is then read-only",
+  },
+  {
+    name: "config-dir",
+    value: "DIR",
+    description:
+      "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest",
   },
   ...nodeFlags,
   ...counterFlags,
@@ -182,6 +190,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logDir: decodePath(given.get("log-dir")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
+    configDir: decodePath(given.get("config-dir")),
     fleet: decodeFleet(given),
     counters: decodeCounters(given),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),

@@ -29,7 +29,7 @@ import { type Actor, roleOf } from "./principal.ts";
 import { rekeyed, renewed, rollOut } from "./key-rotation.ts";
 import { refusalOf } from "./reference.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
-import { undoOf } from "./undo.ts";
+import { undoOf } from "../model/undo.ts";
 
 /** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;

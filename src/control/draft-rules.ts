@@ -1,11 +1,13 @@
 // Rules for a change as a whole, however it came: what only an admin may write, and what is likely a mistake; knows no store.
 import { ApiError } from "../model/error.ts";
+import type { Identity } from "../model/fields.ts";
+import { collectionNames } from "../model/gateway-config.ts";
 import { isSocketHost } from "../model/target.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import type { Draft } from "./draft.ts";
 import { type Actor, roleOf } from "./principal.ts";
-import { describeProblem } from "./reference.ts";
+import { describeProblem, labelOf } from "./reference.ts";
 import { type ConfigCatalogue, requireAdminForDestinations } from "./secret-destinations.ts";
 
 export interface DraftContext {
@@ -20,12 +22,38 @@ export function applyDraftRules(
   by: Actor,
   { plugins, configs, countsAlone }: DraftContext & ConfigCatalogue,
 ): void {
+  requireUnmanaged(draft, by);
   requireAdminForSockets(draft, by);
   requireAdminForPlugins(draft, by, plugins);
   requireAdminForPrograms(draft, by);
   requireAdminForDestinations(draft, by, { plugins, configs });
   if (countsAlone === true) warnAboutCounts(draft, plugins);
 }
+
+/** Throws a 409 when anybody but the gateway itself changes what a source manages, or the targets of a managed service. */
+function requireUnmanaged(draft: Draft, by: Actor): void {
+  if (by.method === "local") return;
+  const { base, config } = draft;
+  const change = draft.change();
+  // An application before its parts, which change with it.
+  for (const collection of ["applications", ...collectionNames] as const) {
+    const { upserts, removals } = change[collection];
+    const ids = [...(upserts as readonly Identity[]).map(({ id }) => id), ...removals];
+    for (const id of ids) {
+      const old: Identity | undefined = base[collection].get(id);
+      if (old?.managed_by !== undefined)
+        throw managedError(labelOf(base, { collection, id }), old.managed_by);
+    }
+  }
+  for (const { service_id: id } of change.targets.upserts) {
+    const owner = config.services.get(id)?.managed_by;
+    if (owner !== undefined)
+      throw managedError(labelOf(config, { collection: "services", id }), owner);
+  }
+}
+
+const managedError = (label: string, owner: string) =>
+  new ApiError(409, `${label} is managed by ${owner}, which would undo the change: make it there`);
 
 /** Throws a 403 with the first field by which a role below admin would reach a socket that no admin chose: sockets bypass the network's protection. */
 function requireAdminForSockets(draft: Draft, by: Actor): void {

@@ -1,5 +1,5 @@
 // Decides for a node whose fleet's database lacks changes that the node has: which of the two is right. No gateway may run here.
-import { differenceOf } from "../control/undo.ts";
+import { differenceOf } from "../model/undo.ts";
 import type { EntryMark } from "../model/fact.ts";
 import type { Commit } from "../store/commit.ts";
 import type { EntryCodec } from "./entry.ts";

@@ -1,6 +1,6 @@
 // Reads the entries of the shared log that this node lacks, as changes for it; appends nothing.
 import type { ChangeStore, ForeignChange } from "../control/change-contract.ts";
-import { combined, differenceOf, undoOf, undosOf } from "../control/undo.ts";
+import { combined, differenceOf, undoOf, undosOf } from "../model/undo.ts";
 import type { EntryMark, Fact } from "../model/fact.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import type { Commit, RecordedEntry } from "../store/commit.ts";

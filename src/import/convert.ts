@@ -3,9 +3,11 @@ import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { ParseJson } from "./transfer/source.ts";
 import { convertCaddy } from "./caddy/caddy.ts";
+import { convertCompose } from "./compose/compose.ts";
 import { convertKong } from "./kong/kong.ts";
 import type { OpenTables } from "./npm/tables.ts";
 import { convertNpm } from "./npm/npm.ts";
+import { convertTraefikFile } from "./traefik/traefik.ts";
 import { Output } from "./output.ts";
 import { type ImportSource, MAX_SOURCE_BYTES } from "./programs.ts";
 import { Report, type ReportEntry } from "./report.ts";
@@ -46,6 +48,12 @@ export async function convert(
       break;
     case "npm":
       await convertNpm(bytes, output, context);
+      break;
+    case "traefik":
+      await convertTraefikFile(bytes, output, context);
+      break;
+    case "compose":
+      await convertCompose(bytes, output, context);
       break;
     default:
       from satisfies never;

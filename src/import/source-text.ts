@@ -4,11 +4,12 @@ import { type ParseJson, readSource, type SourceDocument, withLine } from "./tra
 
 /** Throws a 400 for anything else. */
 export function readText(bytes: Uint8Array, parseJson: ParseJson): Promise<SourceDocument> {
-  const text = decodeText(bytes);
+  const text = decodeSource(bytes);
   return readSource(text, /^\s*[{[]/.test(text) ? "json" : "yaml", parseJson);
 }
 
-function decodeText(bytes: Uint8Array): string {
+/** Throws a 400 for bytes that are no text. */
+export function decodeSource(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {

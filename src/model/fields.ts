@@ -167,6 +167,13 @@ export const identity = {
   id: t.String({ format: "uuid", description: "UUIDv7, set by the gateway" }),
   created_at: t.String({ format: "date-time", description: "RFC 3339, UTC" }),
   updated_at: t.String({ format: "date-time", description: "RFC 3339, UTC" }),
+  managed_by: t.Optional(
+    t.String({
+      maxLength: 128,
+      description:
+        "The source that keeps the object as it is, such as `docker`: the API refuses changes of it. Absent: people change it",
+    }),
+  ),
 };
 
 /** What every stored object has beside its own fields. */
@@ -174,7 +181,13 @@ export interface Identity {
   readonly id: string;
   readonly created_at: string;
   readonly updated_at: string;
+  /** Absent: people change it. */
+  readonly managed_by?: string;
 }
+
+/** The mark of a managed object, for a new version of it. */
+export const markOf = ({ managed_by }: { readonly managed_by?: string | undefined }) =>
+  managed_by === undefined ? {} : { managed_by };
 
 /** UUID in its canonical text form, RFC 9562. */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

@@ -205,6 +205,12 @@ function markOf(schema: TSchema): ReferenceMark | null {
   return null;
 }
 
+/** The schema of what is stored, with the mark of managed objects. */
+const managedOf = (record: TObject): TObject => ({
+  ...record,
+  properties: { ...record.properties, managed_by: since(6, identity.managed_by) },
+});
+
 /** A definition with its defaults, and what follows from it. */
 export interface ResourceDefinition<T extends Identity> extends ResourceFacts<T> {
   readonly record: TObject;
@@ -226,11 +232,11 @@ export function defineResource<T extends Identity>(facts: ResourceFacts<T>): Res
   const named = facts.label ?? nameOf;
   const view = api.view ?? t.Object({});
   return {
-    record: input,
     normalize: (fields) => fields,
     identifiedBy: nameField === null ? [] : [nameField],
     columns: { [nameField ?? "name"]: { of: nameOf, isUnique: true } },
     ...facts,
+    record: managedOf(facts.record ?? input),
     labelOf: (object, id) => `${word} "${(object === undefined ? null : named(object)) ?? id}"`,
     references: referencesIn(input),
     response: t.Composite([t.Object(identity), shownOf(input, view), view], {

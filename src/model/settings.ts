@@ -1,5 +1,6 @@
 // Settings: what holds for the whole gateway; knows no other resource.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { discovery } from "./discovery.ts";
 import { since } from "./resource.ts";
 import {
   cidr,
@@ -43,6 +44,13 @@ const form: FieldForm = {
       text: "Limits of the whole gateway. Plugins can limit by route and client.",
       folded: true,
       summary: "Defaults",
+    },
+    {
+      id: "discovery",
+      title: "Discovery",
+      text: "Applications that follow containers and their labels.",
+      folded: true,
+      summary: "Off",
     },
     {
       id: "fleet",
@@ -253,6 +261,7 @@ export const settingsInput = t.Object(
       "Nodes that are away, or cut off from the database of their fleet; without effect on a gateway without a fleet",
       { group: "fleet" },
     ),
+    discovery,
     limits,
   },
   { additionalProperties: false, title: "Settings", form },

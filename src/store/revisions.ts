@@ -24,6 +24,12 @@ export function toStoredChange(change: ConfigChange, undo?: ConfigChange): unkno
   return { ...withoutEmpty(change), ...(undo === undefined ? {} : { undo: withoutEmpty(undo) }) };
 }
 
+/** Reads what `toStoredChange` has written. */
+export function readChange(stored: unknown): Pick<RevisionRow, "change" | "undo"> {
+  const { undo = null, ...change } = unpack(stored) as PartialChange & { undo?: PartialChange };
+  return { change, undo };
+}
+
 /** Most changes affect only one collection. */
 function withoutEmpty(change: ConfigChange): PartialChange {
   return Object.fromEntries(
@@ -87,11 +93,6 @@ export class RevisionTable {
       .from(revisions)
       .where(where)
       .all()
-      .map(({ change: stored, ...head }) => {
-        const { undo = null, ...change } = unpack(stored) as PartialChange & {
-          undo?: PartialChange;
-        };
-        return { ...head, change, undo };
-      });
+      .map(({ change, ...head }) => ({ ...head, ...readChange(change) }));
   }
 }

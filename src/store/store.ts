@@ -17,7 +17,8 @@ import { migrations } from "./migration-list.ts";
 import { schemaVersion } from "./migrations.ts";
 import { isDamage, openDatabase, reasonOf, takeDirectory, toStoreError } from "./open-database.ts";
 import { sealedKeyIds, StoredKey } from "./sealed-texts.ts";
-import { toStoredChange } from "./revisions.ts";
+import { completed, joined } from "../model/undo.ts";
+import { readChange, toStoredChange } from "./revisions.ts";
 import { type StagedChange, stageChange } from "./staged-change.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
@@ -44,6 +45,9 @@ export const DATABASE = "sluice.db";
 
 /** Delay from a large commit to its checkpoint: time to activate the version and to respond to the client. */
 const CHECKPOINT_MS = 1000;
+
+/** Actors of changes that follow containers and files, which may be very many. */
+const DISCOVERY = "discovery:";
 
 /** The only writer of a data directory. All methods are synchronous, so that no transaction spans an await. */
 export class Store {
@@ -212,10 +216,25 @@ export class Store {
       staged: staged ?? null,
       ...(undo === undefined ? {} : { undo }),
     });
-    const shown = commit.isWhole === true ? {} : toStoredChange(change, undo);
-    const text = staged?.revision ?? JSON.stringify(shown);
+    const text = staged?.revision ?? this.#textOf(commit);
     this.#tables.writeRevision(revision, { entry, change: text }, retained);
     this.audit.append(audit);
+  }
+
+  /** The change for the table of revisions; one of discovery takes the place of the one before it. */
+  #textOf({ isWhole, change, undo, entry }: Commit): string {
+    if (isWhole === true) return "{}";
+    const isMerged = entry.actor.startsWith(DISCOVERY) && undo !== undefined;
+    const last = isMerged ? this.#tables.lastOf(entry.actor) : null;
+    const before = last === null ? null : readChange(last.change);
+    if (!isMerged || last === null || before?.undo == null)
+      return JSON.stringify(toStoredChange(change, undo));
+    this.#tables.forgetRevisions(last.revision);
+    const whole = joined(
+      { change: completed(before.change), undo: completed(before.undo) },
+      { change, undo },
+    );
+    return JSON.stringify(toStoredChange(whole.change, whole.undo));
   }
 
   /**

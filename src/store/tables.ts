@@ -102,7 +102,13 @@ export class Tables {
   ): void {
     const { at, actor, summary } = entry;
     this.#statements.writeRevision.run(revision, at, actor, summary, change);
-    this.#statements.prune.run({ before: revision - retained });
+    this.#statements.prune.run({ retained });
+  }
+
+  /** The last revision with its stored change, if this actor made it; null: another one did. */
+  lastOf(actor: string): { readonly revision: number; readonly change: unknown } | null {
+    const last = this.#statements.lastEntry.get();
+    return last?.actor === actor ? { revision: last.revision, change: last.change } : null;
   }
 
   /** Removes the revisions from `revision` on. */
@@ -157,6 +163,7 @@ function prepareStatements(db: BunSQLiteDatabase) {
       .orderBy(desc(revisions.revision))
       .limit(1)
       .prepare(),
+    lastEntry: db.select().from(revisions).orderBy(desc(revisions.revision)).limit(1).prepare(),
     writeSettings: writeOnly(db, settings),
     writeSso: writeOnly(db, sso),
     writeRevision: prepareInsert(db, "revisions", ["revision", "at", "actor", "summary", "change"]),
@@ -166,7 +173,18 @@ function prepareStatements(db: BunSQLiteDatabase) {
       .prepare(),
     prune: db
       .delete(revisions)
-      .where(lte(revisions.revision, sql.placeholder("before")))
+      .where(
+        // By rows, because revisions of discovery that follow each other are one row.
+        lte(
+          revisions.revision,
+          db
+            .select({ revision: revisions.revision })
+            .from(revisions)
+            .orderBy(desc(revisions.revision))
+            .limit(1)
+            .offset(sql.placeholder("retained")),
+        ),
+      )
       .prepare(),
   };
 }

@@ -14,6 +14,7 @@ import {
   IconLock,
   IconPlug,
   IconPlugConnected,
+  IconRadar2,
   IconReportSearch,
   IconRoute,
   IconServer,
@@ -62,6 +63,14 @@ export const pages: readonly PageEntry[] = [
     icon: IconApps,
     role: "viewer",
     load: () => import("./pages/applications/applications-page.tsx"),
+  },
+  {
+    path: "discovered",
+    title: "Discovered",
+    group: "",
+    icon: IconRadar2,
+    role: "viewer",
+    load: () => import("./pages/discovered/discovered-page.tsx"),
   },
   {
     path: "services",

@@ -106,15 +106,22 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     reason:
       "whole configurations consist of objects of every kind, and nothing depends on documents",
   },
+  discovery: {
+    imports: ["import", "applications", "control", "model", "crypto"],
+    reason: "containers and files become objects by changes, as a user would make them",
+  },
   "control-plane.ts": {
     imports: [
-      ...["auth", "acme", "observe", "applications", "import", "control"],
+      ...["auth", "acme", "observe", "applications", "import", "discovery", "control"],
       ...["model", "snapshot", "http", "crypto"],
     ],
     reason: "it composes the use cases, which know nothing of one another",
   },
   api: {
-    imports: ["control", "auth", "acme", "observe", "applications", "import", "model"],
+    imports: [
+      ...["control", "auth", "acme", "observe"],
+      ...["applications", "import", "discovery", "model"],
+    ],
     reason: "a route only decodes, authorises, calls a use-case and replies",
   },
   ui: {

@@ -1,5 +1,6 @@
 // A configuration as one document with all collections; knows no secret and no reader.
 import { DOCUMENT_FORMAT } from "../../model/export-document.ts";
+import type { Identity } from "../../model/fields.ts";
 import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
 import type { Part } from "../../control/admin-parts.ts";
 import type { Document } from "../../control/body.ts";
@@ -13,6 +14,10 @@ export interface Contents {
   readonly convert: (object: unknown) => unknown;
 }
 
+/** What a source manages follows from it, wherever the document is read. */
+const all = (objects: ReadonlyMap<string, Identity>): readonly Identity[] =>
+  [...objects.values()].filter(({ managed_by }) => managed_by === undefined);
+
 /** Collections in the order of their references, objects oldest first: new ones are at the end. */
 export function documentOf(
   config: GatewayConfig,
@@ -20,7 +25,7 @@ export function documentOf(
 ): Document {
   const collections = collectionNames
     .filter(isShown)
-    .map((name) => [name, [...config[name].values()].map((object) => canonical(convert(object)))]);
+    .map((name) => [name, all(config[name]).map((object) => canonical(convert(object)))]);
   const singletons = singletonNames
     .filter(isShown)
     .map((name) => [name, canonical(convert(config[name]))]);

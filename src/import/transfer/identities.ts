@@ -89,7 +89,13 @@ function* readItems(
   for (const [index, value] of (list as readonly unknown[]).entries()) {
     const path = `${collection}[${index}]`;
     if (!isDocument(value)) throw invalid(path, "must be an object");
-    const { id = null, created_at: createdAt, updated_at: updatedAt, ...fields } = value;
+    const {
+      id = null,
+      created_at: createdAt,
+      updated_at: updatedAt,
+      managed_by: _,
+      ...fields
+    } = value;
     if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id)))
       throw invalid(`${path}.id`, "must be an id");
     const known = id?.toLowerCase() ?? null;

@@ -131,8 +131,8 @@ function removeOthers(document: Document, items: readonly Item[], draft: Draft):
   const retained = new Set([...items.map(({ id }) => id), ...implicitObjectsOf(items, draft.base)]);
   for (const name of collectionNames) {
     if (document[name] === undefined) continue;
-    for (const id of draft.base[name].keys()) {
-      if (retained.has(id)) continue;
+    for (const { id, managed_by } of draft.base[name].values() as Iterable<Identity>) {
+      if (retained.has(id) || managed_by !== undefined) continue;
       // Targets make no sense without their service, also when the file has no list of targets.
       for (const owned of ownedBy(draft.base, { collection: name, id }))
         if (document[owned.collection] === undefined) draft.remove(owned.collection, owned.id);

@@ -7,14 +7,13 @@ import type { Identity } from "../../model/fields.ts";
 import {
   type CollectionName,
   collectionNames,
-  type ConfigChange,
   type GatewayConfig,
   mapCollections,
-  type ResourceChange,
   type ResourceOf,
   type SingletonOf,
   singletonNames,
 } from "../../model/gateway-config.ts";
+import { completed } from "../../model/undo.ts";
 import { findReferences } from "../../model/secret-reference.ts";
 import { adminParts, isWrittenByAdmins } from "../../control/admin-parts.ts";
 import type { Changes } from "../../control/change.ts";
@@ -162,14 +161,12 @@ export class Revisions {
   } {
     const past: Past = new Map();
     const singletons: Record<string, unknown> = {};
-    let expected = this.#changes.revision;
-    for (const { revision, undo } of this.#store.after(number)) {
-      if (undo === null || revision !== expected)
+    for (const { undo } of this.#store.after(number)) {
+      if (undo === null)
         throw new ApiError(
           409,
           `revision ${number} cannot be restored: later revisions are no longer stored`,
         );
-      expected--;
       revert(undo, past);
       for (const name of singletonNames)
         if (!isExcluded(name) && undo[name]) singletons[name] = decodeSingleton(name, undo[name]);
@@ -228,14 +225,6 @@ function* requireUntouched(draft: Draft, { revision, change }: RevisionRow): Ste
     throw refuse("settings");
 }
 
-function completed(change: PartialChange): ConfigChange {
-  const collections = mapCollections(
-    (name): ResourceChange<unknown> => change[name] ?? { upserts: [], removals: [] },
-  );
-  const singletons = singletonNames.map((name) => [name, change[name] ?? null]);
-  return { ...collections, ...Object.fromEntries(singletons) } as ConfigChange;
-}
-
 function revert(undo: PartialChange, past: Past): void {
   for (const name of collectionNames) {
     const part = undo[name];
@@ -253,6 +242,9 @@ function* restoreSteps(
   objects: ReadonlyMap<string, Identity | null>,
 ): Steps<void> {
   for (const [id, object] of objects) {
+    const now: Identity | undefined = draft.base[name].get(id);
+    // Its source decides what becomes of it.
+    if ((now ?? object)?.managed_by !== undefined) continue;
     if (object !== null) restoreObject(draft, name, object);
     else if (!isNeeded(draft, name, id)) draft.remove(name, id);
     yield;

@@ -1,10 +1,10 @@
 // The frame of a form: head, notices, fields, and a sticky footer; knows no field.
-import { Alert, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
+import { Alert, Anchor, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
 import type { ComponentType, FormEvent, ReactNode } from "react";
 import { Link } from "wouter";
 import { capitalised } from "../api/changes.tsx";
 import { ApiError } from "../api/error.ts";
-import { useResource } from "../api/queries.ts";
+import { ReadOnlyContext, useResource } from "../api/queries.ts";
 import type { Versioned } from "../api/queries.ts";
 import { pageNameOf, type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
@@ -185,9 +185,28 @@ export function ResourceLoader<K extends ResourceKey>({ resource, id, children }
   if (object.data !== undefined)
     return isNew
       ? children({ source: null, template: cloneOf(object.data.value) })
-      : children({ source: object.data, template: {} });
+      : asManaged(object.data.value, children({ source: object.data, template: {} }));
   if (object.isPending) return <FormSkeleton />;
   return <LoadError resource={resource} error={object.error} onRetry={() => object.refetch()} />;
+}
+
+/** Nobody may change what a source manages: it would undo the change. */
+function asManaged({ managed_by }: { readonly managed_by?: string }, page: ReactNode): ReactNode {
+  if (managed_by === undefined) return page;
+  return (
+    <ReadOnlyContext value>
+      <Alert color="blue" mb="md" maw={920} title={`Managed by ${managed_by}`}>
+        It follows{" "}
+        {managed_by.startsWith("files") ? "a configuration file" : "the labels of a container"}, and
+        is changed there. See{" "}
+        <Anchor component={Link} href={pagePath("discovered")} size="sm" underline="always">
+          Discovered
+        </Anchor>
+        .
+      </Alert>
+      {page}
+    </ReadOnlyContext>
+  );
 }
 
 /** The page of a resource: its list, and the form of one object or a new one. */

@@ -87,7 +87,9 @@ interface RowProps<K extends ResourceKey> {
 }
 
 /** Plain elements: tens of rows are rendered at each step of scrolling. */
-export function ResourceRow<K extends ResourceKey>(props: RowProps<K>) {
+export function ResourceRow<K extends ResourceKey>(given: RowProps<K>) {
+  // Nobody may change what a source manages.
+  const props = { ...given, mayWrite: given.mayWrite && given.row.managed_by === undefined };
   const { table, row, index, position, mayWrite, isSelected, onSelect } = props;
   const name = nameOf(row);
   return (
@@ -129,6 +131,11 @@ function NameCell<K extends ResourceKey>({ table, row, name }: RowProps<K> & { n
             {tag}
           </span>
         ))}
+        {row.managed_by !== undefined && (
+          <span className="tag is-managed" title={`Managed by ${row.managed_by}`}>
+            {row.managed_by}
+          </span>
+        )}
         {tags.length > 4 && <span className="is-minor">+{tags.length - 4}</span>}
       </div>
       {below !== "" && below !== null && <div className="is-minor is-single">{below}</div>}

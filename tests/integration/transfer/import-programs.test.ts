@@ -325,7 +325,7 @@ describe("the API", () => {
   });
 
   test.each([
-    ["from=nginx", "x", "from: must be kong or caddy or npm"],
+    ["from=nginx", "x", "from: must be kong or caddy or npm or traefik or compose"],
     ["from=npm", "x", "the file is no SQLite database"],
     ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1)"],
     ["from=kong", "a: b", "_format_version: must be one of 1.1, 2.1, 3.0"],

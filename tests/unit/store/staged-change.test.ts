@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-config.ts";
 import type { Route } from "../../../src/model/route.ts";
 import { Pace } from "../../../src/pace.ts";
-import { undoOf } from "../../../src/control/undo.ts";
+import { undoOf } from "../../../src/model/undo.ts";
 import { toStoredChange } from "../../../src/store/revisions.ts";
 import { stageChange, unpack } from "../../../src/store/staged-change.ts";
 import { Draft } from "../../../src/control/draft.ts";

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { undoOf } from "../../../src/control/undo.ts";
+import { undoOf } from "../../../src/model/undo.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { type Application, applicationRecord } from "../../../src/model/application.ts";

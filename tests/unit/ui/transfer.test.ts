@@ -16,6 +16,11 @@ const texts = [
   { text: '_format_version: "3.0"\nservices: []\n', format: "kong", type: "yaml" },
   { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
   { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
+  { text: "http:\n  routers:\n    a: { rule: x }\n", format: "traefik", type: "yaml" },
+  { text: '[http.routers.a]\n  rule = "x"\n', format: "traefik", type: "json" },
+  { text: "services:\n  web:\n    image: nginx\n", format: "compose", type: "yaml" },
+  { text: '{"services": {"web": {"image": "nginx"}}}', format: "compose", type: "json" },
+  { text: "services:\n  - name: web\n    image: x\n", format: "sluice", type: "yaml" },
 ] as const;
 test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });

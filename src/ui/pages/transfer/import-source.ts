@@ -1,12 +1,14 @@
 // Detects the format of a file or text to import; sends nothing.
 
-export type Format = "sluice" | "kong" | "caddy" | "npm";
+export type Format = "sluice" | "kong" | "caddy" | "npm" | "traefik" | "compose";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
   { value: "sluice", label: "Sluice configuration file" },
   { value: "kong", label: "Kong (declarative file)" },
   { value: "caddy", label: "Caddy (JSON)" },
   { value: "npm", label: "Nginx Proxy Manager (database)" },
+  { value: "traefik", label: "Traefik (YAML or TOML)" },
+  { value: "compose", label: "Docker Compose (labels of Traefik or Caddy, nginx-proxy)" },
 ];
 
 export interface Source {
@@ -29,6 +31,8 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   kong: 33_554_432,
   caddy: 33_554_432,
   npm: 33_554_432,
+  traefik: 33_554_432,
+  compose: 33_554_432,
 };
 
 /** Whether its size is above the gateway's limit. */
@@ -63,6 +67,8 @@ export function readText(text: string): Source {
   const common = { ...whole, type, isEncrypted, problem } as const;
   if (has("_format_version")) return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
+  if (!has("format") && isTraefik(text, has)) return { ...common, format: "traefik" };
+  if (has("services") && isCompose(text)) return { ...common, format: "compose" };
   if (type === "json" && has("apps") && !has("format")) return { ...common, format: "caddy" };
   return { ...common, format: "sluice" };
 }
@@ -77,6 +83,17 @@ function hasMember(text: string, member: string, type: Source["type"]): boolean 
     return new RegExp(`"${member}"\\s*:`).test(text);
   }
 }
+
+/** Routers, or the static part; in TOML they are tables. */
+const isTraefik = (text: string, has: (member: string) => boolean): boolean =>
+  /^\s*\[\[?(?:http|tcp|udp|tls|entryPoints|certificatesResolvers)\b[^\]]*\]/im.test(text) ||
+  has("entryPoints") ||
+  (["http", "tcp", "udp"].some(has) && /["']?\b(?:routers|middlewares)\b["']?\s*:/.test(text));
+
+/** Its services have names and images, where those of Sluice are a list. */
+const isCompose = (text: string): boolean =>
+  /["']?\bservices\b["']?\s*:\s*(?:#.*)?\s*(?:\{\s*)?["']?[\w.-]+["']?\s*:/.test(text) &&
+  /["']?\b(?:image|build|container_name)\b["']?\s*:/.test(text);
 
 function problemOf(text: string): string | null {
   if (text.trim() === "") return "The file is empty.";

@@ -6,7 +6,7 @@ import {
   mapCollections,
   type ResourceChange,
   singletonNames,
-} from "../model/gateway-config.ts";
+} from "./gateway-config.ts";
 
 type Singletons = Pick<ConfigChange, (typeof singletonNames)[number]>;
 
@@ -74,6 +74,40 @@ export function combined(changes: readonly ConfigChange[]): ConfigChange {
     collections,
     (name) => changes.findLast((change) => change[name] !== null)?.[name] ?? null,
   );
+}
+
+/** A change whose unchanged parts are absent, with all parts. */
+export function completed(change: Partial<ConfigChange>): ConfigChange {
+  const collections = mapCollections(
+    (name): ResourceChange<unknown> => change[name] ?? { upserts: [], removals: [] },
+  );
+  const singletons = singletonNames.map((name) => [name, change[name] ?? null]);
+  return { ...collections, ...Object.fromEntries(singletons) } as ConfigChange;
+}
+
+/** A change with its inverse. */
+interface Reversible {
+  readonly change: ConfigChange;
+  readonly undo: ConfigChange;
+}
+
+/** Two changes that follow each other as one, without the objects that came and went between the two. */
+export function joined(first: Reversible, second: Reversible): Reversible {
+  const change = combined([first.change, second.change]);
+  const undo = combined([second.undo, first.undo]);
+  const passing = mapCollections((name) => {
+    const created = new Set(undo[name].removals);
+    return new Set(change[name].removals.filter((id) => created.has(id)));
+  });
+  const without = (whole: ConfigChange) =>
+    changeOf(
+      mapCollections((name): ResourceChange<unknown> => ({
+        upserts: whole[name].upserts,
+        removals: whole[name].removals.filter((id) => !passing[name].has(id)),
+      })),
+      (name) => whole[name],
+    );
+  return { change: without(change), undo: without(undo) };
 }
 
 /** The change that turns `base` into the result of `whole`, which writes a configuration from nothing. */

@@ -1,0 +1,93 @@
+// The sources of this gateway: containers, and files of a directory.
+import type { Identity } from "../model/fields.ts";
+import { collectionNames, type GatewayConfig } from "../model/gateway-config.ts";
+import { Pace, type Steps } from "../pace.ts";
+import type { ParseJson } from "../import/transfer/source.ts";
+import { DockerSource, type DockerOptions } from "./docker.ts";
+import { FileSource } from "./files.ts";
+import { ManagedSource, type SiteState } from "./managed-source.ts";
+
+/** A source as the management API shows it. */
+export interface SourceView {
+  /** The mark of its objects: `docker`, `files`. */
+  readonly name: string;
+  readonly state: "off" | "connecting" | "connected" | "failed";
+  /** Why it failed, a sentence; null: it did not. */
+  readonly problem: string | null;
+  /** RFC 3339: when it last looked; null: never. */
+  readonly looked_at: string | null;
+  /** Containers, or files. */
+  readonly found: number;
+  readonly sites: readonly SiteState[];
+}
+
+export interface DiscoveryOptions extends Omit<DockerOptions, "owner"> {
+  /** Name of this node of a fleet; null: there is none. */
+  readonly node: string | null;
+  readonly files: {
+    /** Null: there is none. */
+    readonly directory: string | null;
+    /** Rejects ambiguous JSON. */
+    readonly parseJson: ParseJson;
+  };
+}
+
+export class DiscoverySources {
+  readonly #options: DiscoveryOptions;
+  readonly #docker: DockerSource;
+  readonly #files: FileSource | null;
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options;
+    const { directory, parseJson } = options.files;
+    this.#docker = new DockerSource({ ...options, owner: this.#owner("docker") });
+    this.#files =
+      directory === null
+        ? null
+        : new FileSource({ ...options, directory, parseJson, owner: this.#owner("files") });
+  }
+
+  start(): void {
+    this.#docker.start();
+    if (this.#files === null) void this.#forgetFiles();
+    else this.#files.start();
+  }
+
+  /** Objects of a former directory: people could not change them. */
+  async #forgetFiles(): Promise<void> {
+    const { changes, log } = this.#options;
+    const source = new ManagedSource(this.#owner("files"), this.#options);
+    try {
+      const isMade = await new Pace({ objects: 1000, ms: 5 }).run(
+        has(changes.config, source.owner),
+      );
+      if (isMade) await source.apply([]);
+    } catch (error) {
+      log.warn("objects of a former --config-dir could not be deleted", { error });
+    }
+  }
+
+  #owner(name: string): string {
+    const { node } = this.#options;
+    // Each node has containers and files of its own, and deletes only what it has found itself.
+    return node === null ? name : `${name}@${node}`;
+  }
+
+  /** Resolves when no change is under way. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#docker.stop(), this.#files?.stop()]);
+  }
+
+  list(): readonly SourceView[] {
+    return [this.#docker.view(), ...(this.#files === null ? [] : [this.#files.view()])];
+  }
+}
+
+function* has(config: GatewayConfig, owner: string): Steps<boolean> {
+  for (const name of collectionNames)
+    for (const object of config[name].values() as Iterable<Identity>) {
+      if (object.managed_by === owner) return true;
+      yield;
+    }
+  return false;
+}

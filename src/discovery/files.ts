@@ -1,0 +1,150 @@
+// Follows a directory of configuration files, each of which owns what it names; knows no resource.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import { type Document, isDocument } from "../control/body.ts";
+import { type ParseJson, readSource } from "../import/transfer/source.ts";
+import type { Log } from "../log.ts";
+import { ApiError } from "../model/error.ts";
+import { collectionNames } from "../model/gateway-config.ts";
+import type { SourceView } from "./discovery.ts";
+import { ManagedSource, type ManagedSourceOptions } from "./managed-source.ts";
+import type { Site } from "./site.ts";
+
+/** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
+const INTERVAL_MS = 500;
+const MAX_FILE_BYTES = 8 * 1024 * 1024;
+const MAX_FILES = 5000;
+const NAME = /^[^.].*\.(?:ya?ml|json)$/i;
+/** Who may sign in is decided by people. */
+const LEFT_OUT: readonly string[] = ["users", "tokens"];
+
+export interface FileOptions extends ManagedSourceOptions {
+  readonly directory: string;
+  /** The mark of its objects: `files`, and `files@NODE` in a fleet. */
+  readonly owner: string;
+  readonly parseJson: ParseJson;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Default half a second. */
+  readonly intervalMs?: number;
+}
+
+export class FileSource {
+  readonly #options: FileOptions;
+  readonly #source: ManagedSource;
+  #mark = "";
+  #timer: Timer | null = null;
+  #work: Promise<void> = Promise.resolve();
+  #isBusy = false;
+  #view: Omit<SourceView, "name"> = {
+    state: "connecting",
+    problem: null,
+    looked_at: null,
+    found: 0,
+    sites: [],
+  };
+
+  constructor(options: FileOptions) {
+    this.#options = options;
+    this.#source = new ManagedSource(options.owner, options);
+    // What people change may free a name, or be a managed object that a restore has removed.
+    options.changes.onServed(({ by }) => {
+      if (by.method !== "local") this.#mark = "";
+    });
+  }
+
+  start(): void {
+    this.#look();
+    this.#timer = setInterval(() => this.#look(), this.#options.intervalMs ?? INTERVAL_MS);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#work;
+  }
+
+  view(): SourceView {
+    return { name: this.#source.owner, ...this.#view };
+  }
+
+  #look(): void {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    this.#work = this.#follow()
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#isBusy = false;
+      });
+  }
+
+  async #follow(): Promise<void> {
+    const { directory, clock, log } = this.#options;
+    const names = readdirSync(directory)
+      .filter((name) => NAME.test(name))
+      .toSorted();
+    if (names.length > MAX_FILES)
+      throw new ApiError(400, `${directory} holds more than ${MAX_FILES} files`);
+    const mark = names.map((name) => `${name} ${markOf(join(directory, name))}`).join("\n");
+    const key = `:${mark}`;
+    if (key === this.#mark) return;
+    this.#mark = key;
+    const read = await Promise.all(names.map((name) => this.#read(name)));
+    const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
+    const sites = await this.#source.apply(read);
+    for (const { from, problems } of sites)
+      if (problems.length > 0 && old.get(from) !== problems.join("; "))
+        log.warn("a configuration file is not served, or not all of it", { file: from, problems });
+    const looked_at = new Date(clock.now()).toISOString();
+    this.#view = { state: "connected", problem: null, looked_at, found: names.length, sites };
+  }
+
+  async #read(name: string): Promise<Site> {
+    const refused = (problem: string): Site => ({ from: name, document: {}, problems: [problem] });
+    const path = join(this.#options.directory, name);
+    try {
+      if (statSync(path).size > MAX_FILE_BYTES) return refused("the file is larger than 8 MB");
+      const text = readFileSync(path, "utf8");
+      const type = /\.json$/i.test(name) ? "json" : "yaml";
+      const { value, lineOf } = await readSource(text, type, this.#options.parseJson);
+      // An empty file is one that is being written.
+      return value === null || value === undefined
+        ? { from: name, document: {}, problems: [] }
+        : { ...siteOf(name, value), lineOf };
+    } catch (error) {
+      return refused((error as Error).message);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#mark = "";
+    const problem = (error as Error).message;
+    if (this.#view.problem !== problem)
+      this.#options.log.error("the configuration files cannot be followed; what is served stays", {
+        problem,
+      });
+    this.#view = { ...this.#view, state: "failed", problem };
+  }
+}
+
+function markOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.mtimeMs} ${found.size} ${found.ino}`;
+}
+
+function siteOf(from: string, value: unknown): Site {
+  const refused = (problem: string): Site => ({ from, document: {}, problems: [problem] });
+  if (!isDocument(value))
+    return refused("the file must hold an object with lists, such as applications");
+  const document: Record<string, readonly Document[]> = {};
+  for (const [name, list] of Object.entries(value)) {
+    if (name === "format" || name === "program" || name === "$schema") continue;
+    if (!(collectionNames as readonly string[]).includes(name) || LEFT_OUT.includes(name))
+      return refused(`${name}: is not a list that a file of the directory may hold`);
+    if (!Array.isArray(list) || !list.every(isDocument))
+      return refused(`${name}: must be a list of objects`);
+    document[name] = (list as readonly Document[]).map(({ id: _, ...fields }) => fields);
+  }
+  return { from, document, problems: [] };
+}

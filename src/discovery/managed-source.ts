@@ -1,0 +1,361 @@
+// Keeps objects of the configuration as a source describes them: writes its own, deletes what it no longer has, leaves all others alone.
+import { createHash } from "node:crypto";
+import type { Applications } from "../applications/applications.ts";
+import type { Sign } from "../applications/reconcile.ts";
+import type { Document } from "../control/body.ts";
+import type { Changes } from "../control/change.ts";
+import type { Draft } from "../control/draft.ts";
+import type { Actor } from "../control/principal.ts";
+import { labelOf } from "../control/reference.ts";
+
+import type { SecretBox } from "../crypto/secret-box.ts";
+import { createImportNormalizers } from "../import/transfer/import-normalizers.ts";
+import { applySteps } from "../import/transfer/plan.ts";
+import { referenceOf } from "../model/application.ts";
+import { ApiError } from "../model/error.ts";
+import type { Identity } from "../model/fields.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  definitionOf,
+  type GatewayConfig,
+  type ResourceOf,
+} from "../model/gateway-config.ts";
+import { Pace, type Steps } from "../pace.ts";
+import { idsAt } from "../model/resource.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+
+import { placesOf, type Site, wantedPlaces } from "./site.ts";
+
+export interface ManagedSourceOptions {
+  readonly changes: Changes;
+  readonly applications: Applications;
+  readonly box: SecretBox;
+  readonly plugins: PluginCatalogue;
+}
+
+/** What became of a site. */
+export interface SiteState {
+  readonly from: string;
+  /** Hosts that it wants, with paths: `shop.example.com/api`. */
+  readonly places: readonly string[];
+  /** Whether it is in the configuration. */
+  readonly served: boolean;
+  /** The objects that it became. */
+  readonly objects: readonly {
+    readonly collection: CollectionName;
+    readonly id: string;
+    readonly name: string;
+  }[];
+  readonly problems: readonly string[];
+}
+
+interface Item {
+  readonly collection: CollectionName;
+  readonly id: string;
+  readonly fields: Document;
+  /** Index of its site. */
+  readonly site: number;
+  /** Among all of its collection: `applications[3]`. */
+  readonly place: string;
+  /** Among those of its site. */
+  readonly placeInSite: string;
+}
+
+/** Longer work gives the event loop a turn. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
+/** The object that a message begins with. */
+const OBJECT = /^\w+\[\d+\]/;
+
+export class ManagedSource {
+  readonly #options: ManagedSourceOptions;
+  /** The mark of its objects. */
+  readonly owner: string;
+  readonly #by: Actor;
+
+  constructor(owner: string, options: ManagedSourceOptions) {
+    this.#options = options;
+    this.owner = owner;
+    this.#by = { actor: `discovery:${owner}`, method: "local", address: "", sessionId: null };
+  }
+
+  /**
+   * Makes the configuration hold the sites, in one change. A site that cannot be served is left out and says why; the others are
+   * served. Throws an ApiError when nothing can be changed at the moment.
+   */
+  async apply(sites: readonly Site[]): Promise<readonly SiteState[]> {
+    const problems = sites.map((site) => [...site.problems]);
+    const refused = new Set<number>();
+    await new Pace(SLICE).run(this.#refuseTaken(sites, { problems, refused }));
+    for (;;) {
+      const items = this.#itemsOf(sites, refused);
+      try {
+        await this.#options.applications.signed((sign) =>
+          this.#options.changes.run({
+            by: this.#by,
+            dryRun: false,
+            mutate: (draft, pace) => pace.run(this.#write(draft, items, sign)),
+          }),
+        );
+        return sites.map((site, index) => ({
+          from: site.from,
+          places: wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
+          served: items.some((item) => item.site === index),
+          objects: items
+            .filter((item) => item.site === index)
+            .map(({ collection, id, fields }) => ({
+              collection,
+              id,
+              name: String(fields["name"] ?? fields["label"] ?? id),
+            })),
+          problems: problems[index] ?? [],
+        }));
+      } catch (error) {
+        const item = error instanceof ApiError ? itemOf(error, items) : null;
+        if (item === null || refused.has(item.site)) throw error;
+        refused.add(item.site);
+        const message = (error as ApiError).message.replace(OBJECT, item.placeInSite);
+        const line = await sites[item.site]?.lineOf?.(/^\S*(?=: )/.exec(message)?.[0] ?? "");
+        problems[item.site]?.push(line == null ? message : `line ${line}: ${message}`);
+      }
+    }
+  }
+
+  /** What others serve is theirs, and of two sites for one place the first one has it. */
+  *#refuseTaken(
+    sites: readonly Site[],
+    { problems, refused }: { readonly problems: string[][]; readonly refused: Set<number> },
+  ): Steps<void> {
+    const { config } = this.#options.changes;
+    const others = new Map<string, string>();
+    for (const route of config.routes.values()) {
+      yield;
+      if (route.managed_by !== this.owner && route.enabled)
+        for (const { host } of placesOf(route))
+          if (host !== "*" && !others.has(host))
+            others.set(host, labelOf(config, { collection: "routes", id: route.id }));
+    }
+    const own = new Map<string, string>();
+    const names = new Map<string, string>();
+    for (const [index, site] of sites.entries()) {
+      const places = wantedPlaces(site);
+      const double = this.#itemsOf([site], new Set()).find(
+        ({ id, collection }) => names.has(id) && collection !== "certificates",
+      );
+      const taken = places.find(({ host }) => others.has(host));
+      const twice = places.find(({ host, path }) => own.has(`${host}${path}`));
+      if (double !== undefined)
+        problems[index]?.push(`${labelIn(double)} is in ${names.get(double.id)}, too`);
+      else if (taken !== undefined)
+        problems[index]?.push(
+          `${taken.host} is served by ${others.get(taken.host)}, which this source does not manage`,
+        );
+      else if (twice !== undefined)
+        problems[index]?.push(
+          `${twice.host}${twice.path} is served already, by ${own.get(`${twice.host}${twice.path}`)}`,
+        );
+      else for (const { host, path } of places) own.set(`${host}${path}`, site.from);
+      if ([double, taken, twice].some((found) => found !== undefined)) refused.add(index);
+      else for (const { id } of this.#itemsOf([site], new Set())) names.set(id, site.from);
+    }
+  }
+
+  #itemsOf(sites: readonly Site[], refused: ReadonlySet<number>): readonly Item[] {
+    const items: Item[] = [];
+    const seen = new Set<string>();
+    const counts = new Map<CollectionName, number>();
+    for (const [site, { document, from }] of sites.entries()) {
+      if (refused.has(site)) continue;
+      for (const collection of collectionNames)
+        for (const [index, { id: given, ...fields }] of (document[collection] ?? []).entries()) {
+          const names = definitionOf(collection).identifiedBy.map((field) => fields[field] ?? null);
+          const isNamed = names.some((name) => name !== null);
+          const key = isNamed ? JSON.stringify(names) : `${from} ${index}`;
+          // Converters name the objects of their own documents.
+          const id = typeof given === "string" ? given : this.#idOf(collection, key);
+          // Two sites may want a certificate for the same name.
+          if (collection === "certificates" && seen.has(id)) continue;
+          seen.add(id);
+          const count = counts.get(collection) ?? 0;
+          counts.set(collection, count + 1);
+          items.push({
+            collection,
+            id,
+            fields,
+            site,
+            place: `${collection}[${count}]`,
+            placeInSite: `${collection}[${index}]`,
+          });
+        }
+    }
+    return items;
+  }
+
+  /** The same for the same name, whenever it is found: RFC 9562 section 5.8. */
+  #idOf(collection: CollectionName, key: string): string {
+    const hash = createHash("sha256").update(`${this.owner} ${collection} ${key}`).digest("hex");
+    return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-a${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+  }
+
+  *#write(draft: Draft, items: readonly Item[], sign: Sign): Steps<void> {
+    yield* this.#requireOwn(draft, items);
+    // First, because one application may get the host of another.
+    const count = yield* this.#removeOthers(draft, items);
+    const others = items.filter(({ collection }) => collection !== "applications");
+    const lists = Map.groupBy(others, ({ collection }) => collection)
+      .entries()
+      .map(([name, list]) => [name, list.map(({ id, fields }) => ({ id, ...fields }))]);
+    const document = { format: 1, ...Object.fromEntries(lists) };
+    const { box, plugins } = this.#options;
+    const normalizers = createImportNormalizers(box, plugins);
+    yield* applySteps(document, draft, { mode: "merge", box, normalizers });
+    for (const { collection, id } of items)
+      if (collection !== "applications") this.#mark(draft, collection, id);
+    for (const item of items)
+      if (item.collection === "applications") {
+        this.#writeApplication(draft, item, sign);
+        yield;
+      }
+    const written = items.filter(
+      ({ collection, id }) => draft.config[collection].get(id) !== draft.base[collection].get(id),
+    );
+    draft.summary = `${this.owner}: ${summaryOf(written, count)}`;
+  }
+
+  /** Objects of others are not taken over because they have the same name. */
+  *#requireOwn(draft: Draft, items: readonly Item[]): Steps<void> {
+    for (const [collection, own] of Map.groupBy(items, (item) => item.collection)) {
+      for (const { id, place } of own) {
+        const object: Identity | undefined = draft.base[collection].get(id);
+        if (object !== undefined && object.managed_by !== this.owner)
+          throw new ApiError(409, `${place}: another object has this id`);
+      }
+      const { nameField, word } = definitionOf(collection);
+      if (nameField === null) continue;
+      const wanted = new Map(own.map((item) => [item.fields[nameField], item]));
+      for (const object of draft.base[collection].values() as Iterable<Identity>) {
+        yield;
+        const name = (object as unknown as Document)[nameField];
+        const item = wanted.get(name);
+        if (item === undefined || object.id === item.id || object.managed_by === this.owner)
+          continue;
+        throw new ApiError(
+          409,
+          `${item.place}: ${word} "${String(name)}" exists already, and this source does not manage it`,
+        );
+      }
+    }
+  }
+
+  #mark(draft: Draft, collection: CollectionName, id: string): void {
+    const object: Identity | undefined = draft.config[collection].get(id);
+    if (object === undefined || object.managed_by === this.owner) return;
+    draft.put(collection, { ...object, managed_by: this.owner } as ResourceOf[CollectionName]);
+  }
+
+  #writeApplication(draft: Draft, { id, fields, place }: Item, sign: Sign): void {
+    try {
+      this.#options.applications.putManaged(
+        draft,
+        { id, managed_by: this.owner, document: fields },
+        sign,
+      );
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      throw new ApiError(error.status, `${place}.${error.message}`, { cause: error });
+    }
+    draft.setPath(id, place);
+    for (const part of draft.config.applications.get(id)?.parts ?? []) {
+      const reference = referenceOf(part);
+      if (reference !== null) draft.setPath(reference.id, place);
+    }
+  }
+
+  /** Returns how many are gone. What people refer to stays, switched off. */
+  *#removeOthers(draft: Draft, items: readonly Item[]): Steps<number> {
+    const kept = new Set(items.map(({ id }) => id));
+    const gone = new Map<string, Gone>();
+    for (const collection of collectionNames)
+      for (const { id, managed_by } of draft.config[collection].values() as Iterable<Identity>) {
+        if (managed_by === this.owner && !kept.has(id)) gone.set(id, { collection, id });
+        yield;
+      }
+    // Parts go with their application.
+    for (const id of kept)
+      for (const part of draft.config.applications.get(id)?.parts ?? [])
+        gone.delete(referenceOf(part)?.id ?? "");
+    if (gone.size === 0) return 0;
+    const needed = yield* neededBy(draft.config, gone);
+    for (const one of gone.values())
+      if (needed.has(one.id)) disable(draft, one);
+      else draft.remove(one.collection, one.id);
+    return gone.size - needed.size;
+  }
+}
+
+interface Gone {
+  readonly collection: CollectionName;
+  readonly id: string;
+}
+
+function disable(draft: Draft, { collection, id }: Gone): void {
+  const object = draft.config[collection].get(id) as
+    (Identity & { readonly enabled?: boolean }) | undefined;
+  if (object?.enabled !== true) return;
+  const next = { ...object, enabled: false, updated_at: draft.stamp() };
+  draft.put(collection, next as unknown as ResourceOf[CollectionName]);
+}
+
+/** Those of `gone` that other objects refer to, and what these need in turn. */
+function* neededBy(
+  config: GatewayConfig,
+  gone: ReadonlyMap<string, Gone>,
+): Steps<ReadonlySet<string>> {
+  const needed = new Set<string>();
+  for (const name of collectionNames) {
+    const { references, mentions } = definitionOf(name);
+    for (const object of config[name].values() as Iterable<Identity>) {
+      yield;
+      if (gone.has(object.id)) continue;
+      for (const field of references)
+        for (const { id } of idsAt(field, object)) if (gone.has(id)) needed.add(id);
+      if (mentions !== undefined)
+        for (const other of gone.values()) if (mentions(object, other)) needed.add(other.id);
+    }
+  }
+  if (needed.size === 0) return needed;
+  // An application stays with all its parts, and an object with those that it refers to.
+  for (const { parts, id } of config.applications.values()) {
+    const own = parts.flatMap((part) => referenceOf(part)?.id ?? []);
+    if (gone.has(id) && own.some((part) => needed.has(part)))
+      for (const one of [id, ...own]) if (gone.has(one)) needed.add(one);
+  }
+  for (const id of needed) {
+    const { collection } = gone.get(id) ?? {};
+    const object = collection === undefined ? undefined : config[collection].get(id);
+    if (collection === undefined || object === undefined) continue;
+    for (const field of definitionOf(collection).references)
+      for (const other of idsAt(field, object)) if (gone.has(other.id)) needed.add(other.id);
+  }
+  return needed;
+}
+
+/** The object that an error is about; null: none. */
+function itemOf({ message }: ApiError, items: readonly Item[]): Item | null {
+  const [place] = OBJECT.exec(message) ?? [];
+  return items.find((item) => item.place === place) ?? null;
+}
+
+const labelIn = ({ collection, fields }: Item): string =>
+  `${definitionOf(collection).word} ${JSON.stringify(fields[definitionOf(collection).nameField ?? "name"] ?? null)}`;
+
+const MAX_NAMES = 5;
+
+function summaryOf(written: readonly Item[], removed: number): string {
+  const names = [...new Set(written.map(({ fields }) => String(fields["name"] ?? "")))].filter(
+    (name) => name !== "",
+  );
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
+  const wrote = names.length === 0 ? [] : [`update ${names.slice(0, MAX_NAMES).join(", ")}${more}`];
+  return [...wrote, ...(removed === 0 ? [] : [`delete ${removed} objects`])].join(", ") || "update";
+}

@@ -1,0 +1,44 @@
+// What a source finds: sites as configuration documents; knows no source.
+import type { Document } from "../control/body.ts";
+
+/** What one container, or one file, adds to the configuration. */
+export interface Site {
+  /** In messages: `container web`, `web.yaml`. */
+  readonly from: string;
+  /** Objects by collection, as in a configuration file. References by name. */
+  readonly document: Readonly<Record<string, readonly Document[]>>;
+  /** One sentence each about what is not served, or not as its labels say. */
+  readonly problems: readonly string[];
+  /** Line, from 1, of `routes[3].hosts[0]`; null: unknown. Absent: it is no file. */
+  readonly lineOf?: (path: string) => Promise<number | null>;
+}
+
+/** The host patterns that a site wants, with paths: `shop.example.com/api`. */
+export interface Place {
+  readonly host: string;
+  /** Empty: all. */
+  readonly path: string;
+}
+
+interface RouteLike {
+  readonly hosts?: unknown;
+  readonly paths?: unknown;
+}
+
+/** The places of a route. One without hosts has the host `*`. */
+export function placesOf({ hosts, paths }: RouteLike): Place[] {
+  const names = Array.isArray(hosts) && hosts.length > 0 ? (hosts as unknown[]) : ["*"];
+  const list = Array.isArray(paths) && paths.length > 0 ? (paths as unknown[]) : [""];
+  return names.flatMap((host) =>
+    list.map((path) => ({
+      host: String(host).toLowerCase(),
+      path: typeof path === "string" ? path : String((path as { value?: unknown }).value ?? ""),
+    })),
+  );
+}
+
+/** The places that a site wants. */
+export const wantedPlaces = ({ document }: Site): Place[] => [
+  ...(document["applications"] ?? []).flatMap(({ domains }) => placesOf({ hosts: domains })),
+  ...(document["routes"] ?? []).flatMap(placesOf),
+];

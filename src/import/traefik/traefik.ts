@@ -1,0 +1,134 @@
+// Converts configuration files of Traefik, dynamic and static, and dynamic configuration from elsewhere; knows no kind of object.
+import { type Document, isDocument } from "../../control/body.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import type { ConversionContext } from "../convert.ts";
+import { Members } from "../members.ts";
+import type { Output } from "../output.ts";
+import { addCertificate } from "../pem.ts";
+import { decodeSource, locateErrors, readText } from "../source-text.ts";
+import { withoutLines } from "../transfer/source.ts";
+import { TraefikCertificates, type TraefikContext } from "./context.ts";
+import { type CertificateResolver, type EntryPoint, siteEntryPoints } from "./entry-points.ts";
+import { withKnownNames } from "./fields.ts";
+import { addRouters } from "./routes.ts";
+import { readStatic, staticMembers } from "./static.ts";
+import { addStreams } from "./streams.ts";
+
+/** Parts of the static configuration, which precede those in the same document. */
+export interface TraefikOptions {
+  /** By name; absent: `web` and `websecure` with their usual ports, and all others are unknown. */
+  readonly entryPoints?: Readonly<Record<string, EntryPoint>>;
+  /** By name; absent: Let's Encrypt without an e-mail address. */
+  readonly resolvers?: Readonly<Record<string, CertificateResolver>>;
+  /** Routers to close, each with the protection that has no equivalent. */
+  readonly closed?: ReadonlyMap<string, string>;
+  /** Whether routers use `siteEntryPoints`, beside those of the configuration. */
+  readonly hasSites?: boolean;
+}
+
+const DYNAMIC = ["http", "tcp", "udp", "tls"];
+
+/** Reads YAML, TOML or JSON; throws a 400 for anything else. */
+export async function convertTraefikFile(
+  bytes: Uint8Array,
+  output: Output,
+  { parseJson }: Pick<ConversionContext, "parseJson">,
+): Promise<void> {
+  const text = decodeSource(bytes);
+  const source = isToml(text) ? withoutLines(parseToml(text)) : await readText(bytes, parseJson);
+  await locateErrors(source, (value) => {
+    if (!isDocument(value)) throw new ApiError(400, "the file has no configuration of Traefik");
+    const names = Object.keys(value).map((name) => name.toLowerCase());
+    const known = [...DYNAMIC, ...staticMembers].map((name) => name.toLowerCase());
+    if (!names.some((name) => known.includes(name)))
+      throw new ApiError(
+        400,
+        "the file has no configuration of Traefik: http, tcp, udp or entryPoints",
+      );
+    convertTraefik(value, output);
+  });
+}
+
+/** A table or `name = value` in the first line that is not a comment. */
+function isToml(text: string): boolean {
+  const line = text.split(/\r?\n/).find((each) => /^\s*[^\s#]/.test(each)) ?? "";
+  return /^\s*(?:\[+[\w."' -]+\]+\s*(?:#.*)?$|[\w."'-]+\s*=)/.test(line);
+}
+
+function parseToml(text: string): unknown {
+  try {
+    return Bun.TOML.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^TOML Parse error: /, "") : "";
+    throw new ApiError(400, `the file is not valid TOML: ${why}`, { cause: error });
+  }
+}
+
+/** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; throws a 400 for a wrong type. */
+export function convertTraefik(
+  dynamic: Document,
+  output: Output,
+  { entryPoints, resolvers = {}, closed = new Map(), hasSites = false }: TraefikOptions = {},
+): void {
+  const known = withKnownNames(dynamic, (path, message) => {
+    throw invalid(path, message);
+  });
+  const root = new Members(known, { path: "", label: "", inner: "" }, output.report);
+  const fixed = readStatic(root);
+  const given = entryPoints ?? fixed.entryPoints;
+  const points = given === null ? null : new Map(Object.entries(given));
+  const tls = root.object("tls");
+  const context: TraefikContext = {
+    output,
+    http: root.object("http"),
+    tlsOptions: tls?.object("options") ?? null,
+    closed,
+    usedMiddlewares: new Set(),
+    certificates: new TraefikCertificates(output),
+    settings: {
+      entryPoints: points,
+      sites: new Map(hasSites ? Object.entries(siteEntryPoints) : []),
+      resolvers: new Map(Object.entries({ ...fixed.resolvers, ...resolvers })),
+    },
+  };
+  addRouters(context);
+  for (const protocol of ["tcp", "udp"] as const) {
+    const members = root.object(protocol);
+    if (members !== null) addStreams({ protocol, members }, context);
+  }
+  if (tls !== null) addTls(tls, output);
+}
+
+function addTls(tls: Members, output: Output): void {
+  const stores = tls.object("stores");
+  stores?.ignoreRest();
+  if (stores !== null)
+    output.report.omitted(
+      "tls.stores",
+      "upload its default certificate, and set it in the listener",
+    );
+  const options = tls.object("options");
+  for (const name of options?.names ?? []) {
+    const one = options?.object(name);
+    one?.setLabel(`TLS options "${name}"`);
+    one?.drop("set the versions and ciphers of TLS in the listener");
+  }
+  for (const certificate of tls.objects("certificates")) {
+    const certFile = certificate.text("certFile") ?? "";
+    const keyFile = certificate.text("keyFile") ?? "";
+    certificate.raw("stores");
+    const isPem = [certFile, keyFile].every((pem) => pem.includes("-----BEGIN"));
+    const name = isPem ? certificate.path : certFile;
+    const label = `certificate ${name}`;
+    if (isPem)
+      addCertificate(output, {
+        key: name,
+        label,
+        name: "traefik",
+        certificate: certFile,
+        privateKey: keyFile,
+        domains: [],
+      });
+    else output.report.omitted(label, "the import reads no files: upload it here");
+  }
+}

@@ -1,0 +1,142 @@
+// A scripted Docker API on a unix socket: lists containers, streams events, and fails on request.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface FakeContainer {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Address in the network `bridge`; null: none. Default 127.0.0.1. */
+  readonly address?: string | null;
+  readonly network?: string;
+  /** TCP ports that it exposes. */
+  readonly ports?: readonly number[];
+  /** Published port by exposed one. */
+  readonly published?: Readonly<Record<number, number>>;
+  readonly status?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly id?: string;
+}
+
+export class DockerApi {
+  readonly #directory = mkdtempSync(join(tmpdir(), "sluice-docker-"));
+  readonly path = join(this.#directory, "docker.sock");
+  readonly endpoint = `unix://${this.path}`;
+  readonly #server: Bun.Server<undefined>;
+  readonly #streams = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  #containers: FakeContainer[] = [];
+  /** Methods and paths of all requests. */
+  readonly asked: string[] = [];
+  /** Instead of an answer: a status, or `hang`. */
+  failure: number | "hang" | null = null;
+  #created = new Map<string, number>();
+
+  constructor() {
+    this.#server = Bun.serve({
+      unix: this.path,
+      // Streams of events are silent for long.
+      ...({ idleTimeout: 0 } as object),
+      fetch: (request) => this.#answer(request),
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.breakOff();
+    await this.#server.stop(true);
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  get containers(): readonly FakeContainer[] {
+    return this.#containers;
+  }
+
+  /** Starts containers, and announces them. */
+  run(...containers: FakeContainer[]): void {
+    this.#containers.push(...containers);
+    for (const container of containers) this.announce("start", container.name);
+  }
+
+  /** Ends a container, and announces it. */
+  end(name: string): void {
+    this.#containers = this.#containers.filter((container) => container.name !== name);
+    this.announce("die", name);
+  }
+
+  /** Changes a container, and announces it as this action. */
+  change(name: string, changes: Partial<FakeContainer>, action: string): void {
+    this.#containers = this.#containers.map((container) =>
+      container.name === name ? { ...container, ...changes } : container,
+    );
+    this.announce(action, name);
+  }
+
+  announce(action: string, name: string): void {
+    const line = JSON.stringify({ Type: "container", Action: action, Actor: { ID: idOf(name) } });
+    for (const stream of this.#streams) stream.enqueue(new TextEncoder().encode(`${line}\n`));
+  }
+
+  /** Breaks off the streams of events, as a restart of the daemon does. */
+  breakOff(): void {
+    for (const stream of this.#streams) stream.close();
+    this.#streams.clear();
+  }
+
+  get followers(): number {
+    return this.#streams.size;
+  }
+
+  #answer(request: Request): Response | Promise<Response> {
+    const { pathname } = new URL(request.url);
+    this.asked.push(`${request.method} ${pathname}`);
+    if (this.failure === "hang") return new Promise(() => {});
+    if (this.failure !== null) return new Response("{}", { status: this.failure });
+    const path = pathname.replace(/^\/v[\d.]+/, "");
+    if (path === "/containers/json")
+      return Response.json(this.#containers.map((container) => this.#listed(container)));
+    if (path === "/events") return this.#events();
+    const [, id] = /^\/containers\/([^/]+)\/json$/.exec(path) ?? [];
+    const found = this.#containers.find(({ name }) => idOf(name) === id);
+    if (found === undefined) return new Response("{}", { status: 404 });
+    const Env = Object.entries(found.environment ?? {}).map(([name, value]) => `${name}=${value}`);
+    return Response.json({ Id: id, Config: { Env } });
+  }
+
+  #events(): Response {
+    let own: ReadableStreamDefaultController<Uint8Array> | null = null;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        own = controller;
+        this.#streams.add(controller);
+        // Sends the head of the response.
+        controller.enqueue(new TextEncoder().encode("\n"));
+      },
+      cancel: () => {
+        if (own !== null) this.#streams.delete(own);
+      },
+    });
+    return new Response(body, { headers: { "content-type": "application/json" } });
+  }
+
+  #listed({ name, labels = {}, address = "127.0.0.1", ports = [], ...rest }: FakeContainer) {
+    const { published = {}, status = "Up 2 seconds", network = "bridge", id = idOf(name) } = rest;
+    const created = this.#created.get(name) ?? this.#created.size + 1_700_000_000;
+    this.#created.set(name, created);
+    return {
+      Id: id,
+      Names: [`/${name}`],
+      Labels: labels,
+      Created: created,
+      State: "running",
+      Status: status,
+      Ports: ports.map((port) => ({
+        PrivatePort: port,
+        Type: "tcp",
+        ...(published[port] === undefined ? {} : { IP: "0.0.0.0", PublicPort: published[port] }),
+      })),
+      NetworkSettings: { Networks: address === null ? {} : { [network]: { IPAddress: address } } },
+      HostConfig: { NetworkMode: network },
+    };
+  }
+}
+
+const idOf = (name: string): string => new Bun.CryptoHasher("sha256").update(name).digest("hex");
