@@ -65,7 +65,9 @@ export function readText(text: string): Source {
   const isEncrypted = has("encrypted") && has("format");
   const problem = problemOf(text);
   const common = { ...whole, type, isEncrypted, problem } as const;
-  if (has("_format_version")) return { ...common, format: "kong" };
+  // decK does not require a version.
+  if (["_format_version", "_info", "_workspace", "_konnect"].some(has))
+    return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
   if (!has("format") && isTraefik(text, has)) return { ...common, format: "traefik" };
   if (has("services") && isCompose(text)) return { ...common, format: "compose" };
