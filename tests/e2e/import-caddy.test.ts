@@ -140,6 +140,8 @@ describe("sites of a Caddyfile", () => {
     ["s31.test", "/", 401],
     ["s32.test", "/", 503],
     ["s33.test", "/ADMIN", 302],
+    ["s35.test", "/admin/x", 302],
+    ["s35.test", "/admin/in", 403],
     ["s34.test", "/x", 503],
     ["s34.test", "/admin/x", 404],
     ["x.y.w.tes", "/", 401],

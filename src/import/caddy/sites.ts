@@ -61,7 +61,7 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
   );
   output.report.imported(label, `made from ${site.label}`);
   const own = [...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
-  const steps = [...site.responses, ...own];
+  const steps = [...site.responses.flatMap(withRefusal), ...own];
   const isProtected = choice.denied.length > 0 || steps.some((step) => step.protects);
   for (const [index, step] of inOrder(steps, choice.denied).entries())
     output.plugin({
@@ -98,7 +98,7 @@ function inOrder(steps: readonly Step[], denied: readonly Document[]): readonly 
   const policies = steps.filter(({ name }) => name === "access-policy");
   const rules = policies.flatMap(({ config }) => config["rules"] as readonly Document[]);
   const first = denied.map((when) => ({ when, action: "deny" }));
-  const [policy] = policies;
+  const policy = policies.find(({ config }) => "deny_status" in config) ?? policies[0];
   const what = policies.map((each) => each.what).join(" and ") || "similar requests";
   const whole: Step = {
     name: "access-policy",
@@ -113,7 +113,9 @@ function inOrder(steps: readonly Step[], denied: readonly Document[]): readonly 
   const others = rest.flatMap((step, at) => {
     if (isRepeated(step, at)) return [];
     const alike = rest.filter((other) => Bun.deepEquals(strippedOf(other), strippedOf(step)));
-    return [{ ...afterwards(step, steps), where: unionOf(alike) }];
+    // Where a route has the redirects of several sites, the policy behind it denies the requests of the others.
+    const where = step.isFirst === true ? step.where : unionOf(alike);
+    return [{ ...afterwards(step, steps), where }];
   });
   return [...(first.length + rules.length === 0 ? [] : [whole]), ...others];
 }
@@ -140,8 +142,21 @@ const bypassedAuthentication = (steps: readonly Step[]): string | null =>
     ? "authentication before a redirect"
     : null;
 
+/**
+ * The plugin redirect passes requests that are already at their destination, which Caddy redirects again: a policy behind it
+ * denies them.
+ */
+function withRefusal(step: Step): readonly Step[] {
+  if (step.name !== "redirect") return [step];
+  const when = conditionOf(step.where.over, "over");
+  const config = { rules: [{ when, action: "deny" }] };
+  const policy: Step = { ...step, name: "access-policy", config, where: always };
+  return [{ ...step, protects: false, isFirst: true }, policy];
+}
+
 /** Responses run after all plugins that deny access. */
-const priorityOf = ({ name }: Step) => (RESPONSES.has(name) ? { priority: 1 } : {});
+const priorityOf = ({ name, isFirst }: Step) =>
+  RESPONSES.has(name) && isFirst !== true ? { priority: 1 } : {};
 
 function whenOf({ where, protects }: Step): { readonly when?: Document } {
   const terms = protects || where.plain === null ? where.over : where.plain;

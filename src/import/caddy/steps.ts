@@ -15,6 +15,8 @@ export interface Step {
   readonly protects: boolean;
   /** Whether clients could forge parts of the request without it. */
   readonly matters?: boolean;
+  /** Whether it runs before plugins that deny access, as in the source. */
+  readonly isFirst?: boolean;
   /** Conditions of the requests that it applies to. */
   readonly where: Bounds;
 }

@@ -131,4 +131,13 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
   const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
   const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
   output.plugin({ ...converted, ...draft });
+  // The plugin redirect passes requests that are already at their destination to the service; Kong redirects them again.
+  if (converted.name === "redirect")
+    output.plugin({
+      ...draft,
+      name: "respond",
+      config: { status: 403 },
+      key: `${key} behind`,
+      what: `requests at the destination of ${what}`,
+    });
 }

@@ -195,6 +195,11 @@ export const sites: readonly Site[] = [
       `root * /srv\nreverse_proxy /public/* 127.0.0.1:${one}\n@forbidden path /admin/* /kik\nrespond @forbidden 404\nphp_fastcgi 127.0.0.1:${one}\nfile_server`,
   },
   {
+    why: "a redirect to a page that it protects too",
+    lines: ({ one }) =>
+      `@admin {\nnot remote_ip 127.0.0.2/32\npath /admin*\n}\nredir @admin /admin/in\nreverse_proxy 127.0.0.1:${one}`,
+  },
+  {
     why: "everything else",
     names: [""],
     lines: (places) => `${auth("*", places)}\nreverse_proxy 127.0.0.1:${places.two}`,
@@ -314,6 +319,7 @@ const PATHS = [
     "/?K=v",
     "/admin/open/x",
     "/admin/OPEN/x",
+    "/admin/in",
     "/x%00",
     "/%zz",
   ],

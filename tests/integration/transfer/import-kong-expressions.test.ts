@@ -40,7 +40,15 @@ beforeAll(async () => {
       {
         name: "two",
         url: `http://127.0.0.1:${two.port}`,
-        routes: [{ name: "rest", hosts: ["a.test"], paths: ["/"] }],
+        routes: [
+          { name: "rest", hosts: ["a.test"], paths: ["/"] },
+          {
+            name: "moved",
+            hosts: ["moved.test"],
+            paths: ["/"],
+            plugins: [{ name: "redirect", config: { location: "/new", status_code: 302 } }],
+          },
+        ],
       },
       {
         name: "chat",
@@ -72,6 +80,8 @@ test.each([
   ["b.test", "/x", { method: "POST", fields: "X-Beta: yes\r\n" }, 200, "one"],
   ["b.test", "/x", {}, 404, null],
   ["chat.test", "/", {}, 404, null],
+  ["moved.test", "/", {}, 302, null],
+  ["moved.test", "/new", {}, 403, null],
 ] as const)("http://%s%s with %j gets %d from %s", async (host, path, rest, status, open) => {
   expect(await ask({ host, path, ...rest }, gateway.httpPort)).toEqual({ status, open });
 });

@@ -109,6 +109,26 @@ describe("a redirect", () => {
   });
 });
 
+test("a redirect that protects denies requests that are at its destination already", async () => {
+  const outside = { not: [{ remote_ip: { ranges: ["10.0.0.0/8"] } }], path: ["/admin*"] };
+  const headers = { Location: ["/admin/in"] };
+  const { routes, plugins } = await made([
+    at(
+      "a.test",
+      subroute(
+        { match: [outside], handle: [{ handler: "static_response", status_code: 302, headers }] },
+        { handle: [proxy()] },
+      ),
+    ),
+  ]);
+  const found = plugins(routes[0]);
+  expect(found.map(({ name, priority }) => [name, priority])).toEqual([
+    ["access-policy", null],
+    ["redirect", null],
+  ]);
+  expect(found[0].config.rules).toEqual([{ when: found[1].when, action: "deny" }]);
+});
+
 describe("a reverse proxy", () => {
   const service = async (rest: object, dial = "app:80") => {
     const { document, report } = await made([at("a.test", proxy(dial, rest))]);
