@@ -1,9 +1,11 @@
 // Large scripts of packages that the executable contains compressed, and how they are packed into dist/packed/.
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { constants, zstdCompressSync } from "node:zlib";
 
 const root = resolve(import.meta.dir, "..");
 const folder = join(root, "dist/packed");
+const best = { params: { [constants.ZSTD_c_compressionLevel]: 19 } };
 
 /** `name`: the module that src/ imports. `form`: its export, the path of a compressed file or its bytes in base64. */
 export const packedFiles = [
@@ -20,11 +22,11 @@ async function pack(): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const file of packedFiles) {
     const source = Bun.file(join(root, "node_modules", file.package, file.path));
-    const packed = Bun.gzipSync(await source.bytes(), { level: 9 });
-    if (file.form === "path") await Bun.write(join(folder, `${file.name}.gz`), packed);
+    const packed = zstdCompressSync(await source.bytes(), best);
+    if (file.form === "path") await Bun.write(join(folder, `${file.name}.zst`), packed);
     const code =
       file.form === "path"
-        ? `export { default as path } from "./${file.name}.gz" with { type: "file" };`
+        ? `export { default as path } from "./${file.name}.zst" with { type: "file" };`
         : `export const packed = "${Buffer.from(packed).toString("base64")}";`;
     await Bun.write(
       join(folder, `${file.name}.js`),

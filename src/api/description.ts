@@ -139,6 +139,11 @@ export const forceParameter = queryParameter(
   "force",
   "1: make the change even if the new admin_allowed_cidrs lock out this client, which is a 409 otherwise",
 );
+export const managedParameter = queryParameter(
+  "force",
+  "1: also what a source manages, such as a container that is gone for good; only an admin may",
+);
+
 export const cascadeParameter = queryParameter(
   "cascade",
   "1: also delete the objects that refer to it",

@@ -1,5 +1,6 @@
 // The paths of the API reference, its content security policy and its script; knows nothing of what is described.
 import { join } from "node:path";
+import { sendPacked } from "./ui.ts";
 
 export const DOCS_PATH = "/docs";
 export const DESCRIPTION_PATH = "/docs/json";
@@ -41,10 +42,8 @@ export async function scriptResponse({ headers: asked }: Request): Promise<Respo
     const path = join(import.meta.dir, "../../node_modules", SCRIPT_FILE);
     return new Response(Bun.file(path), { headers });
   }
-  const file = Bun.file(packed);
-  if (/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(asked.get("accept-encoding") ?? ""))
-    return new Response(file, { headers: { ...headers, "content-encoding": "gzip" } });
-  return new Response(Bun.gunzipSync(await file.bytes()), { headers });
+  const accepted = asked.get("accept-encoding");
+  return await sendPacked(packed, { name: "scalar.js", accepted, fields: headers });
 }
 
 const SCRIPT_FILE = "@scalar/api-reference/dist/browser/standalone.js";

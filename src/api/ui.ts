@@ -67,7 +67,11 @@ export function createUi(load: () => Promise<UiFiles | null> = loadBuilt): Ui {
       };
       if (hasTag(headers.get("if-none-match"), file.tag))
         return new Response(null, { status: 304, headers: fields });
-      return await send(file, { name: PAGE, accepted: headers.get("accept-encoding"), fields });
+      return await sendPacked(file.zstd, {
+        name: PAGE,
+        accepted: headers.get("accept-encoding"),
+        fields,
+      });
     },
     async asset({ headers }, name) {
       const file = name === PAGE ? null : await fileOf(name);
@@ -76,7 +80,11 @@ export function createUi(load: () => Promise<UiFiles | null> = loadBuilt): Ui {
         "cache-control": "public, max-age=31536000, immutable",
         vary: "accept-encoding",
       };
-      return await send(file, { name, accepted: headers.get("accept-encoding"), fields });
+      return await sendPacked(file.zstd, {
+        name,
+        accepted: headers.get("accept-encoding"),
+        fields,
+      });
     },
   };
 }
@@ -88,9 +96,13 @@ interface Sending {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-async function send(file: UiFile, { name, accepted, fields }: Sending): Promise<Response> {
+/** A file at `path` that is compressed with zstd, in a coding that the client accepts. */
+export async function sendPacked(
+  path: string,
+  { name, accepted, fields }: Sending,
+): Promise<Response> {
   const headers = { "content-type": contentTypeOf(name), ...fields };
-  const packed = Bun.file(file.zstd);
+  const packed = Bun.file(path);
   const coded = (body: BodyInit, coding: string) =>
     new Response(body, { headers: { ...headers, "content-encoding": coding } });
   if (accepts(accepted, "zstd")) return coded(packed, "zstd");

@@ -265,7 +265,7 @@ export class Changes extends ChangeListeners {
     const mutated = request.mutate(draft, pace);
     const value = mutated instanceof Promise ? await mutated : mutated;
     const { configs, context } = this.#options;
-    applyDraftRules(draft, request.by, { ...context(), configs });
+    applyDraftRules(draft, request.by, { ...context(), configs, force: request.force === true });
     draft.runChecks();
     if (draft.isUnchanged()) {
       const facts = request.dryRun ? [] : (request.facts?.() ?? []);

@@ -14,15 +14,17 @@ export interface DraftContext {
   readonly plugins: PluginCatalogue;
   /** Whether there are other nodes, and no server of counters that they share. */
   readonly countsAlone?: boolean;
+  /** Whether an admin insists on the change. Default: false. */
+  readonly force?: boolean;
 }
 
 /** Throws an ApiError for what the caller may not write, and adds warnings to the draft. */
 export function applyDraftRules(
   draft: Draft,
   by: Actor,
-  { plugins, configs, countsAlone }: DraftContext & ConfigCatalogue,
+  { plugins, configs, countsAlone, force = false }: DraftContext & ConfigCatalogue,
 ): void {
-  requireUnmanaged(draft, by);
+  if (!force || roleOf(by) !== "admin") requireUnmanaged(draft, by);
   requireAdminForSockets(draft, by);
   requireAdminForPlugins(draft, by, plugins);
   requireAdminForPrograms(draft, by);
@@ -53,7 +55,10 @@ function requireUnmanaged(draft: Draft, by: Actor): void {
 }
 
 const managedError = (label: string, owner: string) =>
-  new ApiError(409, `${label} is managed by ${owner}, which would undo the change: make it there`);
+  new ApiError(
+    409,
+    `${label} is managed by ${owner}, which would undo the change: make it there; if that is gone for good, an admin can delete it with ?force=1`,
+  );
 
 /** Throws a 403 with the first field by which a role below admin would reach a socket that no admin chose: sockets bypass the network's protection. */
 function requireAdminForSockets(draft: Draft, by: Actor): void {

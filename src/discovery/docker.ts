@@ -65,10 +65,11 @@ export class DockerSource {
   constructor(options: DockerOptions) {
     this.#options = options;
     this.#source = new ManagedSource(options.owner, options);
-    options.changes.onServed(({ before, after, by }) => {
+    options.changes.onServed((change) => {
+      const { before, after } = change;
       if (before.settings.discovery !== after.settings.discovery) this.#configure();
-      // What people change may free a host, or be a managed object that a restore has removed.
-      else if (this.#client !== null && by.method !== "local") this.#lookSoon();
+      else if (this.#client !== null && this.#source.concerns(change, this.#view.sites))
+        this.#lookSoon();
     });
   }
 

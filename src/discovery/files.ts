@@ -48,9 +48,8 @@ export class FileSource {
   constructor(options: FileOptions) {
     this.#options = options;
     this.#source = new ManagedSource(options.owner, options);
-    // What people change may free a name, or be a managed object that a restore has removed.
-    options.changes.onServed(({ by }) => {
-      if (by.method !== "local") this.#mark = "";
+    options.changes.onServed((change) => {
+      if (this.#source.concerns(change, this.#view.sites)) this.#mark = "";
     });
   }
 

@@ -4,6 +4,7 @@ import type { Applications } from "../applications/applications.ts";
 import type { Sign } from "../applications/reconcile.ts";
 import type { Document } from "../control/body.ts";
 import type { Changes } from "../control/change.ts";
+import type { ChangeEvent } from "../control/change-contract.ts";
 import type { Draft } from "../control/draft.ts";
 import type { Actor } from "../control/principal.ts";
 import { labelOf } from "../control/reference.ts";
@@ -77,6 +78,12 @@ export class ManagedSource {
     this.#options = options;
     this.owner = owner;
     this.#by = { actor: `discovery:${owner}`, method: "local", address: "", sessionId: null };
+  }
+
+  /** Whether a change may let a site be served that was not, or have changed what this source manages. */
+  concerns({ by }: Pick<ChangeEvent, "by">, sites: readonly SiteState[]): boolean {
+    if (by.actor === this.#by.actor) return false;
+    return by.method !== "local" || sites.some(({ problems }) => problems.length > 0);
   }
 
   /**

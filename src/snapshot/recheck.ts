@@ -8,7 +8,7 @@ export interface Recheck {
 const loaded: { recheck: Recheck | null } = { recheck: null };
 
 /**
- * The pure JavaScript build: the package's main entry may start Java or a native program. It is 2.9 MB, a third of that packed in
+ * The pure JavaScript build: the package's main entry may start Java or a native program. It is 2.9 MB, a sixth of that packed in
  * the executable, and takes about 100 ms to load, so that only a process that checks an expression loads it.
  */
 export function findRecheck(): Recheck {
@@ -22,7 +22,7 @@ const BROWSER_BUILD = "recheck/lib/browser.js";
 function load(): Recheck {
   const packed = findPacked();
   if (packed === null) return require(`${import.meta.dir}/../../node_modules/${BROWSER_BUILD}`);
-  const source = new TextDecoder().decode(Bun.gunzipSync(Buffer.from(packed, "base64")));
+  const source = new TextDecoder().decode(Bun.zstdDecompressSync(Buffer.from(packed, "base64")));
   const module = { exports: {} as Recheck };
   new Function("module", "exports", source)(module, module.exports);
   return module.exports;

@@ -6,6 +6,7 @@ import { collectionPath } from "../access.ts";
 import {
   bodyOf,
   cascadeParameter,
+  managedParameter,
   deleteResponses,
   dryRunParameter,
   filterParameters,
@@ -25,6 +26,7 @@ import {
   replyRead,
   replyWritten,
   requireKnownQuery,
+  forcibleOptionsOf,
   writeOptionsOf,
 } from "../write-options.ts";
 
@@ -194,7 +196,13 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
     description: {
       summary: `Delete a ${at.word}`,
       tags: [at.tag],
-      parameters: [keyParameter(at), dryRunParameter, cascadeParameter, ifMatchParameter],
+      parameters: [
+        keyParameter(at),
+        dryRunParameter,
+        cascadeParameter,
+        managedParameter,
+        ifMatchParameter,
+      ],
       responses: deleteResponses(),
     },
     answer: (call) => remove(call, resource),
@@ -205,7 +213,7 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
 const MAX_DELETED_LENGTH = 4000;
 
 async function remove(call: Call, resource: AnyResource): Promise<Reply> {
-  const options = writeOptionsOf(call, ["cascade"]);
+  const options = forcibleOptionsOf(call, ["cascade"]);
   const cascade = flagOf(call, "cascade");
   const { removed, revision } = await resource.remove(idOf(call), { ...options, cascade });
   let names = removed.join(", ");

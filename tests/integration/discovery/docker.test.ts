@@ -198,6 +198,9 @@ describe("what people made", () => {
       expect((await response.json()).error).toContain("is managed by docker");
     }
     expect(await visit("fixed.test")).toBe("first /");
+    // Deleted all the same, it is back with the next look.
+    await gateway.ok("DELETE", "/api/v1/applications/fixed?force=1");
+    await eventually(async () => (await visit("fixed.test")) === "first /");
   });
 
   test("that refers to a discovered route keeps it, switched off, while the container is away", async () => {

@@ -55,7 +55,7 @@ test("a file is served when it appears, follows its changes, and goes with it", 
   const patched = await gateway.api("PATCH", "/api/v1/applications/one", { enabled: false });
   expect([patched.status, (await patched.json()).error]).toEqual([
     409,
-    'application "one" is managed by files, which would undo the change: make it there',
+    'application "one" is managed by files, which would undo the change: make it there; if that is gone for good, an admin can delete it with ?force=1',
   ]);
   rmSync(join(directory, "one.yaml"));
   await eventually(async () => (await visit("moved.test")) === 404);
