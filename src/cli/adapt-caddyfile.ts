@@ -1,14 +1,14 @@
 // Converts a Caddyfile to JSON by running Caddy; knows nothing of the JSON.
 import { spawnSync } from "node:child_process";
 import { dirname, resolve } from "node:path";
-import { ADAPT_FIRST } from "../import/caddy/caddyfile.ts";
+import { ADAPT_FIRST, isCaddyfile } from "../import/caddy/caddyfile.ts";
 import { MAX_SOURCE_BYTES } from "../import/programs.ts";
 import { CommandError } from "./management-client.ts";
 
 const TIMEOUT_MS = 60_000;
 
 /**
- * `path`: the file, `-` for standard input, of which `bytes` are the content. Caddy runs in the folder of the file, where its
+ * The bytes as they are when they are JSON. `path`: the file, `-` for standard input, of which `bytes` are the content. Caddy runs in the folder of the file, where its
  * imports are, with this environment, for `{$NAME}`. Throws a CommandError with Caddy's message, or without a `caddy` on the PATH.
  */
 export function adaptCaddyfile(
@@ -16,6 +16,7 @@ export function adaptCaddyfile(
   bytes: Uint8Array,
   env: Readonly<Record<string, string | undefined>>,
 ): Uint8Array {
+  if (!isCaddyfile(new TextDecoder().decode(bytes))) return bytes;
   const program = Bun.which("caddy", { PATH: env["PATH"] ?? "" });
   if (program === null) throw new CommandError(`${path}: ${ADAPT_FIRST}`);
   const isInput = path === "-";

@@ -2,12 +2,11 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
 import { type ImportSource, importSources } from "../import/programs.ts";
-import { isCaddyfile } from "../import/caddy/caddyfile.ts";
 import { openTables } from "../import/foreign-tables.ts";
 import type { ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import { adaptCaddyfile } from "./adapt-caddyfile.ts";
+import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -96,8 +95,7 @@ async function converted(
 ): Promise<DocumentFile> {
   try {
     const given = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
-    const isForCaddy = from === "caddy" && isCaddyfile(new TextDecoder().decode(given));
-    const bytes = isForCaddy ? adaptCaddyfile(path, given, env) : given;
+    const bytes = from === "caddy" ? await adapted(path, given, env) : given;
     const context = { plugins, parseJson, openTables };
     // Loaded only when it is asked for.
     const { convert } = await import("../import/convert.ts");
@@ -110,6 +108,10 @@ async function converted(
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }
 }
+
+/** Loaded only when it is asked for. */
+const adapted = async (...given: Parameters<typeof adaptCaddyfile>): Promise<Uint8Array> =>
+  (await import("./adapt-caddyfile.ts")).adaptCaddyfile(...given);
 
 const headings = {
   omitted: "Not imported:",
