@@ -6,6 +6,7 @@ import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
+import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
@@ -159,6 +160,7 @@ const commands: readonly Command[] = [
   backupCommand,
   exportCommand,
   createImport(new Map()),
+  createSchemaCommand(new Map()),
   diffCommand,
   applyCommand,
   healthcheckCommand,

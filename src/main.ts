@@ -23,6 +23,7 @@ import { createResetPassword } from "./cli/reset-password.ts";
 import { createRotateKey } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { RunningGateway } from "./cli/running-gateway.ts";
+import { createSchemaCommand } from "./cli/schema.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
 import { diskProblem, isExplained, refuse } from "./cli/start-error.ts";
@@ -319,6 +320,7 @@ process.exit(
     backupCommand,
     exportCommand,
     createImport(catalogue),
+    createSchemaCommand(catalogue),
     diffCommand,
     applyCommand,
     upgradeCommand,

@@ -18,6 +18,9 @@ export interface AccessRow {
   readonly nodes?: true;
 }
 
+/** The JSON Schema of configuration files. */
+export const SCHEMA_PATH = "/schema.json";
+
 const readOnly = { GET: "viewer" } as const;
 /** The client's own password, second factor and sessions; the endpoint checks access to those of others. */
 const self = "viewer";
@@ -97,6 +100,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/readyz", methods: open },
   { path: "/metrics", methods: open },
   { path: "/openapi.yaml", methods: open },
+  // Of configuration files, for editors: it holds no data.
+  { path: SCHEMA_PATH, methods: open },
   { path: "/docs", methods: open },
   { path: "/docs/json", methods: open },
   { path: "/docs/scalar.js", methods: open },

@@ -17,7 +17,11 @@ export async function runCommandLine(
 ): Promise<number> {
   const commands = [...others, createHelp(others)];
   const [first = "help", ...words] = argv;
-  const print = (text: string) => void process.stdout.write(text);
+  // The program that reads the output may be slow, and the exit would drop what it has not read.
+  let written = Promise.resolve();
+  const print = (text: string) => {
+    written = new Promise((resolve) => process.stdout.write(text, () => resolve()));
+  };
   let about = "";
   try {
     const command = findCommand(commands, ALIASES[first] ?? first);
@@ -31,5 +35,7 @@ export async function runCommandLine(
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`sluice: ${error.message}\nRun "sluice help${about}" for help.\n`);
     return 2;
+  } finally {
+    await written;
   }
 }

@@ -12,6 +12,7 @@ import {
   queryParameter,
   writeResponses,
 } from "../description.ts";
+import { SCHEMA_PATH } from "../access.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { parseJson, readBytes } from "../json-body.ts";
 import { changeHeaders, flagOf, forcibleOptionsOf, requireKnownQuery } from "../write-options.ts";
@@ -38,7 +39,22 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
         const document = flagOf(call, "secrets")
           ? await transfer.exportWhole(call.principal, { program, passphrase })
           : transfer.exportPlain(call.principal, program);
-        return toResponse(document, type);
+        return toResponse(document, type, call.origin);
+      },
+    },
+    {
+      method: "GET",
+      path: SCHEMA_PATH,
+      takesBody: false,
+      description: {
+        summary: "Get the JSON Schema of configuration files",
+        description: "For editors: exports in YAML name it in their first line.",
+        tags,
+        responses: { "200": { description: "The schema" }, ...errorResponses([403, 500]) },
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        return { body: await transfer.schema() };
       },
     },
     {
@@ -75,9 +91,11 @@ function taskOf(call: Call): ReadTask {
   return { bytes, form, passphrase: call.headers.get(PASSPHRASE) };
 }
 
-function toResponse(document: object, type: DocumentType): Response {
+function toResponse(document: object, type: DocumentType, origin: string): Response {
   const text =
-    type === "json" ? JSON.stringify(document, null, 2) : Bun.YAML.stringify(document, null, 2);
+    type === "json"
+      ? JSON.stringify(document, null, 2)
+      : `# yaml-language-server: $schema=${origin}${SCHEMA_PATH}\n${Bun.YAML.stringify(document, null, 2)}`;
   return new Response(text.endsWith("\n") ? text : `${text}\n`, {
     headers: {
       "content-type": `application/${type}; charset=utf-8`,

@@ -53,7 +53,7 @@ export function fromPattern(pattern: string, any: string): string {
 /** Whether an alternative is outside of all groups. */
 function hasChoice(source: string): boolean {
   let depth = 0;
-  for (const token of source.match(/\\.|\[[^\]]*\]|[^]/g) ?? []) {
+  for (const token of source.match(/\\.|\[[^\]]*\]|[\s\S]/g) ?? []) {
     if (token === "(") depth += 1;
     else if (token === ")") depth -= 1;
     else if (token === "|" && depth === 0) return true;
@@ -63,7 +63,7 @@ function hasChoice(source: string): boolean {
 
 /** All texts that match; null: too many, or an unknown construct. */
 function namesOf(source: string): ReadonlySet<string> | null {
-  const tokens = source.match(/\\.|\(\?:|[^]/g) ?? [];
+  const tokens = source.match(/\\.|\(\?:|[\s\S]/g) ?? [];
   const made = choiceOf(tokens, 0);
   if (made === null || made.end !== tokens.length) return null;
   return made.names.has("") ? null : made.names;

@@ -110,6 +110,12 @@ export class Transfer {
     return { format: DOCUMENT_FORMAT, program, encrypted };
   }
 
+  /** The JSON Schema of configuration files. */
+  async schema(): Promise<object> {
+    const { documentSchema } = await import("../document-schema.ts");
+    return documentSchema(this.#options.plugins);
+  }
+
   /** Reads a file to import; throws a 400 for an invalid one. */
   read(task: ReadTask, parseJson: ParseJson): Promise<OpenDocument> {
     return this.#reader.read(task, parseJson);
