@@ -16,6 +16,7 @@ const texts = [
   { text: '_format_version: "3.0"\nservices: []\n', format: "kong", type: "yaml" },
   { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
   { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
+  { text: "_workspace: team\nservices: []\n", format: "kong", type: "yaml" },
   { text: "http:\n  routers:\n    a: { rule: x }\n", format: "traefik", type: "yaml" },
   { text: '[http.routers.a]\n  rule = "x"\n', format: "traefik", type: "json" },
   { text: "services:\n  web:\n    image: nginx\n", format: "compose", type: "yaml" },
