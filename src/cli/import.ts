@@ -6,7 +6,8 @@ import { groupReport, type ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { OutputOptions } from "../import/output.ts";
-import type { Command } from "./command.ts";
+import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import {
@@ -63,7 +64,8 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
   usage: "FILE",
   details:
     "FILE is an export, YAML or JSON, plain or encrypted; - is standard input. The gateway validates it as a whole and\n" +
-    "applies it as one change, which restoring the previous revision reverts. With --from npm, FILE may be the data folder of\n" +
+    "applies it as one change, which restoring the previous revision reverts. With --from caddy it may also be a\n" +
+    "Caddyfile: the `caddy` on the PATH then converts it to JSON. With --from npm, FILE may be the data folder of\n" +
     "Nginx Proxy Manager: its certificates are read from there.",
   flags,
   run(argv, { env, print }) {
@@ -90,6 +92,7 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
         plugins,
         agreesTerms: given.has("agree-acme-terms"),
         letsencrypt: given.get("letsencrypt") ?? null,
+        env,
       });
       try {
         const answer = await sendDocument(call, file, { ...sending, isConverted: true });
@@ -114,6 +117,7 @@ function decodeSource(text: string | undefined): ImportSource | null {
 
 interface Converting extends OutputOptions {
   readonly letsencrypt: string | null;
+  readonly env: CommandContext["env"];
 }
 
 interface ConvertedFile {
@@ -124,10 +128,11 @@ interface ConvertedFile {
 async function converted(
   from: ImportSource,
   path: string,
-  { letsencrypt, ...options }: Converting,
+  { letsencrypt, env, ...options }: Converting,
 ): Promise<ConvertedFile> {
   try {
-    const { bytes, ...files } = openSource(from, path, letsencrypt);
+    const { bytes: given, ...files } = openSource(from, path, letsencrypt);
+    const bytes = from === "caddy" ? await adapted(path, given, env) : given;
     const beside = path === "-" ? null : sourceFilesBeside(path);
     const context = { ...options, ...files, files: beside, parseJson, openTables };
     // Loaded only when it is asked for.
@@ -140,6 +145,10 @@ async function converted(
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }
 }
+
+/** Loaded only when it is asked for. */
+const adapted = async (...given: Parameters<typeof adaptCaddyfile>): Promise<Uint8Array> =>
+  (await import("./adapt-caddyfile.ts")).adaptCaddyfile(...given);
 
 const headings = {
   omitted: "Not imported:",

@@ -105,6 +105,14 @@ describe("sites of a Caddyfile", () => {
     ["s26.test", "/admin/open/x", "one"],
     ["s26.test", "/x", "two"],
     ["y.w.test", "/", "two"],
+    ["a.v.test", "/", "one"],
+    ["A.V.test", "/ADMIN/x", "one"],
+    ["b.v.test", "/", "one"],
+    ["b.v.test", "/APP/x", "two"],
+    ["a.u.test", "/", "one"],
+    ["s31.test", "/public/a", "two"],
+    ["s33.test", "/x", "one"],
+    ["s34.test", "/PUBLIC/a", "one"],
   ])("http://%s%s is as open as before", async (host, path, open) => {
     const { source, here } = await judge({ host, path }, at());
     expect([source.open, here.open]).toEqual([open, open]);
@@ -124,6 +132,18 @@ describe("sites of a Caddyfile", () => {
     ["s26.test", "/admin/x", 404],
     ["s27.test", "/ADMIN/x", 503],
     ["x.y.w.test", "/", 403],
+    ["b.v.test", "/ADMIN/x", 401],
+    ["c.v.test", "/", 403],
+    ["d.v.test", "/", 403],
+    ["a.u.test", "/admin/x", 403],
+    ["b.u.test", "/", 404],
+    ["s31.test", "/", 401],
+    ["s32.test", "/", 503],
+    ["s33.test", "/ADMIN", 302],
+    ["s35.test", "/admin/x", 302],
+    ["s35.test", "/admin/in", 403],
+    ["s34.test", "/x", 503],
+    ["s34.test", "/admin/x", 404],
     ["x.y.w.tes", "/", 401],
   ])("http://%s%s gets %d", async (host, path, status) => {
     expect(await ask({ host, path }, gateway.httpPort)).toMatchObject({ status, open: null });

@@ -5,6 +5,7 @@ import type { ConversionContext } from "../convert.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import { locateErrors, readText } from "../source-text.ts";
+import { ADAPT_FIRST, isCaddyfile } from "./caddyfile.ts";
 import { addServers } from "./servers.ts";
 import { addStreams } from "./streams.ts";
 import { addTls } from "./tls.ts";
@@ -22,6 +23,7 @@ export async function convertCaddy(
   output: Output,
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
+  if (isCaddyfile(new TextDecoder().decode(bytes))) throw new ApiError(400, ADAPT_FIRST);
   const source = await readText(bytes, parseJson);
   await locateErrors(source, (value) => {
     const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
@@ -29,11 +31,12 @@ export async function convertCaddy(
     if (apps === null)
       throw new ApiError(
         400,
-        "apps: is required: convert a Caddyfile to JSON with `caddy adapt --config Caddyfile`",
+        "apps: is required: a configuration of Caddy as `caddy adapt` writes it",
       );
     root.omit("admin", "set the listen address of the management API");
     root.omit("logging", "use the plugin access-log");
     root.omit("storage", "certificates are requested again");
+    apps.setLabel("app");
     apps.omit("pki", "this gateway has no CA");
     const context = {
       output,

@@ -18,8 +18,6 @@ export interface Choice {
   readonly denied: readonly Document[];
   /** Why the route denies all requests; null: it does not. */
   readonly closed: string | null;
-  /** Whether its paths are case-sensitive. */
-  readonly isPlain: boolean;
   /** Whether clients could gain access without the route. */
   readonly protects: boolean;
 }
@@ -62,8 +60,8 @@ function withResponsesOfEarlier(sites: readonly Site[], report: Report): readonl
     behind.push({ site, step: stepFor(site) });
     if (site.ending.kind === "proxy") site.ending.handler.ignoreRest();
     const why = "a plugin of later routes responds";
-    if (isRefusal(site)) report.imported(site.path, why);
-    else report.changed(site.path, `a route cannot have its conditions: ${why}`);
+    if (isRefusal(site)) report.imported(site.label, why);
+    else report.changed(site.label, `a route cannot have its conditions: ${why}`);
   }
   return kept;
 }
@@ -77,7 +75,7 @@ function isExpressible({ scope: { bounds }, ending }: Site): boolean {
 }
 
 /** The response of a site as a plugin. */
-function stepFor({ scope, ending, path }: Site): Step {
+function stepFor({ scope, ending, label }: Site): Step {
   const where = scope.bounds;
   const when = conditionOf(where.over, "over");
   const config = ending.kind === "response" ? ending.step.config : {};
@@ -89,7 +87,7 @@ function stepFor({ scope, ending, path }: Site): Step {
   const body = status >= 400 ? (config["body"] ?? null) : null;
   return {
     name: "access-policy",
-    what: path,
+    what: label,
     protects: true,
     where: always,
     config: {
@@ -152,11 +150,10 @@ function choiceOf(site: ResolvedSite, { mustNotWiden, mustNotNarrow }: Exposure)
     terms,
     denied: [],
     closed: null,
-    isPlain: terms === plain,
     protects: mustNotNarrow || isRedirect(site),
     ...rest,
   });
-  const closed = () => choice(over, { closed: `the conditions of ${site.path}`, protects: true });
+  const closed = () => choice(over, { closed: `the conditions of ${site.label}`, protects: true });
   if (!mustNotWiden && !mustNotNarrow && plain !== null) return choice(plain);
   if (isRefusal(site) || site.scope.lost !== null) return choice(over);
   if (mustNotWiden ? isRedirect(site) : mustNotNarrow) return choice(over);

@@ -16,7 +16,7 @@ export interface PathBounds {
   readonly over: readonly string[] | null;
   /** Match at most the paths of the patterns, for unambiguous paths; null: none is known to match. */
   readonly under: readonly string[] | null;
-  /** The simple form, where case does not matter; null: there is none. */
+  /** The simple form, where only unusual spellings of a path differ; null: there is none. */
   readonly plain: readonly PathMatch[] | null;
 }
 
@@ -182,7 +182,7 @@ function boundsOf(shape: Shape, stripped: Stripped | null): Entries {
   const over = sources.map((source) => (isFine(source) ? source : fallback(shape, stripped)));
   const { under } = shape;
   const least = under === null ? [] : [strictOf(shape, under, front.under)].filter(isFine);
-  return { over, under: least, plain: plainOf(shape, over, stripped) };
+  return { over, under: least, plain: plainOf(shape, { over, under: least, stripped }) };
 }
 
 const END = "[. ]*$";
@@ -210,15 +210,15 @@ function fallback({ isAnchored, start }: Shape, stripped: Stripped | null): stri
   return isAnchored && stripped === null ? `^${literal(start.slice(0, 100)).over}` : "";
 }
 
+/** Caddy ignores case: an expression does, and a path without letters has none. */
 function plainOf(
   { plain }: Shape,
-  over: readonly string[],
-  stripped: Stripped | null,
+  { over, under, stripped }: Omit<Entries, "plain"> & { readonly stripped: Stripped | null },
 ): PathMatch[] {
   if (plain === null || stripped?.isSure === false)
     return over.map((value) => ({ type: "regex", value }));
-  if (stripped === null) return [plain];
-  return [{ type: plain.type, value: stripped.prefix + plain.value }];
+  if (stripped === null && !/[a-z]/i.test(plain.value)) return [plain];
+  return under.map((value) => ({ type: "regex", value }));
 }
 
 /** A text in all spellings that Caddy may treat as equal, and in those that it certainly does. */

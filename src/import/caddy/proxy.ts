@@ -4,6 +4,7 @@ import type { Members } from "../members.ts";
 import { millisecondsOf } from "./placeholders.ts";
 import type { CaddyContext } from "./caddy.ts";
 import { headerSteps, lostBy, type Step } from "./steps.ts";
+import { transportOf } from "./transport.ts";
 
 const algorithms: Readonly<Record<string, string>> = {
   round_robin: "round_robin",
@@ -28,9 +29,16 @@ const hashSources: Readonly<Record<string, string>> = {
   query: "query",
 };
 
+interface Position {
+  readonly context: CaddyContext;
+  readonly key: string;
+  /** For the report. */
+  readonly place: string;
+}
+
 export function addProxy(
   handler: Members,
-  { context, key }: { readonly context: CaddyContext; readonly key: string },
+  { context, key, place }: Position,
 ): {
   readonly serviceId: string | null;
   readonly steps: readonly Step[];
@@ -39,7 +47,6 @@ export function addProxy(
   const { output } = context;
   const upstreams = handler.objects("upstreams");
   const dials = upstreams.map((upstream) => upstream.text("dial") ?? "");
-  handler.setLabel(`reverse_proxy ${dials.join(" ")} at ${handler.path}`);
   const transport = handler.object("transport");
   const balancing = handler.object("load_balancing");
   const health = handler.object("health_checks");
@@ -47,11 +54,16 @@ export function addProxy(
   const { host, steps, lost } = headersOf(headers);
   const weights = balancing?.object("selection_policy")?.numbers("weights") ?? [];
   omit(handler);
-  const isFastCgi = (transport?.text("protocol") ?? "http") !== "http";
-  if (isFastCgi) transport?.drop("targets must use HTTP: add a web server as a target");
+  transport?.raw("protocol");
+  const dynamic = dynamicOf(handler.object("dynamic_upstreams"));
   const { label } = handler;
-  const name = output.name("services", dials[0]?.replaceAll("/", "-") ?? "upstream");
-  const most = upstreams[0]?.number("max_requests") ?? null;
+  const wanted = dials[0] ?? (dynamic === null ? null : String(dynamic.target["host"])) ?? place;
+  const name = output.name("services", wanted.replace(/^:/, "localhost:").replaceAll("/", "-"));
+  const passive = health?.object("passive") ?? null;
+  const most =
+    upstreams[0]?.number("max_requests") ?? passive?.number("unhealthy_request_count") ?? null;
+  const isStreamed = String(handler.raw("flush_interval") ?? "").startsWith("-");
+  if (!isStreamed) handler.omit("flush_interval", "parts are sent as they arrive");
   const serviceId = output.add(
     "services",
     { key, label },
@@ -61,10 +73,13 @@ export function addProxy(
       ...balancingOf(balancing),
       ...(health === null
         ? { health: { passive: { enabled: false } } }
-        : { health: healthOf(health) }),
-      ...(transport === null || isFastCgi ? {} : transportOf(transport)),
+        : { health: healthOf(health, transport?.has("tls") ?? false) }),
+      ...(transport === null ? {} : transportOf(transport)),
+      ...dynamic?.fields,
+      // A negative interval sends each part at once.
+      ...(isStreamed ? { response_buffer_bytes: 0 } : {}),
       ...(dials.some((dial) => dial.startsWith("unix+h2c/")) ? { protocol: "h2c" } : {}),
-      ...(most === null ? {} : { max_connections_per_target: most }),
+      ...(most === null || most === 0 ? {} : { max_connections_per_target: most }),
     },
   );
   output.report.imported(handler.label, `became the service ${name}`);
@@ -81,28 +96,58 @@ export function addProxy(
         ...(weight === undefined ? {} : { weight }),
       });
   }
+  if (dynamic !== null)
+    output.add(
+      "targets",
+      { key: `${key} dynamic`, label: `dynamic target of ${handler.label}` },
+      { ...dynamic.target, service_id: serviceId },
+    );
   return { serviceId, steps, lost };
 }
 
+/** Targets that Caddy looks up in DNS, as the gateway does with every name; null: another source, or none. */
+function dynamicOf(
+  source: Members | null,
+): { readonly target: Document; readonly fields: Document } | null {
+  if (source === null) return null;
+  const kind = source.text("source") ?? "";
+  const name = source.text("name") ?? "";
+  const port = Number(source.raw("port") ?? 80);
+  const labels = [source.text("service"), source.text("proto")].flatMap((label) =>
+    label === null || label === "" ? [] : [`_${label}`],
+  );
+  for (const each of ["refresh", "resolver", "dial_timeout", "dial_fallback_delay", "versions"])
+    source.omit(each, "the gateway looks names up again when their TTL ends");
+  source.omit("grace_period", "the gateway keeps known addresses while DNS fails");
+  const isKnown = !/[{}]/.test(name) && name !== "" && Number.isInteger(port);
+  if (kind === "a" && isKnown) return { target: { host: name, port }, fields: {} };
+  if (kind === "srv" && isKnown)
+    return {
+      target: { host: [...labels, name].join("."), port: null },
+      fields: { resolve: "srv" },
+    };
+  source.drop("list the targets; resolve looks up their names in DNS");
+  return null;
+}
+
 function omit(handler: Members): void {
-  handler.omit("dynamic_upstreams", "list the targets; resolve looks up their names in DNS");
-  handler.omit("rewrite", "the route rewrites paths");
   handler.omit("trusted_proxies", "set trusted_proxies of the listener or the settings");
-  for (const name of ["flush_interval", "request_buffers", "response_buffers", "buffer_requests"])
+  for (const name of ["request_buffers", "response_buffers", "buffer_requests", "buffer_responses"])
     handler.omit(name, "the service's response_buffer_bytes decides");
+  handler.omit("max_buffer_size", "the service's response_buffer_bytes decides");
   for (const name of ["stream_timeout", "stream_close_delay", "stream_buffer_size"])
     handler.omit(name, "upgraded connections stay open");
   handler.omit("verbose_logs", "recent requests are at GET /requests");
 }
 
-/** `127.0.0.1:9000`, `[::1]:80`, `unix//run/app.sock`. */
+/** `127.0.0.1:9000`, `[::1]:80`, `:9000` on this machine, `unix//run/app.sock`. */
 function addressOf(dial: string): Document | null {
   const [, path] = /^unix(?:\+h2c)?\/(\/.+)$/.exec(dial) ?? [];
   if (path !== undefined) return { host: `unix:${path.replace(/\|\d+$/, "")}`, port: null };
   const [, bracketed, plain, port] =
-    /^(?:tcp\/)?(?:\[([^\]]+)\]|([^:/{}]+)):(\d+)$/.exec(dial) ?? [];
+    /^(?:tcp[46]?\/)?(?:\[([^\]]+)\]|([^:/{}]*)):(\d+)$/.exec(dial) ?? [];
   const host = bracketed ?? plain;
-  return host === undefined ? null : { host, port: Number(port) };
+  return host === undefined ? null : { host: host === "" ? "localhost" : host, port: Number(port) };
 }
 
 /** The Host for targets is a field of the service; a plugin sets all other headers. */
@@ -135,7 +180,7 @@ function balancingOf(members: Members | null): Document {
   const retries = members.bounded("retries", { min: 0, max: 10 });
   const hasTime = members.has("try_duration");
   members.omit("try_duration", "set count of the retries, which have no time limit");
-  members.omit("try_interval", "set backoff_ms of the retries");
+  const interval = millisecondsOf(members.raw("try_interval"));
   members.omit("retry_match", "set methods and on of the retries");
   const source = Object.hasOwn(hashSources, word) ? hashSources[word] : undefined;
   return {
@@ -144,15 +189,18 @@ function balancingOf(members: Members | null): Document {
     ...(word === "cookie"
       ? { sticky: { enabled: true, ...(name === "" ? {} : { cookie: name }) } }
       : {}),
-    retries: { count: retries ?? (hasTime ? 2 : 0) },
+    retries: {
+      count: retries ?? (hasTime ? 2 : 0),
+      ...(interval === null ? {} : { backoff_ms: Math.min(60_000, interval) }),
+    },
   };
 }
 
-function healthOf(members: Members): Document {
+function healthOf(members: Members, isTls: boolean): Document {
   const active = members.object("active");
   const passive = members.object("passive");
   return {
-    ...(active === null ? {} : { active: activeOf(active) }),
+    ...(active === null ? {} : { active: activeOf(active, isTls) }),
     passive: passive === null ? { enabled: false } : passiveOf(passive),
   };
 }
@@ -162,7 +210,7 @@ const seconds = (members: Members, name: string): number | null => {
   return time === null ? null : Math.max(1, Math.round(time / 1000));
 };
 
-function activeOf(members: Members): Document {
+function activeOf(members: Members, isTls: boolean): Document {
   const path = members.text("uri") ?? members.text("path") ?? "/";
   const status = members.number("expect_status");
   const interval = seconds(members, "interval") ?? 30;
@@ -173,6 +221,7 @@ function activeOf(members: Members): Document {
   members.omit("body", "checks have no body");
   const found: Readonly<Record<string, unknown>> = {
     path,
+    type: isTls ? "https" : null,
     interval,
     unhealthy_interval: interval,
     timeout: seconds(members, "timeout") ?? 5,
@@ -197,68 +246,11 @@ function passiveOf(members: Members): Document {
   const most = members.bounded("max_fails", { min: 1, max: 1000 });
   const statuses = members.numbers("unhealthy_status");
   members.omit("unhealthy_latency", "response times do not count");
-  members.omit("unhealthy_request_count", "set max_connections_per_target");
+  members.raw("unhealthy_request_count");
   return {
     enabled: time !== null,
     consecutive_failures: most ?? 1,
     ...(time === null ? {} : { ejection_seconds: Math.min(3600, time) }),
     ...(statuses.length === 0 ? {} : { statuses: statuses.filter((status) => status >= 100) }),
-  };
-}
-
-function transportOf(members: Members): Document {
-  const tls = members.object("tls");
-  const times = {
-    connect_timeout: millisecondsOf(members.raw("dial_timeout")),
-    response_timeout: millisecondsOf(members.raw("response_header_timeout")),
-    read_timeout: millisecondsOf(members.raw("read_timeout")),
-    write_timeout: millisecondsOf(members.raw("write_timeout")),
-  };
-  const keepAlive = members.object("keep_alive");
-  const idle = millisecondsOf(keepAlive?.raw("idle_timeout") ?? null);
-  for (const name of ["probe_interval", "max_idle_conns", "max_idle_conns_per_host", "enabled"])
-    keepAlive?.omit(name, "set size of the service's keepalive");
-  const protocol = protocolOf(members.texts("versions"), tls !== null);
-  if (protocol === "h2" || protocol === "h2c")
-    members.changed("versions", `became the protocol ${protocol}: ${FOR_GRPC}`);
-  members.omit("compression", "Accept-Encoding of the client is forwarded");
-  members.omit("proxy_protocol", "targets of HTTP services get X-Forwarded-For");
-  for (const name of ["resolver", "network_proxy", "forward_proxy_url", "local_address"])
-    members.omit(name, "this gateway has no equivalent");
-  for (const name of ["max_conns_per_host", "max_response_header_size", "dial_fallback_delay"])
-    members.omit(name, "set the timeouts and limits of the service");
-  for (const name of ["expect_continue_timeout", "read_buffer_size", "write_buffer_size"])
-    members.omit(name, "set the timeouts and limits of the service");
-  const filled = Object.entries(times).filter(([, time]) => time !== null && time > 0);
-  return {
-    protocol,
-    ...(tls === null ? {} : { tls: tlsOf(tls) }),
-    ...(Object.fromEntries(filled) as Document),
-    ...(idle === null ? {} : { keepalive: { idle_timeout: idle } }),
-  };
-}
-
-const FOR_GRPC =
-  'if the targets speak gRPC, set grpc or grpcs, and engine "full" or shared_engines of the listener';
-
-/** Caddy's default is HTTP/1.1, and HTTP/2 where a target with TLS offers it. */
-function protocolOf(versions: readonly string[], hasTls: boolean): "http" | "https" | "h2" | "h2c" {
-  const isHttp2 = versions.length > 0 && !versions.includes("1.1");
-  if (hasTls) return isHttp2 ? "h2" : "https";
-  return isHttp2 && versions.includes("h2c") ? "h2c" : "http";
-}
-
-function tlsOf(members: Members): Document {
-  const name = members.text("server_name");
-  members.omit("ca", "set tls.ca_certificates of the service");
-  for (const file of ["root_ca_pem_files", "root_ca_pool", "client_certificate_file"])
-    members.omit(file, "files are not read: set them in tls of the service");
-  for (const file of ["client_certificate_key_file", "client_certificate_automate"])
-    members.omit(file, "set tls.client_certificate_id of the service");
-  for (const each of ["handshake_timeout", "renegotiation", "except_ports", "curves"])
-    members.omit(each, "set the timeouts and limits of the service");
-  return {
-    verify: !(members.flag("insecure_skip_verify") ?? false),
-    ...(name === null || name.includes("{") ? {} : { server_name: name }),
   };
 }

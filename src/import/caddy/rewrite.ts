@@ -29,7 +29,7 @@ export function readRewrite(members: Members): Rewriting {
   const [first = null, ...others] = found.steps;
   const rewrite = others.reduce<Rewrite | null>((one, next) => composed(one, next), first);
   if (first !== null && rewrite === null) lost.push("several rewrites at once");
-  const what = lost.length === 0 ? null : `rewrite at ${members.path}: ${lost.join(", ")}`;
+  const what = lost.length === 0 ? null : `${members.label}: ${lost.join(", ")}`;
   return { rewrite, method: method?.includes("{") === true ? null : method, lost: what };
 }
 

@@ -1,8 +1,9 @@
 // Converts servers of Caddy: their addresses and the common fields of their routes.
 import { isIP } from "node:net";
+import { shareHosts } from "../exposure.ts";
 import type { Members } from "../members.ts";
 import type { CaddyContext } from "./caddy.ts";
-import { addRoutes, type Scope, type Site } from "./routes.ts";
+import { addRoutes, MAX_HANDLERS, type Scope, type Site } from "./routes.ts";
 import { addSites } from "./sites.ts";
 import { always } from "./terms.ts";
 
@@ -47,7 +48,8 @@ function addServer(server: Members, { name, ports, context }: Server) {
     ...(automatic?.texts("skip") ?? []),
     ...(automatic?.texts("skip_certificates") ?? []),
   ]);
-  automatic?.omit("ignore_loaded_certificates", "the gateway selects certificates by name");
+  for (const name of ["ignore_loaded_certificates", "prefer_wildcard"])
+    automatic?.omit(name, "the gateway selects certificates by name");
   const isHttps = policies.length > 0 || listening.some((socket) => socket?.port === ports.https);
   const isUsual = (socket: Address | null) =>
     socket !== null && socket.address === null && [ports.http, ports.https].includes(socket.port);
@@ -56,8 +58,11 @@ function addServer(server: Members, { name, ports, context }: Server) {
     addListener({ name, socket, isHttps: policies.length > 0 }, context),
   );
   const hasListeners = listeners.length > 0 && !listening.some(isUsual);
-  const isProtected = policies.some((policy) => policy.has("client_authentication"));
-  for (const policy of policies) omitOfPolicy(policy);
+  const certified = policies.filter((policy) => policy.has("client_authentication")).map(namesOf);
+  for (const policy of policies) {
+    policy.setLabel(`TLS for ${namesOf(policy).join(", ") || "all other names"}`);
+    omitOfPolicy(policy);
+  }
   const hidesAddresses = hasProxyInFront(server);
   omitOfServer(server);
   const isRedirected = isHttps && redirects && !isOff;
@@ -65,45 +70,74 @@ function addServer(server: Members, { name, ports, context }: Server) {
     listening.filter(isUsual).map((socket) => (socket?.port === ports.https ? "https" : "http")),
   );
   const scope: Scope = {
-    bounds: always,
-    steps: [],
-    rewrite: null,
-    name: "",
-    mayIdentifyClient: false,
-    view: {
-      path: "sent",
-      patterns: [],
-      changedFields: [],
-      hidesAddresses,
-      isMethodChanged: false,
-      isQueryChanged: false,
-    },
-    lost: isProtected
-      ? `client certificates of ${server.label}`
-      : unsupportedAddress(listening, server),
+    ...outermost(server, hidesAddresses),
+    lost: unsupportedAddress(listening, server),
     fields: {
       ...(hasListeners ? { listener_ids: listeners } : {}),
       ...(isRedirected ? { https_redirect: 308 } : {}),
       ...(schemes.size === 1 && !isRedirected ? { protocols: [...schemes] } : {}),
     },
   };
-  const sites: Site[] = [];
-  const walk = { context, sites, key: name, depth: 0 };
+  const found: Site[] = [];
+  const walk = {
+    context,
+    sites: found,
+    key: name,
+    depth: 0,
+    budget: { left: MAX_HANDLERS },
+    named: server.object("named_routes"),
+  };
   addRoutes(server.objects("routes"), scope, walk);
+  const sites = found.map((site) => withCertificates(site, certified));
   if (hasListeners) sites.push(restOf(server, scope, name));
   for (const { scope: at } of isHttps && !isOff ? sites : [])
-    for (const host of at.bounds.over.hosts) if (!skipped.has(host)) context.secured.add(host);
+    for (const host of at.outerHosts) if (!skipped.has(host)) context.secured.add(host);
   // Routes of one listener go before those of all listeners, which would match its requests; HTTP routes before redirects.
   return { sites, rank: hasListeners ? 0 : schemes.has("http") && schemes.size === 1 ? 1 : 2 };
+}
+
+/** All requests, as the client sent them. */
+const outermost = (server: Members, hidesAddresses: boolean): Scope => ({
+  bounds: always,
+  steps: [],
+  rewrite: null,
+  name: "",
+  place: server.label,
+  outerHosts: [],
+  mayIdentifyClient: false,
+  lost: null,
+  fields: {},
+  view: {
+    path: "sent",
+    patterns: [],
+    changedFields: [],
+    hidesAddresses,
+    isMethodChanged: false,
+    isQueryChanged: false,
+  },
+});
+
+/** Names in the TLS handshake for which Caddy requires client certificates; empty: any. */
+function namesOf(policy: Members): readonly string[] {
+  const match = policy.object("match");
+  return match !== null && match.names.join() === "sni" ? match.texts("sni") : [];
+}
+
+/** Caddy requires that the host is the name in the handshake. */
+function withCertificates(site: Site, certified: readonly (readonly string[])[]): Site {
+  const { scope } = site;
+  const isCertified = certified.some((names) => shareHosts(scope.bounds.over.hosts, names));
+  if (!isCertified || scope.lost !== null) return site;
+  return { ...site, scope: { ...scope, lost: `client certificates at ${scope.place}` } };
 }
 
 /** Routes of another server must not match requests that a server does not serve. */
 const restOf = (server: Members, scope: Scope, name: string): Site => ({
   key: `${name} rest`,
-  path: server.path,
+  label: `requests that ${server.label} does not serve`,
   scope: { ...scope, lost: null },
   isRest: true,
-  ending: { kind: "closed", status: 404, why: `requests that ${server.label} does not serve` },
+  ending: { kind: "closed", status: 404 },
 });
 
 interface Address {
@@ -171,13 +205,14 @@ function omitOfPolicy(policy: Members): void {
 function omitOfServer(server: Members): void {
   server.omit("logs", "use the plugin access-log");
   server.omit("errors", "use the plugin error-pages");
-  server.omit("named_routes", "move the routes to where they are invoked");
   for (const field of ["trusted_proxies", "client_ip_headers", "trusted_proxies_strict"])
     server.omit(field, "set trusted_proxies of the listener or the settings");
   for (const field of ["read_timeout", "read_header_timeout", "write_timeout", "idle_timeout"])
     server.omit(field, "set the timeouts of listeners and services");
   server.omit("max_header_bytes", "set max_header_bytes of the listener");
   server.omit("strict_sni_host", "set strict_sni of the listener");
-  server.omit("protocols", "set http2 and http3 of the listener");
+  for (const name of ["protocols", "experimental_http3", "allow_h2c", "enable_full_duplex"])
+    server.omit(name, "set http2 and http3 of the listener");
+  server.omit("keepalive_interval", "set the timeouts of listeners and services");
   server.omit("listener_wrappers", "set proxy_protocol of the listener");
 }

@@ -18,10 +18,10 @@ export function addSites(sites: readonly Site[], context: CaddyContext): void {
     else addSite(site, choice, { context, priority: chosen.length - index });
 }
 
-function omit({ ending, path }: Site, output: Output): void {
+function omit({ ending, label }: Site, output: Output): void {
   if (ending.kind === "proxy") ending.handler.ignoreRest();
   output.report.omitted(
-    path,
+    label,
     "a route cannot have its conditions: later routes may match its requests",
   );
 }
@@ -35,13 +35,16 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
   const { output } = context;
   const { scope, key } = site;
   const { fields } = routeTerms(choice.terms);
-  const hosts = choice.terms.hosts;
+  const { hosts } = choice.terms;
   const paths = fields["paths"] as readonly PathMatch[];
-  const wanted = [...hosts.slice(0, 1), scope.name].join(" ").trim() || "everything";
+  const below = scope.name.replaceAll(/^\/|[^\w.~-]*$/g, "").replaceAll("/", "-");
+  const wanted = [...hosts.slice(0, 1), below].join(" ").trim() || "everything";
   const name = output.name("routes", site.isRest ? `${wanted} rest` : wanted);
   const label = `route ${name}`;
   const proxy =
-    site.ending.kind === "proxy" ? addProxy(site.ending.handler, { context, key }) : null;
+    site.ending.kind === "proxy"
+      ? addProxy(site.ending.handler, { context, key, place: scope.place })
+      : null;
   const { protocols: scheme, ...common } = scope.fields;
   const id = output.add(
     "routes",
@@ -56,10 +59,9 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
       ...rewriteFields(scope.rewrite, paths),
     },
   );
-  output.report.imported(label, `made from ${site.path}`);
-  if (choice.isPlain && paths.length > 0)
-    output.report.changed(`${label}: paths`, "paths are case-sensitive");
-  const steps = [...site.responses, ...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
+  output.report.imported(label, `made from ${site.label}`);
+  const own = [...scope.steps, ...(proxy?.steps ?? []), ...responseOf(site)];
+  const steps = [...site.responses.flatMap(withRefusal), ...own];
   const isProtected = choice.denied.length > 0 || steps.some((step) => step.protects);
   for (const [index, step] of inOrder(steps, choice.denied).entries())
     output.plugin({
@@ -72,17 +74,17 @@ function addSite(site: ResolvedSite, choice: Choice, { context, priority }: Posi
       ...whenOf(step),
       ...(isProtected ? priorityOf(step) : {}),
     });
-  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(steps);
+  const lost = scope.lost ?? proxy?.lost ?? choice.closed ?? bypassedAuthentication(own);
+  // It allows no client, and the report has its reason.
+  if (site.ending.kind === "closed") return;
   if (lost !== null) output.loseProtection({ scope: { route_id: id }, what: lost });
 }
 
-function responseOf({ ending, path }: Site): readonly Step[] {
+function responseOf({ ending, label }: Site): readonly Step[] {
   if (ending.kind === "proxy") return [];
   if (ending.kind === "response") return [ending.step];
   const config = { status: ending.status };
-  return [
-    { name: "respond", config, what: `${ending.why}: ${path}`, protects: false, where: always },
-  ];
+  return [{ name: "respond", config, what: label, protects: false, where: always }];
 }
 
 const AUTHENTICATION: ReadonlySet<string> = new Set(["basic-auth", "forward-auth"]);
@@ -96,7 +98,7 @@ function inOrder(steps: readonly Step[], denied: readonly Document[]): readonly 
   const policies = steps.filter(({ name }) => name === "access-policy");
   const rules = policies.flatMap(({ config }) => config["rules"] as readonly Document[]);
   const first = denied.map((when) => ({ when, action: "deny" }));
-  const [policy] = policies;
+  const policy = policies.find(({ config }) => "deny_status" in config) ?? policies[0];
   const what = policies.map((each) => each.what).join(" and ") || "similar requests";
   const whole: Step = {
     name: "access-policy",
@@ -111,7 +113,9 @@ function inOrder(steps: readonly Step[], denied: readonly Document[]): readonly 
   const others = rest.flatMap((step, at) => {
     if (isRepeated(step, at)) return [];
     const alike = rest.filter((other) => Bun.deepEquals(strippedOf(other), strippedOf(step)));
-    return [{ ...afterwards(step, steps), where: unionOf(alike) }];
+    // Where a route has the redirects of several sites, the policy behind it denies the requests of the others.
+    const where = step.isFirst === true ? step.where : unionOf(alike);
+    return [{ ...afterwards(step, steps), where }];
   });
   return [...(first.length + rules.length === 0 ? [] : [whole]), ...others];
 }
@@ -138,8 +142,21 @@ const bypassedAuthentication = (steps: readonly Step[]): string | null =>
     ? "authentication before a redirect"
     : null;
 
+/**
+ * The plugin redirect passes requests that are already at their destination, which Caddy redirects again: a policy behind it
+ * denies them.
+ */
+function withRefusal(step: Step): readonly Step[] {
+  if (step.name !== "redirect") return [step];
+  const when = conditionOf(step.where.over, "over");
+  const config = { rules: [{ when, action: "deny" }] };
+  const policy: Step = { ...step, name: "access-policy", config, where: always };
+  return [{ ...step, protects: false, isFirst: true }, policy];
+}
+
 /** Responses run after all plugins that deny access. */
-const priorityOf = ({ name }: Step) => (RESPONSES.has(name) ? { priority: 1 } : {});
+const priorityOf = ({ name, isFirst }: Step) =>
+  RESPONSES.has(name) && isFirst !== true ? { priority: 1 } : {};
 
 function whenOf({ where, protects }: Step): { readonly when?: Document } {
   const terms = protects || where.plain === null ? where.over : where.plain;

@@ -3,7 +3,7 @@ import { type Document, isDocument } from "../../control/body.ts";
 import type { Members } from "../members.ts";
 import { GATEWAY_FIELDS } from "../../http/gateway-fields.ts";
 import { always, type Bounds } from "./terms.ts";
-import { withVariables } from "./placeholders.ts";
+import { hasPlaceholder, millisecondsOf, withVariables } from "./placeholders.ts";
 
 /** A plugin for later routes. */
 export interface Step {
@@ -15,6 +15,8 @@ export interface Step {
   readonly protects: boolean;
   /** Whether clients could forge parts of the request without it. */
   readonly matters?: boolean;
+  /** Whether it runs before plugins that deny access, as in the source. */
+  readonly isFirst?: boolean;
   /** Conditions of the requests that it applies to. */
   readonly where: Bounds;
 }
@@ -41,7 +43,7 @@ export function stepsOf(kind: string, handler: Members): Steps {
       return {
         ...nothing,
         steps: headerSteps(handler),
-        changes: changedBy(handler),
+        changes: changedBy(handler.object("request")),
         lost: lostBy(handler),
       };
     case "encode":
@@ -49,8 +51,12 @@ export function stepsOf(kind: string, handler: Members): Steps {
     case "authentication":
       return authentication(handler);
     case "vars":
-      handler.drop("variables are not imported");
+      // `root` is for files, and logs have their own settings.
+      for (const name of ["root", "skip_log", "log_skip", "access_logger_names"]) handler.raw(name);
+      if (handler.hasUnknown()) handler.drop("variables are not imported");
       return nothing;
+    case "rate_limit":
+      return rateLimits(handler);
     case "templates":
     case "tracing":
     case "log_append":
@@ -66,25 +72,24 @@ export function stepsOf(kind: string, handler: Members): Steps {
     default:
       handler.drop(`this gateway has no equivalent of the handler ${kind}`);
       // An unknown handler may deny access.
-      return { steps: [], lost: `${handler.path}: ${kind}`, changes: ["*"] };
+      return { steps: [], lost: handler.label, changes: ["*"] };
   }
 }
 
 /** Names, in lower case, of the request headers that a handler changes. */
-function changedBy(handler: Members): string[] {
-  const request = handler.object("request");
-  const names = [
-    ...["set", "add", "replace"].flatMap((member) => request?.object(member)?.names ?? []),
-    ...(request?.texts("delete") ?? []),
-  ];
+function changedBy(request: Members | null): string[] {
+  const names = [...setBy(request), ...(request?.texts("delete") ?? [])];
   return names.some((name) => /[*{]/.test(name)) ? ["*"] : names.map((name) => name.toLowerCase());
 }
+
+const setBy = (request: Members | null): readonly string[] =>
+  ["set", "add", "replace"].flatMap((member) => request?.object(member)?.names ?? []);
 
 /** Request headers that the handler removes by a part of their name. */
 export function lostBy(handler: Members): string | null {
   const names = handler.object("request")?.texts("delete") ?? [];
   const some = names.filter((name) => name.includes("*"));
-  return some.length === 0 ? null : `${some.join(", ")} removed at ${handler.path}`;
+  return some.length === 0 ? null : `${some.join(", ")} removed by ${handler.label}`;
 }
 
 /** Headers of requests and responses. */
@@ -96,7 +101,7 @@ export function headerSteps(handler: Members, without: readonly string[] = []): 
     ...(response === null ? [] : [["response", { headers: response }] as const]),
   ];
   if (parts.length === 0) return [];
-  const what = `headers at ${handler.path}`;
+  const what = `headers of ${handler.label}`;
   const step = stepOf({ name: "transform", config: Object.fromEntries(parts), what });
   return [{ ...step, matters: request !== null }];
 }
@@ -153,7 +158,7 @@ function encode(handler: Members): Step {
   handler.omit("match", "set the content types of the plugin compress");
   const chosen = prefer.length > 0 ? prefer : words;
   const config = { encodings: chosen, ...(least === null ? {} : { min_bytes: least }) };
-  return stepOf({ name: "compress", config, what: `encode at ${handler.path}` });
+  return stepOf({ name: "compress", config, what: handler.label });
 }
 
 function sizeLimit(handler: Members): Step[] {
@@ -161,8 +166,41 @@ function sizeLimit(handler: Members): Step[] {
     handler.omit(name, "set body_read_timeout of the settings");
   const most = handler.number("max_size");
   if (most === null) return [];
-  const what = `request_body at ${handler.path}`;
-  return [stepOf({ name: "request-size-limit", config: { max_body_bytes: most }, what })];
+  const config = { max_body_bytes: most };
+  return [stepOf({ name: "request-size-limit", config, what: handler.label })];
+}
+
+/** The module caddy-ratelimit. */
+function rateLimits(handler: Members): Steps {
+  const zones = handler.object("rate_limits");
+  const limits = (zones?.names ?? []).flatMap((name) => {
+    const zone = zones?.object(name);
+    const requests = zone?.number("max_events") ?? 0;
+    const window = (millisecondsOf(zone?.raw("window") ?? null) ?? 0) / 1000;
+    const key = rateKey(zone?.text("key") ?? "");
+    const isWhole = Number.isInteger(window) && window > 0 && requests > 0;
+    if (key !== null && isWhole && zone?.has("match") === false)
+      return [{ name: limitName(name), requests, window, algorithm: "sliding", key }];
+    zone?.drop("set the limit in the plugin rate-limit");
+    return [];
+  });
+  for (const name of ["jitter", "sweep_interval", "distributed", "storage", "log_key"])
+    handler.omit(name, "the plugin rate-limit has no setting for it");
+  const what = handler.label;
+  const steps =
+    limits.length === 0 ? [] : [stepOf({ name: "rate-limit", config: { limits }, what })];
+  const isWhole = zones !== null && limits.length === zones.names.length;
+  return { ...nothing, steps, lost: isWhole ? null : what };
+}
+
+const limitName = (zone: string) => zone.replaceAll(/[^A-Za-z0-9_.-]/g, "-").slice(0, 64);
+
+function rateKey(key: string): string | null {
+  if (/^\{http\.(?:request\.remote\.host|vars\.client_ip|request\.client_ip)\}$/.test(key))
+    return "ip";
+  const [, header] = /^\{http\.request\.header\.([\w-]+)\}$/.exec(key) ?? [];
+  if (header !== undefined) return `header:${header}`;
+  return hasPlaceholder(key) ? null : "route";
 }
 
 function authentication(handler: Members): Steps {
@@ -170,7 +208,7 @@ function authentication(handler: Members): Steps {
   const basic = providers?.object("http_basic") ?? null;
   const others = (providers?.names ?? []).filter((name) => name !== "http_basic");
   for (const name of others) providers?.omit(name, "this gateway has no equivalent");
-  const what = `authentication at ${handler.path}`;
+  const what = handler.label;
   if (basic === null || others.length > 0) return { ...nothing, lost: what };
   basic.object("hash")?.ignoreRest();
   basic.omit("hash_cache", "correct passwords are cached for a minute", {});
@@ -205,18 +243,22 @@ function hashOf(text: string): string | null {
 
 /** External authorization of each request (`forward_auth` of a Caddyfile). */
 function forwardAuth(handler: Members): Steps {
-  const what = `forward_auth at ${handler.path}`;
+  const what = handler.label;
   const [upstream] = handler.objects("upstreams");
   const rewrite = handler.object("rewrite");
   const uri = rewrite?.text("uri") ?? null;
   const method = rewrite?.text("method") ?? null;
   const dial = upstream?.text("dial") ?? null;
   const copied = copiedOf(handler.raw("handle_response"));
-  const asked = changedBy(handler.object("headers") ?? handler.empty("headers"));
+  const headers = handler.object("headers") ?? handler.empty("headers");
+  const asked = setBy(headers.object("request")).map((name) => name.toLowerCase());
+  const hidden = headers.object("request")?.texts("delete") ?? [];
+  const host = handler.object("headers")?.object("request")?.object("set")?.raw("Host") ?? null;
   const isTls = handler.object("transport")?.has("tls") ?? false;
   handler.ignoreRest();
   // The authorization server may depend on the additional headers.
-  const isUsual = asked.every((name) => /^x-forwarded-(?:method|uri)$/.test(name));
+  const isUsual =
+    asked.every((name) => isAskedAlike(name, host)) && !hidden.some((name) => isAsked(name));
   if (uri === null || dial === null || /[{}]/.test(uri + dial) || method !== "GET") {
     handler.drop("responses of targets are not inspected: use the plugin forward-auth");
     return { ...nothing, lost: what, changes: ["*"] };
@@ -228,10 +270,14 @@ function forwardAuth(handler: Members): Steps {
   const { same, renamed } = copied;
   const config = {
     url: `${isTls ? "https" : "http"}://${dial}${uri}`,
+    request_headers: ASKED,
     response_headers_to_upstream: same,
     run_on_preflight: true,
   };
-  handler.changed("headers", "set the headers that the plugin forward-auth sends");
+  handler.changed(
+    "headers",
+    `the plugin forward-auth sends ${ASKED.join(", ")} and X-Forwarded-*, and not all headers`,
+  );
   const steps = [stepOf({ name: "forward-auth", config, what }, true)];
   if (renamed.length > 0) {
     handler.changed("copy_headers", `headers cannot be renamed: ${renamed.join(", ")} is removed`);
@@ -241,6 +287,18 @@ function forwardAuth(handler: Members): Steps {
   const changes = [...same, ...renamed].map((name) => name.toLowerCase());
   return { steps, lost: null, changes };
 }
+
+/** Headers by which authorization servers know clients, and tell pages from programs. */
+const ASKED = ["Authorization", "Cookie", "Accept", "X-Requested-With", "User-Agent"];
+
+const isAsked = (name: string): boolean =>
+  name.includes("*") || ASKED.some((each) => each.toLowerCase() === name.toLowerCase());
+
+/** Whether the plugin sends the same header: the Host is that of its URL. */
+const isAskedAlike = (name: string, host: unknown): boolean =>
+  name === "host"
+    ? Array.isArray(host) && /^\{http\.reverse_proxy\.upstream\.\w+\}$/.test(String(host[0]))
+    : /^x-forwarded-(?:method|uri)$/.test(name);
 
 interface Copied {
   /** Headers of the response that are forwarded to targets. */

@@ -13,6 +13,7 @@ export function addStreams(app: Members, context: CaddyContext): void {
     // A route that is not imported may have closed connections before the next one.
     let lost: string | null = null;
     for (const [index, route] of server.objects("routes").entries()) {
+      route.setLabel(`route ${index + 1} of ${server.label}`);
       let isAdded = true;
       for (const address of listening) {
         const id = addRoute(route, { name: `${name}-${index + 1}`, address }, context);
@@ -21,7 +22,7 @@ export function addStreams(app: Members, context: CaddyContext): void {
         if (id !== null && what !== null)
           context.output.loseProtection({ scope: { stream_route_id: id }, what });
       }
-      if (!isAdded) lost ??= route.path;
+      if (!isAdded) lost ??= route.label;
     }
   }
 }
@@ -31,11 +32,11 @@ function lossOf(route: Members, address: string): string | null {
   const isForSni = ({ names }: Members) => names.length === 1 && names[0] === "sni";
   const conditions = route.objects("match").map((match) => match.object("tls"));
   if (conditions.some((tls) => tls === null || !isForSni(tls)))
-    return `conditions of ${route.path}`;
+    return `conditions of ${route.label}`;
   const ends = route.objects("handle").filter((handler) => handler.text("handler") === "tls");
-  if (ends.some(({ names }) => names.length > 1)) return `the TLS settings of ${route.path}`;
+  if (ends.some(({ names }) => names.length > 1)) return `the TLS settings of ${route.label}`;
   const host = hostOf(address);
-  return host === "" || isIP(host) !== 0 ? null : `the address of ${route.path}`;
+  return host === "" || isIP(host) !== 0 ? null : `the address of ${route.label}`;
 }
 
 /** Empty: all. */
@@ -64,7 +65,7 @@ function addRoute(
   for (const field of ["health_checks", "load_balancing"])
     proxy.omit(field, "set it in the service");
   const version = proxy.text("proxy_protocol");
-  const label = `${route.path} on port ${port}`;
+  const label = `${route.label} on port ${port}`;
   const wanted = `${name}-${port}`;
   const ends = kinds.includes("tls");
   const serviceId = output.add(

@@ -28,7 +28,13 @@ const standard: Policy = {
 export function addTls(tls: Members | null, context: CaddyContext): void {
   const automation = tls?.object("automation") ?? null;
   const policies =
-    automation?.objects("policies").map((policy) => readPolicy(policy, context)) ?? [];
+    automation?.objects("policies").map((policy) => {
+      const names = policy.texts("subjects");
+      policy.setLabel(
+        `certificates for ${names.length === 0 ? "all other names" : names.join(", ")}`,
+      );
+      return readPolicy(policy, context);
+    }) ?? [];
   automation?.omit("on_demand", "set on_demand of a certificate");
   for (const name of ["ocsp_interval", "renew_interval", "storage_clean_interval"])
     automation?.omit(name, "the gateway sets the time automatically");
@@ -40,7 +46,12 @@ export function addTls(tls: Members | null, context: CaddyContext): void {
   ])
     tls?.omit(name, "this gateway has no setting for it");
   const certificates = tls?.object("certificates") ?? null;
-  for (const name of ["load_files", "load_folders", "load_storage"])
+  for (const each of certificates?.objects("load_files") ?? []) {
+    const file = each.text("certificate") ?? "";
+    each.ignoreRest();
+    context.output.report.omitted(`certificate ${file}`, "files are not read: upload it");
+  }
+  for (const name of ["load_folders", "load_storage"])
     certificates?.omit(name, "files are not read: upload the certificates");
   for (const [index, each] of (certificates?.objects("load_pem") ?? []).entries()) {
     each.raw("tags");
@@ -61,7 +72,11 @@ export function addTls(tls: Members | null, context: CaddyContext): void {
 
 function readPolicy(policy: Members, context: CaddyContext): Policy {
   const [issuer, ...others] = policy.objects("issuers");
-  for (const each of others) each.drop("only one issuer is imported: add more ACME accounts");
+  for (const each of others)
+    // Without a setting, Caddy adds its second default.
+    if (each.text("module") === "zerossl" || each.text("ca")?.includes("zerossl"))
+      each.ignoreRest();
+    else each.drop("only one issuer is imported: add more ACME accounts");
   policy.omit("on_demand", "set on_demand of a certificate", false);
   for (const name of ["must_staple", "renewal_window_ratio", "storage", "disable_ocsp_stapling"])
     policy.omit(name, "this gateway has no setting for it");

@@ -4,17 +4,17 @@ import type { ConversionContext } from "../convert.ts";
 import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import { locateErrors, readText } from "../source-text.ts";
+import { isDocument } from "../../control/body.ts";
 import { addCertificates } from "./certificates.ts";
 import type { KongContext } from "./context.ts";
 import { addConsumers } from "./consumers.ts";
+import { formatOf, withDefaults } from "./defaults.ts";
 import { addPlugins } from "./plugins.ts";
 import { addRoutes } from "./routes.ts";
 import { addServices } from "./services.ts";
 import { readUpstreams } from "./upstreams.ts";
 
 const GROUP_LISTS = ["consumer_groups", "consumer_group_plugins", "consumer_group_consumers"];
-
-const FORMATS = ["1.1", "2.1", "3.0"];
 
 /** Throws a 400 with the line for an invalid configuration. */
 export async function convertKong(
@@ -23,10 +23,15 @@ export async function convertKong(
   { parseJson }: Pick<ConversionContext, "parseJson">,
 ): Promise<void> {
   await locateErrors(await readText(bytes, parseJson), async (value) => {
-    const root = new Members(value, { path: "", label: "", inner: "" }, output.report);
-    const format = String(root.raw("_format_version") ?? "");
-    if (!FORMATS.includes(format === "3" ? "3.0" : format))
-      throw invalid("_format_version", `must be one of ${FORMATS.join(", ")}`);
+    if (!isDocument(value)) throw invalid("", "must be an object");
+    const { format, isGuessed } = formatOf(value);
+    const root = new Members(
+      withDefaults(value),
+      { path: "", label: "", inner: "" },
+      output.report,
+    );
+    root.raw("_format_version");
+    if (isGuessed) root.changed("_format_version", `is missing: the file is read as ${format}`);
     const context: KongContext = {
       output,
       root,
@@ -50,8 +55,16 @@ export async function convertKong(
 
 function omitExtras(root: Members): void {
   root.raw("_comment");
-  root.omit("_info", "it only configures decK");
+  const info = root.object("_info");
+  // They are in the objects already.
+  info?.object("defaults")?.ignoreRest();
+  for (const name of info?.names ?? [])
+    if (name !== "defaults") info?.omit(name, "it only configures decK");
   for (const name of ["_workspace", "_konnect"]) root.omit(name, "the gateway has no workspaces");
+  for (const name of ["workspaces", "rbac_users", "rbac_roles", "admins"])
+    root.omit(name, "create the users of the gateway, which has no workspaces");
+  for (const name of ["partials", "parameters", "licenses", "_ignore"])
+    root.omit(name, "it has no counterpart in the gateway");
   root.omit("_plugin_configs", "write the settings into each plugin");
   root.omit("vaults", "secrets are stored in the gateway, see docs/secrets.md");
   for (const name of ["keys", "key_sets"]) root.omit(name, "set the keys in the plugin jwt");

@@ -58,6 +58,62 @@ const rateLimiting: PluginConverter = (config) => {
   };
 };
 
+const IDENTIFIERS: Readonly<Record<string, string>> = {
+  ip: "ip",
+  consumer: "consumer",
+  credential: "credential",
+  service: "service",
+  path: "route",
+};
+
+/** Lists of limits and of the lengths of their windows in seconds. */
+const advancedRateLimiting: PluginConverter = (config) => {
+  const limits = numbersOf(config, "limit");
+  const sizes = numbersOf(config, "window_size");
+  const word = config.text("identifier") ?? "consumer";
+  const header = config.text("header_name");
+  config.omit("path", "give the plugin a condition on the path");
+  const known = Object.hasOwn(IDENTIFIERS, word) ? IDENTIFIERS[word] : undefined;
+  const key = word === "header" && header !== null ? `header:${header}` : (known ?? "ip");
+  if (known === undefined && key === "ip") config.changed("identifier", `${word} became ip`);
+  const algorithm = (config.text("window_type") ?? "sliding") === "fixed" ? "fixed" : "sliding";
+  const message = config.text("error_message");
+  config.omit("strategy", "counters are shared by the workers of this gateway", "local");
+  for (const name of ["redis", "sync_rate", "namespace", "dictionary_name", "lock_dictionary_name"])
+    config.omit(name, "counters are stored in memory, or on the server of --counters", -1);
+  for (const name of ["retry_after_jitter_max", "throttling", "compound_identifier"])
+    config.omit(name, "the plugin rate-limit has no setting for it", 0);
+  for (const name of ["consumer_groups", "enforce_consumer_groups"])
+    config.omit(name, "consumer groups are not imported", false);
+  config.omit("disable_penalty", "a rejected request counts in no limit", true);
+  const found = limits.flatMap((requests, at) => {
+    const window = sizes[at] ?? sizes.at(-1);
+    if (window === undefined || requests <= 0) return [];
+    return [
+      { name: `window-${window}${at === 0 ? "" : `-${at + 1}`}`, requests, window, algorithm, key },
+    ];
+  });
+  if (found.length === 0) {
+    config.drop("it has no limits");
+    return null;
+  }
+  return {
+    name: "rate-limit",
+    config: {
+      limits: found,
+      status: config.number("error_code") ?? 429,
+      headers: config.flag("hide_client_headers") === true ? "off" : "both",
+      ...(message === null ? {} : { message }),
+    },
+  };
+};
+
+/** One number, or a list of numbers, which some files have as text. */
+function numbersOf(config: Members, name: string): readonly number[] {
+  const value = config.raw(name) ?? [];
+  return (Array.isArray(value) ? value : [value]).map(Number).filter(Number.isFinite);
+}
+
 const UNITS: Readonly<Record<string, number>> = {
   megabytes: 1_048_576,
   kilobytes: 1024,
@@ -163,6 +219,7 @@ const grpcWeb: PluginConverter = (config) => {
 
 export const traffic: Readonly<Record<string, PluginConverter>> = {
   "rate-limiting": rateLimiting,
+  "rate-limiting-advanced": advancedRateLimiting,
   "request-size-limiting": sizeLimiting,
   "request-termination": termination,
   cors,

@@ -6,7 +6,9 @@ import type { OutputScope } from "../output.ts";
 import { commonOf, type KongContext, referenceOf } from "./context.ts";
 import { authentication } from "./plugins-authentication.ts";
 import { logging } from "./plugins-logging.ts";
-import { matters } from "./protections.ts";
+import { openidConnect } from "./plugins-oidc.ts";
+import { requestValidator } from "./plugins-validation.ts";
+import { isTransformer, matters } from "./protections.ts";
 import { traffic } from "./plugins-traffic.ts";
 import { transformation } from "./plugins-transformation.ts";
 
@@ -29,6 +31,8 @@ const converters: Readonly<Record<string, PluginConverter>> = {
   ...traffic,
   ...transformation,
   ...logging,
+  "openid-connect": openidConnect,
+  "request-validator": requestValidator,
 };
 
 /** Adds the nested plugins of services, routes and consumers, and those of the list `plugins`. */
@@ -102,6 +106,11 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
   ]);
   members.omit("ordering", "set the priority of the plugin instead");
   members.omit("instance_name", "give the plugin a label instead");
+  members.omit("condition", "the plugin applies to all requests of its scope");
+  members.omit("expressions", "its settings have their usual values");
+  members.omit("partials", "write the settings into the plugin");
+  if (members.has("condition") && isTransformer(name) && enabled)
+    output.loseProtection({ scope, what: `the condition of ${what}` });
   members.omit("run_on", "the gateway has one data plane", "first");
   const { tags } = commonOf(members);
   const convert = Object.hasOwn(converters, name) ? converters[name] : undefined;
@@ -122,4 +131,13 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
   const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
   const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
   output.plugin({ ...converted, ...draft });
+  // The plugin redirect passes requests that are already at their destination to the service; Kong redirects them again.
+  if (converted.name === "redirect")
+    output.plugin({
+      ...draft,
+      name: "respond",
+      config: { status: 403 },
+      key: `${key} behind`,
+      what: `requests at the destination of ${what}`,
+    });
 }

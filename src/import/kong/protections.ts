@@ -18,10 +18,13 @@ const transformers = new Set(["request-transformer", "request-transformer-advanc
 /** Whether clients could gain access without the plugin. */
 export const matters = (name: string): boolean => !harmless.has(name);
 
+/** Whether the plugin gives requests something that it must not give to more of them. */
+export const isTransformer = (name: string): boolean => transformers.has(name);
+
 const deniesAccess = (name: string) => matters(name) && !transformers.has(name);
 
 const authentication = new Set([
-  ...["key-auth", "basic-auth", "jwt", "hmac-auth", "acl", "ip-restriction"],
+  ...["key-auth", "basic-auth", "jwt", "hmac-auth", "acl", "ip-restriction", "openid-connect"],
 ]);
 
 /** The plugin redirect runs before authentication, unlike in Kong. */

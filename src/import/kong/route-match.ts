@@ -24,7 +24,11 @@ export function hostsOf(members: Members): Hosts {
   const names = members.texts("snis");
   if (names.length > 0)
     members.changed("snis", given.length > 0 ? "the hosts decide" : "became hosts");
-  const wanted = given.length > 0 ? given : names;
+  return hostsFrom(given.length > 0 ? given : names, members);
+}
+
+/** `members`: of the route, to report what changes. */
+export function hostsFrom(wanted: readonly string[], members: Members | null = null): Hosts {
   const source = `^(?:${wanted.map(hostSource).join("|")})`;
   const field = wanted.length > 0 && source.length <= MAX_LENGTH ? source : null;
   const found = new Set<string>();
@@ -32,10 +36,10 @@ export function hostsOf(members: Members): Hosts {
   for (const host of wanted) {
     const bare = host.replace(/:(\d+)$/, "").replace(/\.$/, "");
     if (bare.includes("*") && !/^\*\.[^*]+$/.test(bare)) {
-      members.changed("hosts", `${host} became a condition on the header Host`);
+      members?.changed("hosts", `${host} became a condition on the header Host`);
       needsField = true;
     } else if (bare !== host)
-      members.changed("hosts", `${host} became ${bare}, which matches every port`);
+      members?.changed("hosts", `${host} became ${bare}, which matches every port`);
     found.add(bare);
   }
   return {
@@ -87,29 +91,55 @@ const LINE_END = "(?:[,;] |$)";
 /** By name, each with alternative values, case-insensitive. Kong checks each line of a header field. */
 export function headersOf(members: Members): FieldTerms {
   const headers = members.object("headers");
-  const plain: ValueMatch[] = [];
-  const over: ValueMatch[] = [];
-  let under: ValueMatch[] | null = [];
-  for (const name of headers?.names ?? []) {
+  const all = (headers?.names ?? []).map((name) => {
     const values = headers?.texts(name) ?? [];
     const [first = ""] = values;
-    const isExpression = values.length === 1 && first.startsWith("~*");
-    const source = isExpression ? portable(first.slice(2), true)?.source : choiceOf(values);
-    const term = (value: string): ValueMatch => ({ name, op: "regex", value });
-    if (source === undefined) {
-      plain.push(term(first.slice(2)));
-      under = null;
-      continue;
-    }
-    plain.push(term(isExpression ? source : `^${source}$`));
-    over.push(term(isExpression ? inLines(source) : `${LINE_START}${source}${LINE_END}`));
-    under?.push(term(isExpression ? `^(?=[^,;]*$)(?=.*?(?:${source}))` : `^${source}$`));
-  }
-  return { plain, over, under };
+    const text = first.slice(2);
+    return values.length === 1 && first.startsWith("~*")
+      ? fieldTerm(name, { source: portable(text, true)?.source ?? null, text })
+      : fieldTerm(name, { values, isCaseless: true });
+  });
+  return allOf(all);
 }
 
-const choiceOf = (values: readonly string[]): string =>
-  values.length === 1 ? caseless(values[0] ?? "") : `(?:${values.map(caseless).join("|")})`;
+/** All of the terms. */
+export const allOf = (all: readonly FieldTerms[]): FieldTerms => ({
+  plain: all.flatMap(({ plain }) => plain),
+  over: all.flatMap(({ over }) => over),
+  under: all.some(({ under }) => under === null) ? null : all.flatMap(({ under }) => under ?? []),
+});
+
+/** One of the values, or an expression; `source` null: it has no equivalent, and stands as it is in the simple form. */
+type FieldValue =
+  | { readonly values: readonly string[]; readonly isCaseless: boolean }
+  | { readonly source: string | null; readonly text: string };
+
+export function fieldTerm(name: string, value: FieldValue): FieldTerms {
+  const term = (text: string): ValueMatch => ({ name, op: "regex", value: text });
+  if ("values" in value) {
+    const source = choiceOf(value.values, value.isCaseless);
+    const whole = [term(`^${source}$`)];
+    return { plain: whole, over: [term(`${LINE_START}${source}${LINE_END}`)], under: whole };
+  }
+  const { source, text } = value;
+  if (source === null) return { plain: [term(text)], over: [], under: null };
+  return {
+    plain: [term(source)],
+    over: [term(inLines(source))],
+    under: [term(`^(?=[^,;]*$)(?=.*?(?:${source}))`)],
+  };
+}
+
+/** A handshake of a WebSocket. */
+export const webSocket: FieldTerms = fieldTerm("Upgrade", {
+  values: ["websocket"],
+  isCaseless: true,
+});
+
+function choiceOf(values: readonly string[], isCaseless: boolean): string {
+  const sources = values.map(isCaseless ? caseless : escaped);
+  return sources.length === 1 ? (sources[0] ?? "") : `(?:${sources.join("|")})`;
+}
 
 const inLines = (source: string): string =>
   source.replaceAll(/\\.|\[\^?\]?[^\]]*\]|[$^]/g, (token) =>

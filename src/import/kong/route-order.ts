@@ -12,12 +12,20 @@ export interface OrderKey {
   readonly isExact: boolean;
   /** Of two equal routes, the one with more protections goes first. */
   readonly protections: number;
+  /** Of a route that is an expression, which Kong tries first; null: it is none. */
+  readonly expressionPriority: number | null;
 }
 
 const BITS = { host: 16, header: 8, path: 4, method: 2, sni: 1 } as const;
 
 /** Sort keys that the gateway's own order lacks, most significant first. */
 function keyOf(key: OrderKey, format: string): readonly number[] {
+  const { expressionPriority } = key;
+  const first = expressionPriority === null ? [0, 0] : [1, expressionPriority];
+  return [...first, ...fieldKeyOf(key, format)];
+}
+
+function fieldKeyOf(key: OrderKey, format: string): readonly number[] {
   const regex = key.hasRegex ? [key.regexPriority, key.length] : [0, 0];
   const plainHosts = key.hasPlainHosts ? 1 : 0;
   const isRegex = key.hasRegex ? 1 : 0;

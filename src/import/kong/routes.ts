@@ -3,8 +3,11 @@ import { isGrpcProtocol, isHttpProtocol } from "../../snapshot/upstream-protocol
 import { type Exposure, exposures } from "../exposure.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
+import { matchesOf } from "./expression-match.ts";
 import { authenticatesBeforeRedirect, Protections } from "./protections.ts";
+import { httpsOf, isPlain, isWebSocket, omitRest, rulesOf, sourcesOf } from "./route-fields.ts";
 import {
+  allOf,
   type FieldTerms,
   headersOf,
   hostsAmong,
@@ -12,6 +15,7 @@ import {
   type Hosts,
   type KongPath,
   pathOf,
+  webSocket,
 } from "./route-match.ts";
 import { type OrderKey, rankRoutes } from "./route-order.ts";
 import { exactParts, type PathParts, plainParts, prefixOf } from "./route-paths.ts";
@@ -48,7 +52,7 @@ export function addRoutes(context: KongContext, { services, lost }: KongServices
     }),
   ];
   const protections = new Protections(context);
-  const routes = sources.flatMap((source) => readRoute(source, { context, protections }) ?? []);
+  const routes = sources.flatMap((source) => readRoutes(source, { context, protections }));
   const names = [...new Set(routes.flatMap(({ hosts }) => hosts.names))];
   const shared = routes.map(({ hosts }) => hostsAmong(hosts, names));
   const found = exposures(
@@ -105,8 +109,45 @@ interface Route {
   /** Whether it has a condition without an equivalent, so that the import may match more requests. */
   readonly isWider: boolean;
   readonly isDropped: boolean;
+  /** Position of the alternative, for an expression that needs several routes. */
+  readonly alternative: number;
   /** Imported, but disabled until a listener can serve it. */
   readonly isDisabled: boolean;
+}
+
+/** Several for an expression with alternatives. */
+function readRoutes(source: Source, reading: Reading): readonly Route[] {
+  const route = readRoute(source, reading);
+  const expression = source.members.text("expression");
+  if (route === null) return [];
+  return expression === null || route.isDropped ? [route] : alternativesFor(route, expression);
+}
+
+function alternativesFor(route: Route, expression: string): readonly Route[] {
+  const { members, fields } = route;
+  const given = members.texts("protocols");
+  const expressionPriority = members.number("priority") ?? 0;
+  const matches = matchesOf(expression);
+  const isServed = (wanted: readonly string[]) =>
+    given.length === 0 || wanted.every((protocol) => given.includes(protocol));
+  if (matches === null || !matches.every(({ protocols }) => isServed(protocols))) {
+    members.drop("its expression has a condition without an equivalent");
+    return [{ ...route, isDropped: true }];
+  }
+  return matches.map((match, alternative) => {
+    const { https_redirect: _, ...others } = fields;
+    const protocols =
+      match.protocols.length > 0 ? { ...others, protocols: match.protocols } : fields;
+    return {
+      ...route,
+      alternative,
+      hosts: match.hosts,
+      paths: match.paths,
+      headers: allOf([match.headers, route.headers]),
+      order: { ...route.order, expressionPriority },
+      fields: { ...protocols, methods: match.methods, client_cidrs: match.cidrs },
+    };
+  });
 }
 
 function readRoute(source: Source, { context, protections }: Reading): Route | null {
@@ -125,7 +166,8 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
     return null;
   }
   const hosts = members.has("expression") ? noHosts : hostsOf(members);
-  const headers = headersOf(members);
+  const upgrade = isWebSocket(members, owner) ? [webSocket] : [];
+  const headers = allOf([headersOf(members), ...upgrade]);
   const methods = members.texts("methods");
   const paths = members.texts("paths").map((text) => pathOf(text, context.format));
   const own = protections.of(members, owner);
@@ -146,7 +188,8 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
     order: {
       rules: rulesOf(members),
       hasPlainHosts: isPlain(members.texts("hosts")),
-      headers: headers.plain.length,
+      headers: headers.plain.length - upgrade.length,
+      expressionPriority: null,
       regexPriority: members.number("regex_priority") ?? 0,
       protections: own.size,
     },
@@ -160,6 +203,7 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
       ...commonOf(members),
     },
     isDropped: lost !== null,
+    alternative: 0,
     isDisabled,
   };
   omitRest(members);
@@ -174,19 +218,14 @@ function readRoute(source: Source, { context, protections }: Reading): Route | n
 
 const noHosts: Hosts = { hosts: [], field: null, needsField: false, names: [], isLost: false };
 
-const isPlain = (hosts: readonly string[]): boolean =>
-  hosts.length > 0 && !hosts.some((host) => host.includes("*"));
-
 function unfit(members: Members, service: KongService | null): string | null {
-  if (members.text("expression") !== null)
-    return "routes with expressions are not imported: write the conditions as fields";
   const protocols = members.texts("protocols");
   if (isStreamRoute(members)) return null;
   const isOfGrpc = service !== null && isGrpcProtocol(service.protocol);
   const isForStreams = service !== null && !isHttpProtocol(service.protocol);
   const isMixed = !isOfGrpc && protocols.some(isGrpcProtocol);
   if (isMixed) return "its service does not speak gRPC";
-  return isForStreams || protocols.some((protocol) => protocol.startsWith("ws"))
+  return isForStreams
     ? `the gateway has no routes with the protocols ${protocols.join(", ")}`
     : null;
 }
@@ -201,30 +240,6 @@ function needsEngine({ members, service, owner }: Source, { root, output }: Kong
       (plugin) => plugin.text("name") === "grpc-web" && plugin.flag("enabled") !== false,
     );
   return !isTranslated;
-}
-
-function rulesOf(members: Members): OrderKey["rules"] {
-  const lists = { host: "hosts", path: "paths", method: "methods", sni: "snis" } as const;
-  const given = Object.entries(lists).filter(([, name]) => members.texts(name).length > 0);
-  const hasHeaders = (members.object("headers")?.names.length ?? 0) > 0;
-  const rules = given.map(([rule]) => rule as OrderKey["rules"][number]);
-  return hasHeaders ? [...rules, "header"] : rules;
-}
-
-/** Conditions on the addresses of connections. */
-function sourcesOf(members: Members) {
-  const addresses = members.objects("sources").map((each) => {
-    each.omit("port", "client ports cannot be matched");
-    return { ip: each.text("ip"), hasPort: each.has("port") };
-  });
-  const cidrs = addresses.flatMap(({ ip }) => ip ?? []);
-  const isWhole = cidrs.length === addresses.length && addresses.every(({ hasPort }) => !hasPort);
-  const hasDestinations = members.objects("destinations").length > 0;
-  members.omit("destinations", "listeners decide on which addresses a route is reachable");
-  return {
-    client_cidrs: cidrs.length === addresses.length ? [...new Set(cidrs)] : [],
-    isWider: !isWhole || hasDestinations,
-  };
 }
 
 interface Part extends ExposedRoute {
@@ -280,9 +295,12 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
   const { route, part, index, exposure } = placed;
   const { members, key, fields, strip } = route;
   const { output } = context;
-  const suffix = index === 0 ? "" : ` ${index + 1}`;
+  const { alternative } = route;
+  const isFirst = index === 0 && alternative === 0;
+  const or = alternative === 0 ? "" : ` or ${alternative + 1}`;
+  const suffix = `${or}${index === 0 ? "" : ` ${index + 1}`}`;
   const name = output.name("routes", `${route.wanted}${suffix}`);
-  if (index === 0 && name !== route.wanted && route.words[1] !== null)
+  if (isFirst && name !== route.wanted && route.words[1] !== null)
     members.changed("name", `became ${name}`);
   const label = `${members.label}${suffix}`;
   const { rewrite } = part;
@@ -306,10 +324,10 @@ function addPart(placed: Part, priority: number, context: KongContext): void {
   if (exposure.mustNotWiden) denyOthers(placed, { id, label }, context);
   if (authenticatesBeforeRedirect(route.protections))
     output.loseProtection({ scope: { route_id: id }, what: "authentication before a redirect" });
-  if (index === 0) remember(context, { kind: "routes", words: route.words, id });
+  if (isFirst) remember(context, { kind: "routes", words: route.words, id });
   for (const plugin of members.objects("plugins"))
     context.plugins.push({ members: plugin, owner: label, scope: { route_id: id } });
-  if (index > 0)
+  if (!isFirst)
     // Plugins of the list `plugins` reference the first part only.
     for (const word of route.words)
       if (word !== null)
@@ -355,27 +373,4 @@ function denyOthers(
     what: `requests that only resemble those of ${label}`,
     config: { rules: [{ when: { not: exact }, action: "deny" }] },
   });
-}
-
-const REDIRECTS: Readonly<Record<number, number>> = { 301: 301, 302: 301, 307: 308, 308: 308 };
-
-const schemes: Readonly<Record<string, string>> = { grpc: "http", grpcs: "https" };
-
-/** A route for HTTPS also matches plain HTTP requests, and redirects them. */
-function httpsOf(members: Members): Record<string, unknown> {
-  const given = members.texts("protocols").map((name) => schemes[name] ?? name);
-  const protocols = given.length === 0 ? ["http", "https"] : [...new Set(given)];
-  const status = members.number("https_redirect_status_code") ?? 426;
-  // Clients of gRPC follow no redirect.
-  const isOfGrpc = members.texts("protocols").some(isGrpcProtocol);
-  if (protocols.includes("http") || isOfGrpc) return { protocols };
-  const code = REDIRECTS[status] ?? 308;
-  if (code !== status) members.changed("https_redirect_status_code", `${status} became ${code}`);
-  return { protocols: ["http", "https"], https_redirect: code };
-}
-
-function omitRest(members: Members): void {
-  members.omit("path_handling", "paths are joined as in v0", "v0");
-  for (const name of ["request_buffering", "response_buffering"])
-    members.omit(name, "the service's response_buffer_bytes decides", true);
 }

@@ -17,6 +17,8 @@ const protocols: Readonly<Record<string, string>> = {
   https: "https",
   grpc: "grpc",
   grpcs: "grpcs",
+  ws: "http",
+  wss: "https",
   tcp: "tcp",
   tls: "tls",
   tls_passthrough: "tcp",
@@ -129,7 +131,7 @@ function addressOf(members: Members): Address {
   const host = parsed?.hostname.replace(/^\[(.*)\]$/, "$1") ?? members.text("host");
   if (host === null || host === "") throw invalid(`${members.path}.host`, "is required");
   // With a URL, the default is the port of the scheme; without one it is 80.
-  const usual = parsed !== null && protocol === "https" ? 443 : 80;
+  const usual = parsed !== null && /^(?:https|wss)$/.test(protocol) ? 443 : 80;
   const port = parsed !== null && parsed.port !== "" ? Number(parsed.port) : null;
   return {
     protocol,

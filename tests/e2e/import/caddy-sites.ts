@@ -163,6 +163,43 @@ export const sites: readonly Site[] = [
       `@x host x.w.test\nhandle @x {\n${auth("*", places)}\nreverse_proxy 127.0.0.1:${places.one}\n}\n@y host y.w.test\nhandle @y {\nreverse_proxy 127.0.0.1:${places.two}\n}\nhandle {\nrespond 403\n}`,
   },
   {
+    why: "a wildcard site with a block for each name",
+    names: ["*.v.test"],
+    lines: (places) =>
+      `header X-Frame-Options DENY\n@a host a.v.test\nhandle @a {\nreverse_proxy 127.0.0.1:${places.one}\n}\n@b host B.v.test\nhandle @b {\n${auth("/admin/*", places)}\nhandle_path /app/* {\nreverse_proxy 127.0.0.1:${places.two}\n}\nhandle {\nreverse_proxy 127.0.0.1:${places.one}\n}\n}\n@c host c.v.test\nhandle @c {\n@far not remote_ip 127.0.0.2/32\nabort @far\nreverse_proxy 127.0.0.1:${places.two}\n}\nhandle {\nabort\n}`,
+  },
+  {
+    why: "a wildcard site whose names are conditions of proxies",
+    names: ["*.u.test"],
+    lines: (places) =>
+      `@a {\nhost a.u.test\nnot path /admin/*\n}\nreverse_proxy @a 127.0.0.1:${places.one}\n@b {\nhost b.u.test\nremote_ip 127.0.0.2/32\n}\nreverse_proxy @b 127.0.0.1:${places.two}`,
+  },
+  {
+    why: "a login of another server in front of everything but its own pages",
+    lines: ({ auth: port, one, two }) =>
+      `route {\nreverse_proxy /public/* 127.0.0.1:${two}\nforward_auth 127.0.0.1:${port} {\nuri /outpost/auth\ncopy_headers X-User X-Groups>X-Role\n}\nreverse_proxy 127.0.0.1:${one}\n}`,
+  },
+  {
+    why: "a login whose response Caddy changes",
+    lines: ({ auth: port, one }) =>
+      `forward_auth 127.0.0.1:${port} {\nuri /verify\n@error status 401\nhandle_response @error {\nredir * /login\n}\n}\nreverse_proxy 127.0.0.1:${one}`,
+  },
+  {
+    why: "a redirect that protects",
+    lines: ({ one }) =>
+      `@admin {\nnot remote_ip 127.0.0.2/32\npath /admin*\n}\nredir @admin /\nreverse_proxy 127.0.0.1:${one}`,
+  },
+  {
+    why: "files of PHP beside a proxy",
+    lines: ({ one }) =>
+      `root * /srv\nreverse_proxy /public/* 127.0.0.1:${one}\n@forbidden path /admin/* /kik\nrespond @forbidden 404\nphp_fastcgi 127.0.0.1:${one}\nfile_server`,
+  },
+  {
+    why: "a redirect to a page that it protects too",
+    lines: ({ one }) =>
+      `@admin {\nnot remote_ip 127.0.0.2/32\npath /admin*\n}\nredir @admin /admin/in\nreverse_proxy 127.0.0.1:${one}`,
+  },
+  {
     why: "everything else",
     names: [""],
     lines: (places) => `${auth("*", places)}\nreverse_proxy 127.0.0.1:${places.two}`,
@@ -282,6 +319,7 @@ const PATHS = [
     "/?K=v",
     "/admin/open/x",
     "/admin/OPEN/x",
+    "/admin/in",
     "/x%00",
     "/%zz",
   ],

@@ -10,7 +10,8 @@ test.each([
   ["kong", "", "must be an object", "an empty file"],
   ["kong", "[1, 2", "not valid JSON at line 1", "broken JSON"],
   ["kong", "a: [1\nb: 2", "not valid YAML", "broken YAML"],
-  ["kong", "services: []", "_format_version: must be one of 1.1, 2.1, 3.0", "no version"],
+  ["kong", "a: []", "_format_version: must be one of 1.1, 2.1, 3.0", "no version"],
+  ["kong", "_format_version: 4.0", "_format_version: must be one of 1.1, 2.1, 3.0", "version"],
   ["kong", kong("services:\n  - name: a\n"), "services[0].host: is required (line 3)", "no host"],
   [
     "kong",

@@ -96,8 +96,8 @@ describe("a route that is not imported", () => {
     const { closed } = await made({
       services: [
         { name: "s", host: "s.test", routes: [open, other] },
-        { name: "g", host: "g.test", protocol: "wss", plugins: [keyAuth], routes: [other] },
-        { name: "h", host: "h.test", protocol: "ws" },
+        { name: "g", host: "g.test", protocol: "amqp", plugins: [keyAuth], routes: [other] },
+        { name: "h", host: "h.test", protocol: "amqps" },
       ],
       routes: [{ ...guarded, service: "h" }],
     });

@@ -24,6 +24,7 @@ const texts = [
   },
   { text: "map $a $b { default 1; } server{listen 80;}", format: "nginx", type: "yaml" },
   { text: 'format: 1\n# a server {\ndescription: "server {"\n', format: "sluice", type: "yaml" },
+  { text: "_workspace: team\nservices: []\n", format: "kong", type: "yaml" },
   { text: "http:\n  routers:\n    a: { rule: x }\n", format: "traefik", type: "yaml" },
   { text: '[http.routers.a]\n  rule = "x"\n', format: "traefik", type: "json" },
   { text: "services:\n  web:\n    image: nginx\n", format: "compose", type: "yaml" },

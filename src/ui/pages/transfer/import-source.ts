@@ -70,7 +70,9 @@ export function readText(text: string): Source {
   const isEncrypted = has("encrypted") && has("format");
   const problem = problemOf(text);
   const common = { ...whole, type, isEncrypted, problem } as const;
-  if (has("_format_version")) return { ...common, format: "kong" };
+  // decK does not require a version.
+  if (["_format_version", "_info", "_workspace", "_konnect"].some(has))
+    return { ...common, format: "kong" };
   if (problem !== null) return { ...common, format: null };
   if (isHaproxy(text)) return { ...common, format: "haproxy" };
   if (!has("format") && isTraefik(text, has)) return { ...common, format: "traefik" };
@@ -117,7 +119,7 @@ function problemOf(text: string): string | null {
   if (text.includes("\0")) return "The file is neither text nor a database of Nginx Proxy Manager.";
   if (
     /^\s*[^\s{}"':#][^"':{}]*\{\s*$/m.test(text) &&
-    /^\s*(reverse_proxy|respond|redir)\b/m.test(text)
+    /^\s*(reverse_proxy|respond|redir|import|handle|file_server|php_fastcgi|root)\b/m.test(text)
   )
     return "This looks like a Caddyfile. Convert it to JSON first: caddy adapt --config Caddyfile > caddy.json";
   return null;
