@@ -53,11 +53,14 @@ export function dynamicOf(
   if (first === undefined) return null;
   const isOn = first.isEnabled ?? (dialect !== "traefik" || isExposedByDefault);
   if (!isOn) return null;
-  const { dynamic } = mergeDynamic(all.map((one) => one.dynamic));
+  const { dynamic, conflicts } = mergeDynamic(all.map((one) => one.dynamic));
   const { tcp, udp, ...rest } = dynamic;
   const isOther = [tcp, udp].some((part) => isDocument(part) && entriesIn(part, "routers") > 0);
   const problems = isOther ? ["TCP and UDP routers are not served by labels"] : [];
-  return { ...first, dynamic: rest, problems: [...first.problems, ...problems] };
+  const differing = conflicts.map(
+    (which) => `${which}: the containers define it differently, and the oldest one decides`,
+  );
+  return { ...first, dynamic: rest, problems: [...first.problems, ...differing, ...problems] };
 }
 
 function readLabels(dialect: ForeignGroup["dialect"], container: ForeignContainer): Converted {

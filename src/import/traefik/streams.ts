@@ -48,14 +48,13 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
   members.ignoreRest();
   if (typeof names === "string") return output.report.omitted(label, names);
   if (targets.length === 0) return output.report.omitted(label, "its service has no server");
-  if (ports.length === 0)
+  if (ports.length === 0) {
+    const which = points.length === 0 ? "point" : `points ${points.join(", ")}`;
     return output.report.omitted(
       label,
-      `the port of its entry points ${points.join(", ")} is unknown: add a stream route`.replace(
-        " ,",
-        ",",
-      ),
+      `the port of its entry ${which} is unknown: add a stream route`,
     );
+  }
   const key = `${protocol} ${name}`;
   const serviceId = addService({ key, label, name: `${protocol}-${name}` }, targets, {
     protocol,
@@ -63,26 +62,24 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
   });
   if (resolver !== null && !isPassed)
     context.certificates.add(names, settings.resolvers.get(resolver) ?? null);
+  const isSecured = protocol === "tcp" && tls !== null;
+  const fields = {
+    service_id: serviceId,
+    protocol,
+    ...(isSecured ? { tls_mode: isPassed ? "passthrough" : "terminate", sni: names } : {}),
+    ...(allow === null ? {} : { allow }),
+    ...(version == null
+      ? {}
+      : { proxy_protocol_out: version.number("version") === 1 ? "v1" : "v2" }),
+    enabled: false,
+  };
   for (const port of new Set(ports)) {
     const where = `${label} on port ${port}`;
     const routeName = output.name("stream_routes", `${protocol}-${name}-${port}`);
     const id = output.add(
       "stream_routes",
       { key: `${key} ${port}`, label: where },
-      {
-        name: routeName,
-        service_id: serviceId,
-        protocol,
-        listen_port: port,
-        ...(protocol === "udp" || tls === null
-          ? {}
-          : { tls_mode: isPassed ? "passthrough" : "terminate", sni: names }),
-        ...(allow === null ? {} : { allow }),
-        ...(version === null || version === undefined
-          ? {}
-          : { proxy_protocol_out: version.number("version") === 1 ? "v1" : "v2" }),
-        enabled: false,
-      },
+      { name: routeName, listen_port: port, ...fields },
     );
     if (allow === null)
       output.loseProtection({ scope: { stream_route_id: id }, what: `middlewares of ${label}` });
