@@ -7,7 +7,7 @@ import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { isMetadataAddress } from "../net/metadata-network.ts";
 import { hostListProblems, routePatternProblems } from "./route-pattern.ts";
-import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
+import type { FieldChecks, TextCheck } from "../model/object-rules.ts";
 
 const METADATA = "must not be link-local: cloud providers serve the machine's credentials there";
 

@@ -204,6 +204,14 @@ export const isIssued = (certificate: Certificate): certificate is IssuedCertifi
 export const certificates = defineResource<Certificate>({
   word: "certificate",
   input: certificateInput,
+  rules: ({ challenge, domains, source, on_demand }, _, report) => {
+    if (source !== "acme") return;
+    if (on_demand?.hosts.length === 0) report("on_demand.hosts", "is required");
+    const wildcard = domains.findIndex((name) => name.startsWith("*."));
+    if (challenge !== "dns-01" && wildcard >= 0)
+      report(`domains[${wildcard}]`, 'a wildcard needs the challenge "dns-01"');
+    if (domains.length === 0 && on_demand === null) report("domains", "is required");
+  },
   record: certificateRecord,
   nameField: "name",
   api: { tag: "Certificates", schema: "Certificate", view: t.Object(certificateFacts) },

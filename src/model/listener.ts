@@ -1,5 +1,6 @@
 // A listener: an address and port where clients connect; knows nothing of sockets.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { listenerRules } from "./listener-rules.ts";
 import { defineResource, since } from "./resource.ts";
 import {
   cidr,
@@ -317,6 +318,7 @@ export type Listener = Readonly<ListenerInput> & Identity;
 export const listeners = defineResource<Listener>({
   word: "listener",
   input: listenerInput,
+  rules: listenerRules,
   nameField: "name",
   columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
   api: { tag: "Listeners", schema: "Listener", write: "admin" },

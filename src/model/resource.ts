@@ -1,6 +1,7 @@
 // What a collection is: one definition, from which storage, rules, API and forms are derived; knows no collection.
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { type Identity, identity } from "./fields.ts";
+import type { ObjectRules } from "./object-rules.ts";
 import type { IndexOf } from "./packed-rows.ts";
 import type { Role } from "./user.ts";
 
@@ -88,6 +89,8 @@ export interface ResourceFacts<T extends Identity> {
   };
   /** References that the schema does not show: whether the object refers to this one. */
   readonly mentions?: (object: T, other: ObjectKey) => boolean;
+  /** What one object must hold beyond its schema; rules between objects are in `snapshot/`. Default: nothing. */
+  readonly rules?: ObjectRules<T>;
   /** Filters of lists beside tag, name, q and marked references: what an object is compared by. */
   readonly filters?: Readonly<Record<string, Filter<T>>>;
   readonly api: ResourceApi;

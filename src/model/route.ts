@@ -17,6 +17,7 @@ import {
 } from "./fields.ts";
 import { retriesFields } from "./retries.ts";
 import { grpcMatch, pathMatch, valueMatch, type PathMatch, pathMatchOf } from "./route-match.ts";
+import { routeRules } from "./route-rules.ts";
 
 const override = (title: string, description: string) =>
   nullable(t.Integer({ minimum: 0, maximum: 86_400_000 }), `${description}; null: the service's`, {
@@ -390,6 +391,7 @@ export const routes = defineResource<Route>({
   word: "route",
   input: routeInput,
   normalize: (route: RouteInput) => ({ ...route, paths: route.paths.map(pathMatchOf) }),
+  rules: routeRules,
   nameField: "name",
   columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
   api: { tag: "Routes", schema: "Route" },

@@ -1,6 +1,7 @@
 // A service: an upstream application, its load balancing, health checks and retries; knows nothing of storage or HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { defineResource, refersTo, schemaRef } from "./resource.ts";
+import { serviceRules } from "./service-rules.ts";
 import {
   type FieldForm,
   flag,
@@ -329,6 +330,7 @@ export type Retries = Service["retries"];
 export const services = defineResource<Service>({
   word: "service",
   input: serviceInput,
+  rules: serviceRules,
   nameField: "name",
   columns: { name: { of: ({ name }) => name, isUnique: true, isNullable: true } },
   api: {

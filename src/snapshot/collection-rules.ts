@@ -1,4 +1,4 @@
-// Rules that hold for every collection: names are unique and no ids, and what is referred to exists.
+// Rules that hold for every collection: names are unique and no ids, what is referred to exists, and those of its definition.
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -7,16 +7,27 @@ import {
   largeFactsOf,
 } from "../model/gateway-config.ts";
 import { findBy, LayeredMap } from "../model/layered-map.ts";
+import type { FieldChecks } from "../model/object-rules.ts";
 import type { IndexOf } from "../model/packed-rows.ts";
 import { idsAt } from "../model/resource.ts";
 import type { Steps } from "../pace.ts";
 import type { Candidate } from "./cross-rules.ts";
 import type { ProblemList } from "./problem.ts";
 
-export function* checkCollections(candidate: Candidate, list: ProblemList): Steps<void> {
+export function* checkCollections(
+  candidate: Candidate,
+  checks: FieldChecks,
+  list: ProblemList,
+): Steps<void> {
   for (const name of collectionNames) {
     yield* checkReferences(name, candidate, list);
     yield* checkNames(name, candidate, list);
+    const { rules } = definitionOf(name);
+    if (rules === undefined) continue;
+    for (const object of candidate.difference[name].upserts) {
+      rules(object, checks, list.of(name, object.id));
+      yield;
+    }
   }
 }
 

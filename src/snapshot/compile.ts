@@ -6,7 +6,7 @@ import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
 import type { ListenAddress } from "./address-overlap.ts";
 import { checkSteps, type ConfigDifference, differenceOf } from "./cross-rules.ts";
-import type { FieldChecks } from "./field-rules.ts";
+import type { FieldChecks } from "../model/object-rules.ts";
 import type { Problem } from "./problem.ts";
 import { shadowSteps, type Shadows } from "./shadow.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";

@@ -1,5 +1,4 @@
 // Rules between objects: protocols fit, sockets do not clash; checks what changed.
-import type { Certificate } from "../model/certificate.ts";
 import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
@@ -10,8 +9,10 @@ import {
   type ResourceOf,
   type SingletonName,
 } from "../model/gateway-config.ts";
+import { checkList, type FieldChecks, type Report } from "../model/object-rules.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
+import type { Settings } from "../model/settings.ts";
 import type { Steps } from "../pace.ts";
 import { checkAccess } from "./access-rules.ts";
 import { type ListenAddress, overlaps } from "./address-overlap.ts";
@@ -19,16 +20,9 @@ import { checkApplications } from "./application-rules.ts";
 import { checkCollections } from "./collection-rules.ts";
 import { diffLarge, diffMaps } from "./diff.ts";
 import { checkEngines } from "./engine-rules.ts";
-import {
-  checkListener,
-  checkRoute,
-  checkService,
-  checkSettings,
-  type FieldChecks,
-} from "./field-rules.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import { checkPlugins } from "./plugin-rules.ts";
-import { type Problem, ProblemList, type Report } from "./problem.ts";
+import { type Problem, ProblemList } from "./problem.ts";
 import { checkSharing } from "./shared-listeners.ts";
 import type { CollectionChange, LargeChange } from "./snapshot.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
@@ -72,12 +66,11 @@ export interface RuleContext {
 /** All problems of the changed objects; empty when the candidate is valid. */
 export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<readonly Problem[]> {
   const list = new ProblemList();
-  yield* checkCollections(candidate, list);
-  yield* checkServices(candidate, context, list);
+  yield* checkCollections(candidate, context.checks, list);
+  yield* checkServices(candidate, list);
   yield* checkTargets(candidate, context, list);
-  yield* checkRoutes(candidate, context, list);
+  yield* checkRoutes(candidate, list);
   checkListeners(candidate, context, list);
-  checkCertificates(candidate, list);
   checkStreamRoutes(candidate, context, list);
   checkApplications(candidate, list);
   yield* checkPlugins(candidate, context, list);
@@ -89,17 +82,8 @@ export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<r
   return list.problems.sort((a, b) => (a.status ?? 400) - (b.status ?? 400));
 }
 
-function* checkServices(
-  candidate: Candidate,
-  { checks }: RuleContext,
-  list: ProblemList,
-): Steps<void> {
-  const { config, difference } = candidate;
+function* checkServices({ config, difference }: Candidate, list: ProblemList): Steps<void> {
   const { upserts } = difference.services;
-  for (const service of upserts) {
-    checkService(service, checks, list.of("services", service.id));
-    yield;
-  }
   // Unchanged routes may refer to a service that no longer speaks HTTP.
   const streams = new Set(upserts.filter(isStream).map(({ id }) => id));
   if (streams.size === 0) return;
@@ -110,16 +94,9 @@ function* checkServices(
   }
 }
 
-function* checkRoutes(
-  candidate: Candidate,
-  { checks }: RuleContext,
-  list: ProblemList,
-): Steps<void> {
-  const { config, difference } = candidate;
+function* checkRoutes({ config, difference }: Candidate, list: ProblemList): Steps<void> {
   for (const route of difference.routes.upserts) {
-    const report = list.of("routes", route.id);
-    checkRoute(route, checks, report);
-    checkRouteService(route, config, report);
+    checkRouteService(route, config, list.of("routes", route.id));
     yield;
   }
 }
@@ -146,7 +123,6 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
   const enabled = [...config.listeners.values()].filter((listener) => listener.enabled);
   for (const listener of difference.listeners.upserts) {
     const report = list.of("listeners", listener.id);
-    checkListener(listener, context.checks, report);
     if (!listener.enabled) continue;
     for (const other of enabled) if (other !== listener) checkSharing(listener, other, report);
     const where = `${listener.address} port ${listener.port}`;
@@ -155,19 +131,9 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
   }
 }
 
-function checkCertificates({ difference }: Candidate, list: ProblemList): void {
-  for (const certificate of difference.certificates.upserts)
-    checkIssuing(certificate, list.of("certificates", certificate.id));
-}
-
-function checkIssuing(
-  { challenge, domains, source, on_demand }: Certificate,
-  report: Report,
-): void {
-  if (source !== "acme") return;
-  if (on_demand?.hosts.length === 0) report("on_demand.hosts", "is required");
-  const wildcard = domains.findIndex((name) => name.startsWith("*."));
-  if (challenge !== "dns-01" && wildcard >= 0)
-    report(`domains[${wildcard}]`, 'a wildcard needs the challenge "dns-01"');
-  if (domains.length === 0 && on_demand === null) report("domains", "is required");
+function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {
+  checkList(settings.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
+  checkList(settings.admin_allowed_cidrs, checks.cidr, { path: "admin_allowed_cidrs", report });
+  if (settings.default_site.action === "redirect" && settings.default_site.to === "")
+    report("default_site.to", 'is required for the action "redirect"');
 }

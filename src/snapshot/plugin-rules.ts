@@ -16,7 +16,8 @@ import { type KindedText, textsOf, wholeRegex } from "../pdk/fields.ts";
 import { templateProblem } from "../pdk/template.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import { openConfig } from "./plugin-config.ts";
-import type { ProblemList, Report } from "./problem.ts";
+import type { Report } from "../model/object-rules.ts";
+import type { ProblemList } from "./problem.ts";
 import { regexProblem } from "./regex-safety.ts";
 
 export function* checkPlugins(

@@ -1,6 +1,7 @@
 // A problem of one object of a configuration, with its path; knows no rule.
 import type { Issue } from "../model/error.ts";
 import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
+import type { Report } from "../model/object-rules.ts";
 
 /** An issue whose path is relative to its object. */
 export interface Problem extends Issue {
@@ -8,9 +9,6 @@ export interface Problem extends Issue {
   /** Empty for singletons. */
   readonly id: string;
 }
-
-/** Reports a problem of one object. */
-export type Report = (path: string, message: string, status?: 400 | 409) => void;
 
 /** A list of problems, with a reporter for each object. */
 export class ProblemList {

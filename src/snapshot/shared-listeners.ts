@@ -1,7 +1,7 @@
 // Rules about listeners on one address and port, which share a socket and differ by host names; knows no other object.
 import type { Listener } from "../model/listener.ts";
 import { overlaps } from "./address-overlap.ts";
-import type { Report } from "./problem.ts";
+import type { Report } from "../model/object-rules.ts";
 
 /** Settings of the socket and the server behind it: equal for all listeners that share it. */
 const SOCKET_FIELDS = [

@@ -4,7 +4,8 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf, type StreamRoute } from "../model/stream-route.ts";
 import { overlaps } from "./address-overlap.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
-import type { ProblemList, Report } from "./problem.ts";
+import type { Report } from "../model/object-rules.ts";
+import type { ProblemList } from "./problem.ts";
 
 /** Ports in one range: each is a socket in every worker. */
 const MAX_PORTS = 1000;

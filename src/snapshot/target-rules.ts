@@ -5,7 +5,8 @@ import type { Steps } from "../pace.ts";
 import { isSocketHost, placeKey, type Target } from "../model/target.ts";
 import { reaches } from "./address-overlap.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
-import type { ProblemList, Report } from "./problem.ts";
+import type { Report } from "../model/object-rules.ts";
+import type { ProblemList } from "./problem.ts";
 
 export function* checkTargets(
   candidate: Candidate,

@@ -1,7 +1,6 @@
-// Rules about the health checks of one service that a schema cannot express; knows no target.
-import type { Service } from "../model/service.ts";
-import type { Report } from "./problem.ts";
-import { isGrpcProtocol, isHttp2Protocol } from "./upstream-protocol.ts";
+// Rules about one service that a schema cannot express; knows no target.
+import type { ObjectRules, Report } from "./object-rules.ts";
+import type { Service } from "./service.ts";
 
 /** RFC 9110 sections 5.1 and 5.5; values are sent as one byte per character. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -9,12 +8,33 @@ const FIELD_VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7
 /** A path that is valid in a request line without encoding. */
 const PATH = /^[\x21-\x22\x24-\x7e]+$/;
 
+/** Protocols of services whose targets speak HTTP/2. */
+const HTTP2: readonly string[] = ["h2", "h2c", "grpc", "grpcs"];
+
 /** Header fields that frame the request: the gateway writes those of a check itself. */
 const FRAMING = ["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
-export function checkHealth({ protocol, health }: Service, report: Report): void {
+export const serviceRules: ObjectRules<Service> = (service, checks, report) => {
+  const { host_header: hostHeader, hash_on: hashOn } = service;
+  if (hostHeader !== "preserve" && hostHeader !== "target") {
+    const problem = checks.hostHeader(hostHeader);
+    if (problem !== null) report("host_header", problem);
+  }
+  checkHealth(service, report);
+  const { server_name: serverName, ca_certificates: authorities } = service.tls;
+  const wrongName = serverName === "" ? null : checks.serverName(serverName);
+  if (wrongName !== null) report("tls.server_name", wrongName);
+  const wrongAuthorities = authorities === "" ? null : checks.authorities(authorities);
+  if (wrongAuthorities !== null) report("tls.ca_certificates", wrongAuthorities);
+  const needsName = ["header", "cookie", "query"].includes(hashOn.source);
+  if (service.algorithm === "consistent_hash" && needsName && hashOn.name === "")
+    report("hash_on.name", `is required for the source "${hashOn.source}"`);
+};
+
+function checkHealth({ protocol, health }: Service, report: Report): void {
   const { active } = health;
-  if (active.enabled && isGrpcProtocol(active.type) && !isHttp2Protocol(protocol))
+  const isGrpc = active.type === "grpc" || active.type === "grpcs";
+  if (active.enabled && isGrpc && !HTTP2.includes(protocol))
     report(
       "health.active.type",
       `${active.type} needs a service with HTTP/2: its protocol must be h2, h2c, grpc or grpcs`,

@@ -1,13 +1,13 @@
-// Rules about the connection settings of one listener; knows no other object.
-import type { Listener } from "../model/listener.ts";
-import type { FieldChecks } from "./field-rules.ts";
-import type { Report } from "./problem.ts";
+// Rules about one listener that a schema cannot express; knows no other object.
+import type { Listener } from "./listener.ts";
+import { checkList, type FieldChecks, type ObjectRules, type Report } from "./object-rules.ts";
 
-export function checkConnectionRules(
-  listener: Listener,
-  checks: FieldChecks,
-  report: Report,
-): void {
+export const listenerRules: ObjectRules<Listener> = (listener, checks, report) => {
+  const problem = checks.listenAddress(listener.address);
+  if (problem !== null) report("address", problem);
+  for (const { path, message } of checks.hosts(listener.hosts)) report(path, message);
+  if (listener.http3 && listener.protocol !== "https") report("http3", 'needs protocol "https"');
+  checkList(listener.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
   checkEngine(listener, report);
   checkClientAuth(listener, checks, report);
   if (listener.strict_sni && listener.protocol !== "https")
@@ -20,7 +20,7 @@ export function checkConnectionRules(
   const barred = frontFields.find((field) => isAsked(listener[field]));
   if (listener.http3 && barred !== undefined)
     report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
-}
+};
 
 /** HTTP/3 is a feature of the standard engine's own socket. */
 function checkEngine(listener: Listener, report: Report): void {
