@@ -397,10 +397,19 @@ describe("the API", () => {
     expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);
     const kong = await post("from=kong", "_format_version: '3.0'\nservices: [{ host: a.test }]\n");
     expect([kong.status, kong.body.changes.length]).toEqual([200, 2]);
+    const { port } = origins[9001];
+    const site = `server { listen 80; server_name n.test; location / { proxy_pass http://127.0.0.1:${port}; } }`;
+    const nginx = await post("from=nginx", site);
+    expect([nginx.status, nginx.body.report_groups.length > 0]).toEqual([200, true]);
+    const response = await fetch(`http://127.0.0.1:${gateway().httpPort}/x`, {
+      headers: { host: "n.test" },
+    });
+    expect(await response.json()).toMatchObject({ name: "one", path: "/x" });
   });
 
   test.each([
-    ["from=nginx", "x", "from: must be kong or caddy or npm or traefik or compose or haproxy"],
+    ["from=zoraxy", "x", "from: must be kong or caddy or npm or "],
+    ["from=nginx", "server {\n  listen 80\n}", "(line 3, column 1)"],
     ["from=npm", "x", "the file is no SQLite database"],
     ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1)"],
     ["from=kong", "a: b", "_format_version: must be one of 1.1, 2.1, 3.0"],
