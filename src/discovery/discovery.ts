@@ -78,6 +78,17 @@ export class DiscoverySources {
     await Promise.all([this.#docker.stop(), this.#files?.stop()]);
   }
 
+  /** For the status, which everyone may read: without names. */
+  warnings(): readonly string[] {
+    return this.list().flatMap(({ name, state, sites }) => {
+      const count = sites.filter(({ problems }) => problems.length > 0).length;
+      return [
+        ...(state === "failed" ? [`discovery of ${name} fails: see Discovered`] : []),
+        ...(count === 0 ? [] : [`${count} of ${name} not served as described: see Discovered`]),
+      ];
+    });
+  }
+
   list(): readonly SourceView[] {
     return [this.#docker.view(), ...(this.#files === null ? [] : [this.#files.view()])];
   }

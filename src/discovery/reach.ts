@@ -41,7 +41,10 @@ export function reachOf(
     ? URL.parse((rules.endpoint ?? "").replace(/^tcp:/, "http:"))?.hostname
     : undefined;
   const host = rules.published_address ?? remote ?? "127.0.0.1";
-  if (container.HostConfig?.NetworkMode === "host") return { host, portOf: itself };
+  const { NetworkMode: mode } = container.HostConfig ?? {};
+  // Podman does not say which network a container has when it is the machine's own.
+  const isHost = mode === "host" || (mode === undefined && Object.keys(addresses).length === 0);
+  if (isHost && tcpPorts(container).length === 0) return { host, portOf: itself };
   const published = new Map(
     tcpPorts(container).flatMap(({ PrivatePort, PublicPort }) =>
       PublicPort === undefined ? [] : [[PrivatePort, PublicPort] as const],

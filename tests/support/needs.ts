@@ -18,6 +18,7 @@ const PACKAGES = {
   openssl: "openssl",
   pebble: "pebble",
   pgbouncer: "pgbouncer",
+  podman: "podman",
   postgres: "postgresql",
   prlimit: "util-linux",
   promtool: "prometheus",

@@ -96,6 +96,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
       ...control.changes.warnings(),
       ...control.acme.engine.warnings(),
       ...control.pressure.warnings(),
+      ...control.discovery.warnings(),
       ...hostWarnings(control.changes.config),
     ],
     fleet: control.fleet?.status() ?? null,

@@ -135,6 +135,20 @@ describe("several containers", () => {
     });
   });
 
+  test("one that is being stopped gets no new requests, while it still runs", async () => {
+    const compose = { "com.docker.compose.project": "p", "com.docker.compose.service": "stop" };
+    docker.run(
+      container("p-stop-1", { "sluice.host": "stop.test", ...compose }),
+      container("p-stop-2", { "sluice.host": "stop.test", ...compose }, second),
+    );
+    const seen = () => Promise.all(Array.from({ length: 8 }, () => visit("stop.test")));
+    await eventually(async () => new Set(await seen()).size === 2);
+    docker.announce("kill", "p-stop-1");
+    await eventually(async () => (await seen()).every((text) => text === "second /"));
+    const targets: { weight: number }[] = await gateway.ok("GET", "/api/v1/targets");
+    expect(targets.map(({ weight }) => weight).toSorted((a, b) => a - b)).toEqual([0, 100]);
+  });
+
   test("that want the same place: the older one has it, and the other says so", async () => {
     docker.run(container("old", { "sluice.host": "same.test" }));
     docker.run(container("new", { "sluice.host": "same.test", "sluice.name": "new" }, second));
