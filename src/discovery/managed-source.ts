@@ -73,9 +73,14 @@ export class ManagedSource {
   /** The mark of its objects. */
   readonly owner: string;
   readonly #by: Actor;
+  /** Fields of applications by id, as last written, while no other change was made: those need no work. */
+  readonly #written = new Map<string, Document>();
 
   constructor(owner: string, options: ManagedSourceOptions) {
     this.#options = options;
+    options.changes.onServed(({ by }) => {
+      if (by.actor !== this.#by.actor) this.#written.clear();
+    });
     this.owner = owner;
     this.#by = { actor: `discovery:${owner}`, method: "local", address: "", sessionId: null };
   }
@@ -104,6 +109,9 @@ export class ManagedSource {
             mutate: (draft, pace) => pace.run(this.#write(draft, items, sign)),
           }),
         );
+        this.#written.clear();
+        for (const { collection, id, fields } of items)
+          if (collection === "applications") this.#written.set(id, fields);
         return sites.map((site, index) => ({
           from: site.from,
           places: wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
@@ -219,7 +227,7 @@ export class ManagedSource {
     for (const { collection, id } of items)
       if (collection !== "applications") this.#mark(draft, collection, id);
     for (const item of items)
-      if (item.collection === "applications") {
+      if (item.collection === "applications" && !this.#isWritten(draft, item)) {
         this.#writeApplication(draft, item, sign);
         yield;
       }
@@ -258,6 +266,10 @@ export class ManagedSource {
     const object: Identity | undefined = draft.config[collection].get(id);
     if (object === undefined || object.managed_by === this.owner) return;
     draft.put(collection, { ...object, managed_by: this.owner } as ResourceOf[CollectionName]);
+  }
+
+  #isWritten({ base }: Draft, { id, fields }: Item): boolean {
+    return base.applications.has(id) && Bun.deepEquals(this.#written.get(id), fields);
   }
 
   #writeApplication(draft: Draft, { id, fields, place }: Item, sign: Sign): void {

@@ -51,7 +51,13 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
         summary: "Get the JSON Schema of configuration files",
         description: "For editors: exports in YAML name it in their first line.",
         tags,
-        responses: { "200": { description: "The schema" }, ...errorResponses([403, 500]) },
+        responses: {
+          "200": {
+            description: "The schema",
+            content: { "application/json": { schema: { type: "object" } } },
+          },
+          ...errorResponses([403, 500]),
+        },
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

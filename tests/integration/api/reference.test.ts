@@ -248,6 +248,7 @@ describe("the guard's table", () => {
       "/metrics",
       "/openapi.yaml",
       "/readyz",
+      "/schema.json",
       "/ui",
       "/ui/*",
     ]);

@@ -31,7 +31,10 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await gateway.ok("PATCH", "/api/v1/settings", { discovery: { docker: null } });
-  await eventually(async () => (await names("applications")).length === 0);
+  await eventually(async () => (await names("applications")).length === 0, {
+    deadlineMs: 60_000,
+    intervalMs: 250,
+  });
   await docker.stop();
 });
 
@@ -373,6 +376,10 @@ describe("the API", () => {
     console.log(`1,000 containers: ${Math.round(performance.now() - began)} ms`);
     expect((await gateway.ok("GET", "/api/v1/admin/status")).revision).toBe(before + 2);
     expect(await visit("c0.test")).toBe("first /");
+    const second = performance.now();
+    docker.run(container("late", { "sluice.host": "late.test" }));
+    await eventually(async () => (await visit("late.test")) === "first /");
+    console.log(`one more: ${Math.round(performance.now() - second)} ms`);
   }, 60_000);
 });
 
