@@ -8,7 +8,8 @@ export const createSchemaCommand = (plugins: PluginCatalogue): Command => ({
   summary: "Print the JSON Schema of configuration files, for editors and validators",
   details:
     "Editors with the YAML language server use it when the first line of a file is\n" +
-    "`# yaml-language-server: $schema=FILE`; exports name that of their gateway, http://…/schema.json.",
+    "`# yaml-language-server: $schema=sluice.schema.json`, as in exports; with settings.public_url, exports name\n" +
+    "/schema.json of the gateway instead.",
   flags: [],
   async run(argv, { env, print }) {
     parseFlags([], argv, env);

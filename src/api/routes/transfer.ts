@@ -26,7 +26,10 @@ const MAX_IMPORT_BYTES = 67_108_864;
 const IMPORT_DEADLINE_MS = 120_000;
 
 /** `program` is the name of the writer in exports. */
-export function transferEndpoints({ transfer }: ControlPlane, program: string): Endpoint[] {
+export function transferEndpoints(
+  { transfer, changes }: ControlPlane,
+  program: string,
+): Endpoint[] {
   return [
     {
       method: "GET",
@@ -40,7 +43,7 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
         const document = flagOf(call, "secrets")
           ? await transfer.exportWhole(call.principal, { program, passphrase })
           : transfer.exportPlain(call.principal, program);
-        return toResponse(document, type, call.origin);
+        return toResponse(document, type, changes.config.settings.public_url);
       },
     },
     {
@@ -104,11 +107,14 @@ function taskOf(call: Call): ReadTask {
   return { bytes, form, passphrase: call.headers.get(PASSPHRASE) };
 }
 
-function toResponse(document: object, type: DocumentType, origin: string): Response {
+/** Gateways with the same configuration export the same text. */
+function toResponse(document: object, type: DocumentType, publicUrl: string | null): Response {
+  const schema =
+    publicUrl === null ? "sluice.schema.json" : `${publicUrl.replace(/\/$/, "")}${SCHEMA_PATH}`;
   const text =
     type === "json"
       ? JSON.stringify(document, null, 2)
-      : `# yaml-language-server: $schema=${origin}${SCHEMA_PATH}\n${Bun.YAML.stringify(document, null, 2)}`;
+      : `# yaml-language-server: $schema=${schema}\n${Bun.YAML.stringify(document, null, 2)}`;
   return new Response(text.endsWith("\n") ? text : `${text}\n`, {
     headers: {
       "content-type": `application/${type}; charset=utf-8`,

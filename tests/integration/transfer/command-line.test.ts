@@ -109,7 +109,11 @@ describe("the commands", () => {
   test.each([
     { args: ["apply", "/nowhere.yaml"], code: 1, says: "/nowhere.yaml: ENOENT" },
     { args: ["apply", "BROKEN"], code: 1, says: "routes[0].hosts: must be a list (line 4)" },
-    { args: ["import", "BROKEN", "--from", "nginx"], code: 2, says: "--from: must be one of kong" },
+    {
+      args: ["import", "BROKEN", "--from", "zoraxy"],
+      code: 2,
+      says: "--from: must be one of kong",
+    },
     {
       args: ["import", "BROKEN", "--mode", "all"],
       code: 2,

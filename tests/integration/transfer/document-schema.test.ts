@@ -14,8 +14,12 @@ test("an export of every kind of object fits the schema that it names", async ()
   await fillGateway(gateway, 9);
   const text = await (await gateway.api("GET", "/api/v1/export?format=yaml")).text();
   const [, url = ""] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(text) ?? [];
-  expect(url).toBe(`${gateway.admin}/schema.json`);
-  const schema = await (await fetch(url)).json();
+  expect(url).toBe("sluice.schema.json");
+  const public_url = gateway.admin;
+  await gateway.ok("PATCH", "/api/v1/settings", { public_url });
+  const named = await (await gateway.api("GET", "/api/v1/export?format=yaml")).text();
+  const [, address = ""] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(named) ?? [];
+  const schema = await (await fetch(address)).json();
   const ajv = new Ajv2020({ strictTypes: false, strictRequired: false, validateFormats: false });
   const validate = ajv.compile(schema);
   validate(Bun.YAML.parse(text));
