@@ -140,9 +140,27 @@ export async function signIn(page: Page, role: UiRole): Promise<void> {
   await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
 }
 
+/** Tells a page that shows something else from a browser that hangs. */
+async function stateOf(page: Page): Promise<string> {
+  const asked = page.evaluate(
+    `JSON.stringify({
+      state: document.readyState,
+      text: document.body?.innerText.slice(0, 300),
+      loading: performance.getEntriesByType("resource").filter(({ responseEnd }) => responseEnd === 0).map(({ name }) => name),
+    })`,
+  ) as Promise<string>;
+  return await Promise.race([asked, Bun.sleep(5000).then(() => "the page does not respond")]);
+}
+
 /** Waits until nothing is loading: no skeleton, no spinner. */
 export async function isQuiet(page: Page): Promise<void> {
-  await page.locator("h1").first().waitFor();
+  await page
+    .locator("h1")
+    .first()
+    .waitFor()
+    .catch(async (error: unknown) => {
+      throw new Error(`${page.url()} has no heading: ${await stateOf(page)}`, { cause: error });
+    });
   await eventually(
     async () => (await page.locator('[aria-busy="true"], .mantine-Loader-root').count()) === 0,
     { deadlineMs: 15_000 },
