@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests/e2e on two cores: the browser's tests and all others at the same time, then alone what measures times and memory.
-# Words are passed on to `bun test`. Chromium closes or stops by itself now and then on a busy machine: a file of its tests that
+# Runs tests/e2e on two cores: the browser's tests and others at the same time, then those with networks of their own, and alone what
+# measures times and memory.
+# Words are passed on to `bun test`. Chromium closes by itself now and then on a busy machine: a file of its tests that
 # fails runs a second time, with a new gateway and a new browser, because a test cannot begin again in the middle of a scene.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -15,8 +16,10 @@ alone=(./tests/e2e/{certificates,overload,page-faults}.test.ts)
 # Five and a half minutes of waiting, so beside the others, and only when they are wanted. Objects are counted before, in the same
 # process, where no other test leaves any.
 waiting=(./tests/e2e/{fleet-week,idle-times}.test.ts)
+# They add and remove interfaces of the machine, at which Chromium ends all its requests (ERR_NETWORK_CHANGED).
+mapfile -t networks < <(grep -l '"network namespaces"' ./tests/e2e/*.test.ts)
 elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')
-for file in "${alone[@]}" "${waiting[@]}"; do elsewhere+=(--path-ignore-patterns "${file#./}"); done
+for file in "${alone[@]}" "${waiting[@]}" "${networks[@]}"; do elsewhere+=(--path-ignore-patterns "${file#./}"); done
 
 run() { "$bun" test --pass-with-no-tests "$@"; }
 
@@ -44,5 +47,6 @@ wait "$ui" || status=1
 cat "$logs/ui"
 wait "$wait_long" || status=1
 cat "$logs/waiting"
+run "$@" "${networks[@]}" || status=1
 run "$@" "${alone[@]}" || status=1
 exit $status

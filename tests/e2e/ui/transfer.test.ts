@@ -290,7 +290,7 @@ test("a viewer can only download the plain configuration file", async () => {
   ]);
   const path = join(directory, "plain.yaml");
   await download.saveAs(path);
-  expect(await Bun.file(path).text()).toStartWith("format: 1\n");
+  expect(await Bun.file(path).text()).toMatch(/^# yaml-language-server: .*\nformat: 1\n/);
   expect(await page.getByRole("tab").allTextContents()).toEqual(["Export", "Backup"]);
   expect(await page.getByLabel("Passphrase").count()).toBe(0);
   expect(complaints).toEqual([]);
