@@ -117,14 +117,14 @@ describe("a backup", () => {
     const last = join(directory, "last.db");
     expect((await backup(last)).code).toBe(0);
     const { revision } = await gateway.ok("GET", "/api/v1/admin/status");
-    const export_ = await gateway.api("GET", "/api/v1/export?format=json", undefined, session);
+    const export_ = await gateway.api("GET", "/api/v1/export?format=yaml", undefined, session);
     const document = await export_.text();
     await gateway.stop();
     const path = restored(last, "restored");
     const other = await startGateway({ dataDir: path, workers: 1 });
     try {
       // The sessions are in it as well.
-      const again = await other.api("GET", "/api/v1/export?format=json", undefined, session);
+      const again = await other.api("GET", "/api/v1/export?format=yaml", undefined, session);
       expect(await again.text()).toBe(document);
       const status = await other.ok("GET", "/api/v1/admin/status");
       expect(status.revision).toBe(revision);
