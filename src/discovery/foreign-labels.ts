@@ -157,7 +157,7 @@ function refusalOf(
   const { routes = [], plugins = [], targets = [] } = document;
   for (const { hosts } of routes) {
     const names = hosts as readonly string[];
-    if (names.length === 0) return "a route of labels needs a host";
+    if (names.length === 0 || names.includes("*")) return "a route of labels needs a host";
     const foreign = names.find((host) => !isAllowed(host, rules.host_suffixes, true));
     if (foreign !== undefined) return `the settings do not allow labels to use the host ${foreign}`;
   }

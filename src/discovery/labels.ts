@@ -91,6 +91,8 @@ function readSite(
   const found: string[] = [];
   if (hosts.length === 0)
     found.push(`label ${labelOf("host")} is missing: it names the host of the site`);
+  if (hosts.includes("*"))
+    found.push(`label ${labelOf("host")} must name hosts: * would take those of others`);
   if (path !== null && !path.startsWith("/"))
     found.push(`label ${labelOf("path")} must begin with /`);
   const port = portOf(labelOf("port"), fields.get("port"), found);

@@ -26,7 +26,7 @@ import { Pace, type Steps } from "../pace.ts";
 import { idsAt } from "../model/resource.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 
-import { placesOf, type Site, wantedPlaces } from "./site.ts";
+import { type Place, placesOf, type Site, wantedPlaces } from "./site.ts";
 
 export interface ManagedSourceOptions {
   readonly changes: Changes;
@@ -157,13 +157,13 @@ export class ManagedSource {
       const double = this.#itemsOf([site], new Set()).find(
         ({ id, collection }) => names.has(id) && collection !== "certificates",
       );
-      const taken = places.find(({ host }) => others.has(host));
+      const taken = takenBy(places, others);
       const twice = places.find(({ host, path }) => own.has(`${host}${path}`));
       if (double !== undefined)
         problems[index]?.push(`${labelIn(double)} is in ${names.get(double.id)}, too`);
       else if (taken !== undefined)
         problems[index]?.push(
-          `${taken.host} is served by ${others.get(taken.host)}, which this source does not manage`,
+          `${taken} is served by ${others.get(taken)}, which this source does not manage`,
         );
       else if (twice !== undefined)
         problems[index]?.push(
@@ -357,6 +357,20 @@ function* neededBy(
       for (const other of idsAt(field, object)) if (gone.has(other.id)) needed.add(other.id);
   }
   return needed;
+}
+
+/** The first host of others that the places would take requests of, also by a wildcard above it; undefined: none. */
+function takenBy(
+  places: readonly Place[],
+  others: ReadonlyMap<string, string>,
+): string | undefined {
+  for (const { host } of places) {
+    if (others.has(host)) return host;
+    if (!host.startsWith("*.")) continue;
+    const below = [...others.keys()].find((other) => other.endsWith(host.slice(1)));
+    if (below !== undefined) return below;
+  }
+  return undefined;
 }
 
 /** The object that an error is about; null: none. */

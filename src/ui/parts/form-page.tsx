@@ -190,7 +190,7 @@ export function ResourceLoader<K extends ResourceKey>({ resource, id, children }
   return <LoadError resource={resource} error={object.error} onRetry={() => object.refetch()} />;
 }
 
-/** Nobody may change what a source manages: it would undo the change. */
+/** What a source manages is read-only: the source would undo a change. */
 function asManaged({ managed_by }: { readonly managed_by?: string }, page: ReactNode): ReactNode {
   if (managed_by === undefined) return page;
   return (

@@ -88,7 +88,7 @@ interface RowProps<K extends ResourceKey> {
 
 /** Plain elements: tens of rows are rendered at each step of scrolling. */
 export function ResourceRow<K extends ResourceKey>(given: RowProps<K>) {
-  // Nobody may change what a source manages.
+  // A source would undo changes of what it manages.
   const props = { ...given, mayWrite: given.mayWrite && given.row.managed_by === undefined };
   const { table, row, index, position, mayWrite, isSelected, onSelect } = props;
   const name = nameOf(row);
