@@ -40,6 +40,8 @@ export interface ServeOptions {
   readonly config: string | null;
   /** The directory of configuration files that each own what they name; null: there is none. */
   readonly configDir: string | null;
+  /** The directory of plugins that are not built in; null: there is none. */
+  readonly pluginsDir: string | null;
   /** Null: this gateway is part of no fleet. */
   readonly fleet: FleetOptions | null;
   /** The server of shared counters; null: none. */
@@ -74,6 +76,12 @@ const flags: readonly Flag[] = [
     value: "DIR",
     description:
       "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest",
+  },
+  {
+    name: "plugins-dir",
+    value: "DIR",
+    description:
+      "Directory of plugins of your own (TypeScript, JavaScript) to load and to follow; only root and the user of the gateway may be able to write to it",
   },
   ...nodeFlags,
   ...counterFlags,
@@ -191,6 +199,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     configDir: decodePath(given.get("config-dir")),
+    pluginsDir: decodePath(given.get("plugins-dir")),
     fleet: decodeFleet(given),
     counters: decodeCounters(given),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),

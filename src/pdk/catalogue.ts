@@ -1,12 +1,14 @@
 // Finds plugins by name and loads their code; knows none of them.
 import type { AnyPlugin } from "./definition.ts";
+import { ImportedPlugins, type PluginCode } from "./plugin-code.ts";
 
 /** Loads the module of each plugin, whose default export is the definition. */
 export type PluginFiles = Readonly<Record<string, () => Promise<{ readonly default: AnyPlugin }>>>;
 
 /** Looks up the plugin of a new instance; a map of all plugins is one. */
 export interface PluginSource {
-  get(name: string): AnyPlugin | undefined | Promise<AnyPlugin | undefined>;
+  /** `code`: of a plugin from a directory. */
+  get(name: string, code?: PluginCode): AnyPlugin | undefined | Promise<AnyPlugin | undefined>;
 }
 
 /** Throws when two have the same name. */
@@ -23,6 +25,12 @@ export async function loadPlugins(files: PluginFiles): Promise<readonly AnyPlugi
 }
 
 /** Loads each at first use, so that a thread needs no memory for plugins it does not run. */
-export const lazyPlugins = (files: PluginFiles): PluginSource => ({
-  get: async (name) => (Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined),
-});
+export function lazyPlugins(files: PluginFiles): PluginSource {
+  const imported = new ImportedPlugins();
+  return {
+    async get(name, code) {
+      if (code !== undefined) return await imported.get(code);
+      return Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined;
+    },
+  };
+}
