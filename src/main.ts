@@ -170,15 +170,19 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
+  watchPressure(memory, control, log);
+  watchGarbage();
+  giveBackProgramLater();
+  return running;
+}
+
+function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {
   new PressureWatch({
-    board: memory.board,
+    board,
     log,
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     onEvent: (event) => control.pressure.report(event),
   }).start();
-  watchGarbage();
-  giveBackProgramLater();
-  return running;
 }
 
 /** Loads the plugins of --plugins-dir into the catalogue; null: there are none. */
@@ -268,18 +272,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
     purgeCaches: (plugin, which, how) => pool.caches.purge(plugin, which, how),
-    observed: {
-      ...memory,
-      hasSharedCounters: sharedCounters !== null,
-      useRequests: (ring) => {
-        pool.requests = ring;
-      },
-      flush: async () => void (await pool.ask({ kind: "flush" })),
-      states: () => pool.states(),
-      caches: () => pool.caches.counts(),
-      plugins: [...catalogue.keys()],
-      version,
-    },
+    observed: observedWorkers({ options, memory }, pool),
   });
   // The share of this node in limits, while their server is away.
   fleet?.follower.onBeat(() => {
@@ -291,6 +284,23 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
+
+/** What the workers show of themselves. */
+const observedWorkers = (
+  { options, memory }: Pick<PlaneParts, "options" | "memory">,
+  pool: WorkerPool,
+) => ({
+  ...memory,
+  hasSharedCounters: options.counters !== null,
+  useRequests: (ring: RequestRing | null) => {
+    pool.requests = ring;
+  },
+  flush: async () => void (await pool.ask({ kind: "flush" })),
+  states: () => pool.states(),
+  caches: () => pool.caches.counts(),
+  plugins: [...catalogue.keys()],
+  version,
+});
 
 const inFleet = (fleet: PlaneParts["fleet"]) =>
   fleet === null

@@ -24,7 +24,8 @@ export interface PluginFileView {
 }
 
 export interface PluginDirectoryView {
-  readonly directory: string;
+  /** Null: there is none. */
+  readonly directory: string | null;
   readonly reloads: number;
   readonly plugins: readonly PluginFileView[];
   /** About the directory as a whole. */
