@@ -24,12 +24,20 @@ export async function loadPlugins(files: PluginFiles): Promise<readonly AnyPlugi
   return modules.map((module) => module.default);
 }
 
-/** Loads each at first use, so that a thread needs no memory for plugins it does not run. */
-export function lazyPlugins(files: PluginFiles): PluginSource {
-  const imported = new ImportedPlugins();
+/**
+ * Loads each at first use, so that a thread needs no memory for plugins it does not run. `onFirstCode` is called once, before code
+ * from a directory runs.
+ */
+export function lazyPlugins(files: PluginFiles, onFirstCode = () => {}): PluginSource {
+  let imported: ImportedPlugins | null = null;
+  const importCode = (code: PluginCode) => {
+    if (imported === null) onFirstCode();
+    imported ??= new ImportedPlugins();
+    return imported.get(code);
+  };
   return {
     async get(name, code) {
-      if (code !== undefined) return await imported.get(code);
+      if (code !== undefined) return await importCode(code);
       return Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined;
     },
   };

@@ -384,6 +384,8 @@ export class WorkerSlot {
     const { board, active, onPluginBlocked } = this.#options;
     const number = board.get(this.index, "running_plugin");
     if (number === 0) return why;
+    // Reported once, although more than one timeout may pass before the thread has ended.
+    board.set(this.index, "running_plugin", 0);
     onPluginBlocked(number);
     for (const { name, code } of active().plugins.values())
       if (code?.number === number) return `${why} in plugin "${name}"`;
