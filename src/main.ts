@@ -17,6 +17,7 @@ import { warnAboutAccess } from "./cli/management-access.ts";
 import { listen, loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
 import { type OpenedState, openState } from "./cli/opened-state.ts";
+import { createPluginCommand } from "./cli/plugin.ts";
 import type { Replaced } from "./cli/replacement.ts";
 import { createResetAdminNetworks } from "./cli/reset-admin-networks.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
@@ -56,6 +57,7 @@ import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
 const clock = systemClock;
+const readerUrl = new URL("./plugin-reader.ts", import.meta.url);
 /** The built-in plugins, and those of --plugins-dir while the gateway serves. */
 const catalogue = new Map(catalogueOf(await loadPlugins(pluginFiles)));
 
@@ -188,8 +190,7 @@ function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, l
 /** Loads the plugins of --plugins-dir into the catalogue; null: there are none. */
 async function openPlugins({ pluginsDir: directory }: ServeOptions, log: Log) {
   if (directory === null) return null;
-  const url = new URL("./plugin-reader.ts", import.meta.url);
-  return await PluginDirectory.open({ directory, url, catalogue, clock, log }).catch(
+  return await PluginDirectory.open({ directory, url: readerUrl, catalogue, clock, log }).catch(
     (error: unknown) => {
       throw new StartError(`--plugins-dir: ${reasonOf(error)}`, { cause: error });
     },
@@ -349,6 +350,7 @@ process.exit(
     exportCommand,
     createImport(catalogue),
     createSchemaCommand(catalogue),
+    createPluginCommand({ catalogue, url: readerUrl }),
     diffCommand,
     applyCommand,
     upgradeCommand,

@@ -238,6 +238,7 @@ export const ASSET_RULES: readonly AssetRule[] = [
   { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },
   { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
   { room: "cli", path: /^package\.json$/, reason: "the version" },
+  { room: "cli", path: /^src\/cli\/plugin-template\//, reason: "what new plugins begin with" },
   { room: "main.ts", path: /^package\.json$/, reason: "the version" },
 ];
 
