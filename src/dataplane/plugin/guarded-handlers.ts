@@ -34,19 +34,49 @@ export function guardHandlers(handlers: PluginHandlers, options: GuardOptions): 
     const handler = handlers[name] as AnyHandler | undefined;
     if (handler === undefined) continue;
     const phase = phaseOf(name);
-    const bound = handler.bind(handlers);
-    const isWaiting = WAITING.includes(name);
-    guarded[name] = (first: never, second: never) => {
-      const outcome = running(options, phase, () => bound(first, second));
-      if (!(outcome instanceof Promise)) return outcome;
-      if (isWaiting) return waits.limit(outcome as Promise<Outcome>, phase);
-      if (name === "close") return outcome;
+    guarded[name] = guard(handlers, handler, { ...options, phase, settle: settlerOf(name) });
+  }
+  return guarded as PluginHandlers;
+
+  function settlerOf(name: keyof PluginHandlers): Settle {
+    if (name === "close") return (outcome) => outcome;
+    if (WAITING.includes(name)) return (outcome, phase) => waits.limit(outcome, phase);
+    return (outcome, phase) => {
       // Nothing waits for it: without this an error would end the worker.
       outcome.catch((error: unknown) => options.failed(located(error, phase)));
       return undefined;
     };
   }
-  return guarded as PluginHandlers;
+}
+
+/** What becomes of a promise that a handler returns. */
+type Settle = (outcome: Promise<Outcome>, phase: string) => Promise<Outcome> | undefined;
+
+/** Runs for every request: without closures, which would cost more than the rest. */
+function guard(
+  handlers: PluginHandlers,
+  handler: AnyHandler,
+  {
+    number,
+    running: cell,
+    phase,
+    settle,
+  }: GuardOptions & { readonly phase: string; readonly settle: Settle },
+): AnyHandler {
+  return (first, second) => {
+    const before = cell[0] ?? 0;
+    cell[0] = number;
+    let outcome: unknown;
+    try {
+      outcome = handler.call(handlers, first, second);
+    } catch (error) {
+      cell[0] = before;
+      throw located(error, phase);
+    }
+    cell[0] = before;
+    if (outcome === undefined || !(outcome instanceof Promise)) return outcome;
+    return settle(outcome as Promise<Outcome>, phase);
+  };
 }
 
 /** Runs `work` as this plugin. */
