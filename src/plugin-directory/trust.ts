@@ -3,7 +3,7 @@ import { closeSync, fstatSync, lstatSync, openSync, readFileSync, readlinkSync }
 import type { Stats } from "node:fs";
 import { join, resolve, sep } from "node:path";
 
-/** Somebody else could change what the gateway would run. */
+/** Another user could change what the gateway would run. */
 export class TrustError extends Error {}
 
 const MAX_LINKS = 40;
@@ -16,8 +16,8 @@ const STICKY = 0o1000;
 const ownUser = (): number | null => process.geteuid?.() ?? null;
 
 /**
- * The real path. Throws a TrustError unless every directory and link on the way belongs to root or the gateway's user, and nobody
- * else can write to it. In a sticky directory such as /tmp others can only add entries, which is not enough to replace one.
+ * The real path. Throws a TrustError unless every directory and link on the way belongs to root or the gateway's user, and no other user
+ * can write to it. In a sticky directory such as /tmp others can only add entries, which is not enough to replace one.
  */
 export function trustedPath(path: string, user = ownUser()): string {
   let rest = resolve(path).split(sep).filter(Boolean);
