@@ -14,7 +14,10 @@ async function plugin(...words: string[]) {
     stderr: "pipe",
     env: { PATH: "/usr/bin:/bin", HOME: directory },
   });
-  const [out, err] = await Promise.all([run.stdout.text(), run.stderr.text()]);
+  const [out, err] = await Promise.all([
+    new Response(run.stdout).text(),
+    new Response(run.stderr).text(),
+  ]);
   return { code: await run.exited, text: out + err };
 }
 
