@@ -153,7 +153,7 @@ const never = (): never => {
 
 const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
-  createCheck(new Map()),
+  createCheck(new Map(), new URL(import.meta.url)),
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),

@@ -339,7 +339,7 @@ const openOffline = createOpenOffline(catalogue);
 process.exit(
   await runCommandLine(process.argv.slice(2), [
     createServe(serve),
-    createCheck(catalogue),
+    createCheck(catalogue, readerUrl),
     healthcheckCommand,
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),

@@ -2,28 +2,19 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { systemClock } from "../clock.ts";
-import { createLog } from "../log.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { NAME } from "../plugin-directory/definition.ts";
 import type { PluginFileView } from "../plugin-directory/known.ts";
-import { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import harness from "./plugin-template/harness.txt" with { type: "text" };
 import template from "./plugin-template/plugin.txt" with { type: "text" };
 import testTemplate from "./plugin-template/test.txt" with { type: "text" };
+import { pluginsDirFlag, withDirectory } from "./plugins-dir.ts";
 import { thisProgram } from "./upgrade.ts";
 import { UsageError } from "./usage-error.ts";
 
-const flags: readonly Flag[] = [
-  {
-    name: "plugins-dir",
-    value: "DIR",
-    description: "Directory of plugins",
-    fallback: "./plugins",
-  },
-];
+const flags: readonly Flag[] = [{ ...pluginsDirFlag, fallback: "./plugins" }];
 
 export interface PluginCommandParts {
   /** Entry of the thread that reads plugins. */
@@ -88,24 +79,23 @@ async function create({ directory, name, parts, print }: Call): Promise<number> 
 }
 
 async function check({ directory, parts, print }: Call): Promise<number> {
-  const log = createLog({ level: "error", format: "text", sink: () => {} });
-  const { url } = parts;
-  const catalogue = new Map(parts.catalogue);
-  const opened = await PluginDirectory.open({ directory, url, catalogue, clock: systemClock, log })
+  const { url, catalogue } = parts;
+  const opened = await withDirectory(catalogue, { directory, url })
     // The message names the path.
     .catch((error: unknown) => {
       print(`${(error as Error).message}\n`);
       return null;
     });
   if (opened === null) return 1;
-  const { plugins, problems } = opened.view();
+  const { plugins, problems } = opened.view;
   for (const problem of problems) print(`${problem}\n`);
   for (const plugin of plugins) print(`${lineOf(plugin)}\n`);
   if (plugins.length === 0) print(`${directory} has no plugins\n`);
   return problems.length > 0 || plugins.some(({ problem }) => problem !== null) ? 1 : 0;
 }
 
-function lineOf({ name, file, hash, problem }: PluginFileView): string {
+/** What became of a file, one line. */
+export function lineOf({ name, file, hash, problem }: PluginFileView): string {
   if (problem === null) return `${file}: ${name} can be loaded, sha256 ${hash}`;
   const line = problem.line === null ? "" : `:${problem.line}`;
   return `${problem.file ?? file}${line}: ${problem.phase}: ${problem.message}`;

@@ -11,6 +11,7 @@ import { counterFlags, decodeCounters } from "./counter-flags.ts";
 import type { CountersAddress } from "../shared-counters/connection.ts";
 import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
+import { pluginsDirFlag } from "./plugins-dir.ts";
 import { UsageError } from "./usage-error.ts";
 
 export interface ServeOptions {
@@ -77,12 +78,7 @@ const flags: readonly Flag[] = [
     description:
       "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest",
   },
-  {
-    name: "plugins-dir",
-    value: "DIR",
-    description:
-      "Directory of plugins of your own (TypeScript, JavaScript) to load and to follow; only root and the user of the gateway may be able to write to it",
-  },
+  pluginsDirFlag,
   ...nodeFlags,
   ...counterFlags,
   {

@@ -1,6 +1,7 @@
 // The definition of a plugin from a directory, on its way from the thread that has read it to the main thread; runs no code of it.
-import type { TObject } from "@sinclair/typebox";
+import type { TObject, TSchema } from "@sinclair/typebox";
 import { decode } from "../model/decode.ts";
+import { markOf } from "../model/destination.ts";
 import { scopeNames, type ScopeName } from "../model/plugin.ts";
 import { type AnyPlugin, type PhaseName, phaseHandlers } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
@@ -75,6 +76,7 @@ export function plainDefinition(given: unknown, name: string): PlainDefinition {
 
 function schemaOf({ config, example }: AnyPlugin): Pick<PlainDefinition, "config" | "example"> {
   requireThat(config?.type === "object", "config: must be made with config()");
+  requireProtectedSecrets(config);
   const packed = pack(config, "config");
   try {
     // As the main thread will do it, with what arrives there.
@@ -85,6 +87,41 @@ function schemaOf({ config, example }: AnyPlugin): Pick<PlainDefinition, "config
     });
   }
   return { config: packed, example: pack(example, "example") };
+}
+
+/**
+ * Every secret is compared only, or has a destination, whose change an editor cannot make with a secret of an admin: without one
+ * the gateway could not tell where the plugin sends it.
+ */
+function requireProtectedSecrets(config: TSchema): void {
+  const fields = fieldsOf(config, "config");
+  const hasDestination = fields.some(({ schema }) => markOf(schema).isDestination);
+  for (const { path, schema } of fields) {
+    const { isSecret, staysBecause } = markOf(schema);
+    requireThat(
+      !isSecret || staysBecause !== null || hasDestination,
+      `${path}: a secret needs stays("reason", …), or a field made with destination(…) that says where it is sent`,
+    );
+  }
+}
+
+interface SchemaField {
+  readonly path: string;
+  readonly schema: TSchema;
+}
+
+/** All parts of a schema, with names of its members. */
+function fieldsOf(schema: TSchema, path: string): SchemaField[] {
+  const members = Object.entries((schema.properties ?? {}) as Readonly<Record<string, TSchema>>);
+  const named = Object.values(
+    (schema.patternProperties ?? {}) as Readonly<Record<string, TSchema>>,
+  );
+  const others = [schema.items, schema.additionalProperties, ...named, ...(schema.anyOf ?? [])];
+  return [
+    { path, schema },
+    ...members.flatMap(([name, member]) => fieldsOf(member, `${path}.${name}`)),
+    ...others.flatMap((other) => (typeof other === "object" ? fieldsOf(other, path) : [])),
+  ];
 }
 
 /** What the main thread knows of the plugin. Its `create` throws: workers import the text. */

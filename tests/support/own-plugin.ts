@@ -20,7 +20,7 @@ export interface PluginSource {
 export const pluginSource = (name: string, source: PluginSource = {}): string => {
   const { word = "one", access = "", create = "", members = "", head = "" } = source;
   return `${head}
-import { config, definePlugin, httpScopes, reject, secret, t } from "@sluice/plugin";
+import { config, definePlugin, httpScopes, reject, secret, stays, t } from "@sluice/plugin";
 
 interface Seen { readonly path: string }
 
@@ -34,7 +34,7 @@ export default definePlugin({
   scopes: httpScopes,
   config: config({
     word: t.String({ default: "none", maxLength: 8, description: "A word" }),
-    key: t.Optional(secret({ description: "A secret" })),
+    key: t.Optional(stays("it is not used", secret({ description: "A secret" }))),
   }),
   example: { word: "none" },
   onError: "closed",
