@@ -36,6 +36,7 @@ export interface PluginDirectoryOptions {
 interface Attached {
   readonly changes: Changes;
   readonly audit: AuditSink;
+  readonly observation: { countPlugin(name: string): void };
 }
 
 export class PluginDirectory {
@@ -222,6 +223,7 @@ export class PluginDirectory {
     const { hash = "", disabled = null } = definition.code ?? {};
     const what = disabled === null ? "load" : "disable";
     const { name, blocked } = known;
+    if (known.definition === null) this.#attached?.observation.countPlugin(name);
     try {
       await this.#replace(name, definition, `${what} plugin "${name}" (sha256 ${hash})`);
     } catch (error) {

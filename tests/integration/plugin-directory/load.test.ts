@@ -215,6 +215,19 @@ test("a folder with an index is one plugin, and a changed file in it reloads it"
   await gateway.ok("DELETE", `/api/v1/plugins/${id}`);
 });
 
+test("a plugin that was not there at the start has metrics", async () => {
+  files.write("late.ts", pluginSource("late"));
+  await looked("late");
+  const { id } = await gateway.ok("POST", "/api/v1/plugins", { name: "late", config: {} });
+  await get("/refused");
+  await eventually(async () =>
+    /sluice_plugin_decisions_total\{plugin="late",decision="reject"\} 1/.test(
+      await (await gateway.api("GET", "/metrics")).text(),
+    ),
+  );
+  await gateway.ok("DELETE", `/api/v1/plugins/${id}`);
+});
+
 test("a removed file serves on while an instance uses it, and is gone after that", async () => {
   files.write("brief.ts", pluginSource("brief", { word: "brief" }));
   await looked("brief");

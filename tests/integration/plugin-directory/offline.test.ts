@@ -41,7 +41,9 @@ test("check needs them", () => {
 });
 
 test("the gateway does not start without a plugin that it needs, and names it", async () => {
-  await expect(startGateway({ dataDir })).rejects.toThrow("one of your own must be in --plugins-dir");
+  await expect(startGateway({ dataDir })).rejects.toThrow(
+    "one of your own must be in --plugins-dir",
+  );
 });
 
 test("the gateway does not start with a directory that others can write to", async () => {

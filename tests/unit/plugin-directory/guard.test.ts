@@ -50,7 +50,9 @@ describe("a promise", () => {
     settles.resolve(undefined);
     expect(await waiting).toBeUndefined();
     const never = guarded({ access: () => new Promise(() => {}) }, 1);
-    await expect(Promise.resolve(never.access?.(context))).rejects.toThrow("access: no result within 1 ms");
+    await expect(Promise.resolve(never.access?.(context))).rejects.toThrow(
+      "access: no result within 1 ms",
+    );
   });
 
   test("expires in the order of the calls", async () => {
