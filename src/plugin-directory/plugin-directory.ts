@@ -4,6 +4,7 @@ import type { AuditSink } from "../control/audit-entry.ts";
 import type { Changes } from "../control/change.ts";
 import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
+import { ApiError } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
@@ -22,6 +23,9 @@ const BLOCKED_ONCE_MORE = 2;
 
 /** Reloads after which the status asks for a new process: the engine never releases the code of a module. */
 const MANY_RELOADS = 20;
+
+/** Status of changes that are paused. */
+const PAUSED = 409;
 
 export interface PluginDirectoryOptions {
   readonly directory: string;
@@ -154,8 +158,9 @@ export class PluginDirectory {
 
   async #follow(isNow: boolean): Promise<void> {
     const { directory } = this.#options;
+    const closed = this.#closedWith();
     // While changes are paused, as during an upgrade, nothing may be replaced.
-    if (!this.#isOpen()) return;
+    if (closed === PAUSED) return;
     trustedPath(directory);
     const { files, problems } = findPlugins(directory);
     this.#report(problems);
@@ -165,21 +170,24 @@ export class PluginDirectory {
       const isStable = isNow || mark === known.seenMark;
       known.seenMark = mark;
       known.isRemoved = false;
-      if (mark !== known.readMark && isStable) await this.#read(known, file);
+      // A node of a fleet that cannot go on may wait for this file.
+      const isPossible = closed === null || !this.#isUsed(file.name);
+      if (mark !== known.readMark && isStable && isPossible) await this.#read(known, file);
     }
     const names = new Set(files.map(({ name }) => name));
-    for (const known of [...this.#known.values()]) {
+    for (const known of closed === null ? [...this.#known.values()] : []) {
       if (!names.has(known.name)) await this.#remove(known);
       if (known.blocked >= BLOCKED_ONCE_MORE) await this.#disable(known);
     }
   }
 
-  #isOpen(): boolean {
+  /** Why no change can be made now; null: one can. */
+  #closedWith(): number | null {
     try {
       this.#attached?.changes.requireOpen(local);
-      return true;
-    } catch {
-      return false;
+      return null;
+    } catch (error) {
+      return error instanceof ApiError ? error.status : 500;
     }
   }
 
@@ -288,7 +296,7 @@ export class PluginDirectory {
     const put = (definition: AnyPlugin | null) =>
       void (definition === null ? catalogue.delete(name) : catalogue.set(name, definition));
     const { changes } = this.#attached ?? {};
-    if (changes === undefined) return put(next);
+    if (changes === undefined || this.#closedWith() !== null) return put(next);
     let first: Plugin | undefined;
     try {
       await changes.run({
