@@ -193,6 +193,11 @@ docs: setup
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
 
+#? plugin-types: Write the npm package @sluice/plugin, types for editors, into dist/plugin-types
+.PHONY: plugin-types
+plugin-types: setup
+	@$(BUN) scripts/plugin-types.ts
+
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean
 clean:
