@@ -1,5 +1,6 @@
 // Running containers as sites: which are one service, and whose labels they have; sends no request.
 import type { Document } from "../control/body.ts";
+import type { SharedPorts } from "../import/traefik/entry-points.ts";
 import { mergeDynamic } from "../import/traefik/merge.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import type { Steps } from "../pace.ts";
@@ -25,6 +26,7 @@ export interface Discovered {
   readonly stopping: ReadonlySet<string>;
   /** Variables of a container by its id, where they are read. */
   readonly environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly sharedPorts: SharedPorts;
 }
 
 export interface ContainerContext extends Discovered {
@@ -162,9 +164,10 @@ function* foreignOf(
   const addresses = new Set(
     read.flatMap(({ foreign }) => foreign.members.map(({ address }) => address)),
   );
-  const { rules, plugins } = context;
+  const { rules, plugins, sharedPorts } = context;
   for (const { group, foreign, own } of read) {
-    found.set(group, [foreignSite(foreign, own, { rules, plugins, others, addresses })]);
+    const all = { rules, plugins, others, addresses, sharedPorts };
+    found.set(group, [foreignSite(foreign, own, all)]);
     yield;
   }
   return found;

@@ -8,7 +8,12 @@ import { addCertificate } from "../pem.ts";
 import { decodeSource, locateErrors, readText } from "../source-text.ts";
 import { withoutLines } from "../transfer/source.ts";
 import { TraefikCertificates, type TraefikContext } from "./context.ts";
-import { type CertificateResolver, type EntryPoint, siteEntryPoints } from "./entry-points.ts";
+import {
+  type CertificateResolver,
+  type EntryPoint,
+  type SharedPorts,
+  siteEntryPoints,
+} from "./entry-points.ts";
 import { withKnownNames } from "./fields.ts";
 import { addRouters } from "./routes.ts";
 import { readStatic, staticMembers } from "./static.ts";
@@ -24,6 +29,8 @@ export interface TraefikOptions {
   readonly closed?: ReadonlyMap<string, string>;
   /** Whether routers use `siteEntryPoints`, beside those of the configuration. */
   readonly hasSites?: boolean;
+  /** Where TCP routers listen, which then are in service; absent: on the ports of their entry points, when they are enabled. */
+  readonly sharedPorts?: SharedPorts;
 }
 
 const DYNAMIC = ["http", "tcp", "udp", "tls"];
@@ -68,8 +75,9 @@ function parseToml(text: string): unknown {
 export function convertTraefik(
   dynamic: Document,
   output: Output,
-  { entryPoints, resolvers = {}, closed = new Map(), hasSites = false }: TraefikOptions = {},
+  options: TraefikOptions = {},
 ): void {
+  const { entryPoints, resolvers = {}, closed = new Map(), hasSites = false } = options;
   const known = withKnownNames(dynamic, (path, message) => {
     throw invalid(path, message);
   });
@@ -89,6 +97,7 @@ export function convertTraefik(
       entryPoints: points,
       sites: new Map(hasSites ? Object.entries(siteEntryPoints) : []),
       resolvers: new Map(Object.entries({ ...fixed.resolvers, ...resolvers })),
+      sharedPorts: options.sharedPorts ?? null,
     },
   };
   addRouters(context);
