@@ -13,6 +13,7 @@ import { convertTraefik } from "../import/traefik/traefik.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
 
 /** A container, as its labels need it. */
@@ -105,12 +106,20 @@ const COLLECTIONS = [
 ];
 
 /** The objects of a group. Whatever the rules do not allow refuses the whole of it, so that no protection is missing. */
-export function foreignSite(group: ForeignGroup, own: Converted, context: ForeignContext): Site {
+export function foreignSite(
+  group: ForeignGroup,
+  own: Converted,
+  context: ForeignContext,
+): RankedSite {
   const { from } = group;
+  const refused = (problems: readonly string[]): RankedSite => ({
+    site: { from, document: {}, problems },
+    ranked: [],
+  });
   const report = new Report();
   const output = new Output(`discovery ${from}`, report, context);
   try {
-    convertTraefik(withOthers(own.dynamic, context.others), output, {
+    const ranked = convertTraefik(withOthers(own.dynamic, context.others), output, {
       closed: own.closed,
       hasSites: true,
       sharedPorts: context.sharedPorts,
@@ -127,12 +136,13 @@ export function foreignSite(group: ForeignGroup, own: Converted, context: Foreig
         .map(({ what, why }) => `${what}: ${why}`),
     ];
     const refusal = refusalOf(document, context);
-    if (refusal !== null) return { from, document: {}, problems: [refusal, ...problems] };
+    if (refusal !== null) return refused([refusal, ...problems]);
     const found = within(document, group, context);
-    return { from, document: found.document, problems: [...problems, ...found.problems] };
+    const site = { from, document: found.document, problems: [...problems, ...found.problems] };
+    return { site, ranked: group.dialect === "traefik" ? ranked : [] };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { from, document: {}, problems: [error.message, ...own.problems] };
+    return refused([error.message, ...own.problems]);
   }
 }
 

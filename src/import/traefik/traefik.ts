@@ -15,6 +15,7 @@ import {
   siteEntryPoints,
 } from "./entry-points.ts";
 import { withKnownNames } from "./fields.ts";
+import type { RankedRoute } from "./order.ts";
 import { addRouters } from "./routes.ts";
 import { readStatic, staticMembers } from "./static.ts";
 import { addStreams } from "./streams.ts";
@@ -71,12 +72,12 @@ function parseToml(text: string): unknown {
   }
 }
 
-/** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; throws a 400 for a wrong type. */
+/** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; returns its routes; throws a 400 for a wrong type. */
 export function convertTraefik(
   dynamic: Document,
   output: Output,
   options: TraefikOptions = {},
-): void {
+): readonly RankedRoute[] {
   const { entryPoints, resolvers = {}, closed = new Map(), hasSites = false } = options;
   const known = withKnownNames(dynamic, (path, message) => {
     throw invalid(path, message);
@@ -100,12 +101,13 @@ export function convertTraefik(
       sharedPorts: options.sharedPorts ?? null,
     },
   };
-  addRouters(context);
+  const ranked = addRouters(context);
   for (const protocol of ["tcp", "udp"] as const) {
     const members = root.object(protocol);
     if (members !== null) addStreams({ protocol, members }, context);
   }
   if (tls !== null) addTls(tls, output);
+  return ranked;
 }
 
 function addTls(tls: Members, output: Output): void {
