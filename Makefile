@@ -193,6 +193,11 @@ docs: setup
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
 
+#? docs-site: Build the documentation as static pages with search into dist/docs-site (fetches VitePress from the npm registry)
+.PHONY: docs-site
+docs-site: setup
+	@cd scripts/docs-site && ../../$(BUN) install --frozen-lockfile --silent && node node_modules/vitepress/bin/vitepress.js build . >/dev/null
+
 #? first-minute: Record the first commands of the README with the executable, into docs/images/first-minute.svg
 .PHONY: first-minute
 first-minute: build
