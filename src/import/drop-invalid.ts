@@ -15,7 +15,7 @@ import { systemClock } from "../clock.ts";
 import { completeApplications } from "./transfer/applications.ts";
 import { createImportNormalizers } from "./transfer/import-normalizers.ts";
 import { applyDocument } from "./transfer/plan.ts";
-import { DECODED_EARLY } from "./transfer/reading.ts";
+import { DECODED_EARLY } from "./transfer/decoded-early.ts";
 import { holdsSecrets, sealSecrets } from "./transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
 import type { LostProtection, OutputObject, OutputScope, Output } from "./output.ts";
