@@ -10,7 +10,7 @@ import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
 import { exchange, judge } from "./import/judge.ts";
 import { RANDOM_PATHS, randomServers } from "./import/random-nginx.ts";
-import { ATTACKS, type Case, cases, servers, UNKNOWN } from "./import/nginx-sites.ts";
+import { ATTACKS, type Case, cases, oldUsers, servers, UNKNOWN } from "./import/nginx-sites.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("nginx");
 
@@ -66,7 +66,7 @@ beforeAll(async () => {
     .replaceAll("TWO", two)
     .replaceAll("AUTH", authority);
   const hash = await Bun.password.hash("secret", { algorithm: "bcrypt", cost: 4 });
-  const users = `# users\nbob:${hash}\n`;
+  const users = `# users\nbob:${hash}\n${oldUsers}\n`;
   nginx = await startNginx({
     files: { "index.html": "", users },
     servers: (port) => text.replaceAll("LISTEN", `127.0.0.1:${port}`).replaceAll(UNKNOWN, ""),

@@ -125,6 +125,17 @@ export interface Case extends Asked {
   readonly differs?: string;
 }
 
+/** Lines of a password file with the hashes of "secret" that nginx compares besides bcrypt. */
+export const oldUsers = [
+  "apr:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0",
+  "one:$1$saltsalt$9xy1btjgzLYfb7hivXtC//",
+  "five:$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
+  "six:$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1",
+  "sha:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
+  "ssha:{SSHA}gVK8WC9YyFT1gMsQHTGCgT3sSv5zYWx0",
+  "plain:{PLAIN}secret",
+].join("\n");
+
 const login = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
 const wrong = `Authorization: Basic ${btoa("bob:wrong")}\r\n`;
 
@@ -229,6 +240,13 @@ export const cases: readonly Case[] = [
     ...{ host: "guarded.test", path, fields: login },
   })),
   { host: "guarded.test", path: "/login", fields: wrong },
+  ...["apr", "one", "five", "six", "sha", "ssha", "plain"].flatMap((name) =>
+    ["secret", "wrong"].map((password) => ({
+      host: "guarded.test",
+      path: "/login",
+      fields: `Authorization: Basic ${btoa(`${name}:${password}`)}\r\n`,
+    })),
+  ),
   { host: "guarded.test", path: "/methods", method: "POST" },
   { host: "guarded.test", path: "/methods", method: "HEAD" },
   ...of("php.guarded-by-type.test", "/", "/a.php", "/a.php/x", "/a%2Ephp", "/a.php%0A"),
