@@ -1,5 +1,6 @@
 // Servers for nginx, and requests for them with what may differ in the gateway.
 import type { Asked } from "./judge.ts";
+import { choosingCases, choosingServers } from "./nginx-choices.ts";
 
 /** `LISTEN`, `ONE`, `TWO` and `AUTH` stand for addresses. */
 export const servers = `
@@ -115,7 +116,7 @@ server { listen LISTEN; server_name limited.test; location / { limit_req zone=sl
 server { listen LISTEN; server_name files.test; root /srv/www; location /api { proxy_pass http://ONE; } location / { try_files $uri $uri/ =404; } }
 server { listen LISTEN; server_name app.files.test; location / { try_files $uri @app; } location @app { proxy_pass http://ONE; proxy_set_header Host $host; } }
 server { listen LISTEN; server_name lua.test; more_unknown; location / { proxy_pass http://ONE; } }
-`;
+${choosingServers}`;
 
 /** nginx does not start with it: only the gateway gets it. */
 export const UNKNOWN = "more_unknown;";
@@ -156,6 +157,10 @@ export const ATTACKS: readonly string[] = [
     "/open/",
     "/health",
     "/app/admin",
+    "/private",
+    "/v1",
+    "/mine/",
+    "/closed/",
   ].flatMap((path) => {
     const bare = path.replace(/\/$/, "");
     const [, first = "", rest = ""] = /^\/(.)(.*)$/.exec(bare) ?? [];
@@ -292,4 +297,5 @@ export const cases: readonly Case[] = [
   ...differing("files.test", "files are not served", "/", "/index.html"),
   ...of("app.files.test", "/x"),
   ...differing("lua.test", "an unknown directive may deny", "/"),
+  ...choosingCases,
 ];
