@@ -249,6 +249,23 @@ describe("files", () => {
     ]);
   });
 
+  test("users keep the hashes that Traefik compares, and others are named", async () => {
+    const md5 = "$apr1$saltsalt$yyyyyyyyyyyyyyyyyyyyyy";
+    const sha = "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=";
+    const users = [`a:${md5}`, `b:${sha}`, `c:$6$x$${"a".repeat(86)}`, "d:$apr1$x$y"];
+    const { document, closed } = await made(
+      withRouters(
+        { a: { rule: "Host(`a.test`)", service: "web", middlewares: ["login"] } },
+        { middlewares: { login: { basicAuth: { users } } } },
+      ),
+    );
+    expect(closed).toEqual([]);
+    expect(document.plugins[0].config.users).toEqual([
+      { username: "a", password_hash: md5 },
+      { username: "b", password_hash: sha },
+    ]);
+  });
+
   test("addresses of clients behind a proxy close the routes that ask for them", async () => {
     const { closed } = await made({
       entryPoints: { web: { address: ":80", forwardedHeaders: { trustedIPs: ["10.0.0.0/8"] } } },
