@@ -114,7 +114,7 @@ BUILD_FLAGS = --compile --bytecode --bytecode-depth=1 --format=esm --splitting -
 
 dist/sluice: $(SOURCES) dist/ui/embedded.js dist/packed/recheck.js package.json bun.lock tsconfig.json | setup
 	@$(BUN) scripts/api-types.ts
-	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts --outfile dist/sluice
+	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts src/plugin-reader.ts --outfile dist/sluice
 
 # What is large and seldom needed is compressed in the executable.
 dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup
@@ -192,6 +192,11 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? plugin-types: Write the npm package @sluice/plugin, types for editors, into dist/plugin-types
+.PHONY: plugin-types
+plugin-types: setup
+	@$(BUN) scripts/plugin-types.ts
 
 #? docs-site: Build the documentation as static pages with search into dist/docs-site (fetches VitePress from the npm registry)
 .PHONY: docs-site

@@ -11,6 +11,7 @@ import type {
   StreamResult,
 } from "./context.ts";
 import type { Counters, PluginKit } from "./kit.ts";
+import type { PluginCode } from "./plugin-code.ts";
 
 /**
  * The phases of a request, in their order, and the handler that runs in each: the API and the docs write phases in snake_case.
@@ -159,6 +160,11 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly check?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly message: string }[];
+  /**
+   * Milliseconds that a handler of a plugin from a directory may wait before it counts as failed; default 30,000, 1 to 600,000.
+   * Built-in plugins limit what they wait for themselves.
+   */
+  readonly handlerTimeoutMs?: number;
   /** What each node of a fleet does for itself without `--counters`, as a sentence for a warning; null: nothing. */
   readonly perNode?: (config: Static<S>) => string | null;
   readonly metrics?: readonly PluginMetric[];
@@ -182,6 +188,8 @@ export type AnyPlugin = Omit<
   ) => readonly { readonly path: string; readonly message: string }[];
   readonly perNode?: (config: never) => string | null;
   readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
+  /** Set by the gateway for a plugin from a directory. */
+  readonly code?: PluginCode;
 };
 
 /** Infers the type of the configuration from the schema. */

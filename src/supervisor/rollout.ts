@@ -104,6 +104,7 @@ async function prepareAll(
   for (let at = 0; at < slots.length; at += step) {
     const some = slots.slice(at, at + step);
     answers.push(...(await Promise.allSettled(some.map((slot) => slot.prepare(change)))));
+    if (answers.some(({ status }) => status === "rejected")) break;
   }
   return answers;
 }
@@ -111,6 +112,8 @@ async function prepareAll(
 /** Number of workers that prepare a change at the same time. A busy one serves its clients later, the others as before. */
 function atOnce(change: SnapshotChange): number {
   const { upserts, removals } = change.certificates;
+  // Code from a directory may block or end a worker: the others must go on.
+  if (change.plugins.upserts.some(({ code }) => code !== undefined)) return 1;
   // With thousands of certificates a worker needs 100 ms, in which it serves no request.
   if (upserts.length + removals.length > 0) return 1;
   if (sizeOf(change) <= PIECE_OBJECTS) return Number.POSITIVE_INFINITY;

@@ -59,6 +59,8 @@ export interface WorkerPoolOptions {
   readonly requests?: RequestRing | null;
   /** A worker started, became ready or died. Default: ignored. */
   readonly onWorkerEvent?: (event: WorkerLifecycleEvent) => void;
+  /** A worker hung while the plugin with this number (`PluginCode`) ran, and is replaced. Default: ignored. */
+  readonly onPluginBlocked?: (number: number) => void;
   readonly log: Log;
   /** The first version that the workers serve. */
   readonly snapshot: Snapshot;
@@ -117,6 +119,7 @@ export class WorkerPool {
           onCredentialsUsed: options.onCredentialsUsed ?? (() => {}),
           onUnknownName: options.onUnknownName ?? (() => {}),
           onWorkerEvent: options.onWorkerEvent ?? (() => {}),
+          onPluginBlocked: options.onPluginBlocked ?? (() => {}),
           times: this.times,
           active: () => this.#active,
           consumers: this.consumers,
