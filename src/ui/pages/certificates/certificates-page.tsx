@@ -9,6 +9,7 @@ import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { relativeTime, StatusDot, toneOf } from "../../parts/status.tsx";
 import { CertificateForm } from "./certificate-form.tsx";
+import { isRenewed } from "./certificate-values.ts";
 import { lifeOf, ValidityBar } from "./validity.tsx";
 
 type Certificate = Read<"certificates">;
@@ -25,7 +26,12 @@ const expiresSoon = (certificate: Certificate): boolean => {
   return life !== null && life.daysLeft < 30;
 };
 
-const kinds = { acme: "ordered", upload: "uploaded", self_signed: "self-signed" } as const;
+const kinds = {
+  acme: "ordered",
+  upload: "uploaded",
+  self_signed: "self-signed",
+  local_ca: "local CA",
+} as const;
 
 function CertificateList() {
   return (
@@ -104,7 +110,7 @@ function RenewItem({ certificate }: { readonly certificate: Certificate }) {
     touches: ["certificates"],
     done: () => `Certificate ${name} requested`,
   });
-  if (source !== "acme" || !enabled || onDemand !== null) return null;
+  if (!isRenewed(source) || !enabled || onDemand !== null) return null;
   return (
     <Can needs="editor">
       <Menu.Item leftSection={<IconRefresh size={16} />} onClick={() => mutate()}>
