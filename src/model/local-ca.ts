@@ -1,5 +1,6 @@
 // The CA of the gateway: what it may sign, and its public root; knows no key and no certificate of it.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { decode } from "./decode.ts";
 import { cidr, flag, group, integer, listOf } from "./fields.ts";
 import { since } from "./resource.ts";
 
@@ -33,51 +34,50 @@ const suffix = t.String({
   errorMessage: "must be a name such as lan or home.example.com, without *.",
 });
 
-export const localCaSettings = since(
-  7,
-  group(
-    {
-      permitted_names: listOf(
-        suffix,
-        "Names that the local CA signs, each with all names below it; names of one label are signed beside them unless name_constraints is on",
-        {
-          initial: PRIVATE_NAMES,
-          maxItems: 100,
-          form: {
-            title: "Names",
-            help: "The local CA signs these names and all names below them, and no others",
-            example: "home.example.com",
-          },
-        },
-      ),
-      permitted_networks: listOf(cidr, "Networks whose addresses the local CA signs", {
-        initial: PRIVATE_NETWORKS,
+const schema = group(
+  {
+    permitted_names: listOf(
+      suffix,
+      "Names that the local CA signs, each with all names below it; names of one label are signed beside them unless name_constraints is on",
+      {
+        initial: PRIVATE_NAMES,
         maxItems: 100,
         form: {
-          title: "Networks",
-          help: "The local CA signs addresses in these networks, and no others",
-          example: "192.168.0.0/16",
+          title: "Names",
+          help: "The local CA signs these names and all names below them, and no others",
+          example: "home.example.com",
         },
-      }),
-      name_constraints: flag(
-        false,
-        "Whether a new root states these names and networks itself (RFC 5280 section 4.2.1.10), so that clients accept nothing else from it; it then signs names of one label only where permitted_names has them. A root that exists keeps what it states",
-        {
-          help: "A new root states these names and networks itself, and clients accept nothing else from it. Names of one label, such as nas, then have to be in the list",
-        },
-      ),
-      validity_days: integer(90, {
-        minimum: 7,
-        maximum: 397,
-        description:
-          "Days for which a certificate of the local CA is valid; the gateway renews it when a third is left",
-        form: { title: "Days of validity" },
-      }),
-    },
-    "The local CA, which signs certificates for private names",
-    { group: "local_ca" },
-  ),
+      },
+    ),
+    permitted_networks: listOf(cidr, "Networks whose addresses the local CA signs", {
+      initial: PRIVATE_NETWORKS,
+      maxItems: 100,
+      form: {
+        title: "Networks",
+        help: "The local CA signs addresses in these networks, and no others",
+        example: "192.168.0.0/16",
+      },
+    }),
+    name_constraints: flag(
+      false,
+      "Whether a new root states these names and networks itself (RFC 5280 section 4.2.1.10), so that clients accept nothing else from it; it then signs names of one label only where permitted_names has them. A root that exists keeps what it states",
+      {
+        help: "A new root states these names and networks itself, and clients accept nothing else from it. Names of one label, such as nas, then have to be in the list",
+      },
+    ),
+    validity_days: integer(90, {
+      minimum: 7,
+      maximum: 397,
+      description:
+        "Days for which a certificate of the local CA is valid; the gateway renews it when a third is left",
+      form: { title: "Days of validity" },
+    }),
+  },
+  "The local CA, which signs certificates for private names",
+  { group: "local_ca" },
 );
+
+export const localCaSettings = since(7, { ...schema, default: decode(schema, {}) });
 
 export type LocalCaSettings = Readonly<Static<typeof localCaSettings>>;
 
