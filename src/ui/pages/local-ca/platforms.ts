@@ -24,8 +24,7 @@ export const platforms = ({
   {
     name: "Windows",
     steps: [
-      "Download the certificate (DER) and open it.",
-      "Install Certificate, Local Machine, then the store Trusted Root Certification Authorities. Or run the command as administrator:",
+      "Download the certificate (DER) and run the command in its folder, in a terminal as administrator.",
     ],
     command: `certutil -addstore -f ROOT ${FILE}`,
   },
