@@ -94,12 +94,18 @@ export function httpsWarnings(
   config: GatewayConfig,
 ): string[] {
   const wanted = namesToOrder(input);
-  if (input.https.mode !== "auto" || wanted.length === 0 || input.https_state.ordered.length > 0)
-    return [];
+  const { ordered, self_signed: own } = input.https_state;
+  const refused = own.filter((name) => input.https.mode === "local_ca" || !isPublicName(name));
+  const warnings = refused.map(
+    (name) =>
+      `application "${input.name}" has a self-signed certificate for ${name}, which settings.local_ca does not permit`,
+  );
+  if (input.https.mode !== "auto" || wanted.length === 0 || ordered.length > 0) return warnings;
   const missing = hasAccount(config)
     ? "enabled DNS provider, which *. names require"
     : "enabled ACME account";
   return [
+    ...warnings,
     `application "${input.name}" has a self-signed certificate: there is no ${missing}; the gateway requests a certificate as soon as there is one`,
   ];
 }

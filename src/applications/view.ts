@@ -108,7 +108,8 @@ function certificatesOf(application: Application, config: GatewayConfig) {
   const [ordered, local, own] = [made("certificate"), made("local"), made("self_signed")];
   const named = config.certificates.get(application.https.certificate_id ?? "");
   const certificate = named ?? ordered ?? own ?? local;
-  return { certificate, interim: [own, local].find((one) => one !== certificate) };
+  const others = [own, local].filter((one) => one !== undefined && one !== certificate);
+  return { certificate, interim: others[0] };
 }
 
 function partsIn<K extends PartCollection>(

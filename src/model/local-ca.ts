@@ -106,7 +106,7 @@ export const isSingleLabel = (name: string): boolean => !name.includes(".") && !
 const time = (description: string) => t.String({ format: "date-time", description });
 
 /** The root as the management API shows it: nothing of its key. */
-export const localCaRoot = t.Object(
+const localCaRoot = t.Object(
   {
     certificate: t.String({ description: "PEM" }),
     subject: t.String({ description: "Distinguished name" }),

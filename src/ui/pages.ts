@@ -127,6 +127,7 @@ export const pages: readonly PageEntry[] = [
     group: "Security",
     icon: IconShieldCheck,
     role: "viewer",
+    isListed: false,
     load: () => import("./pages/local-ca/local-ca-page.tsx"),
   },
   {

@@ -99,6 +99,12 @@ describe("the root", () => {
         400,
         "domains[0]: is not permitted for the local CA: an admin can add it to settings.local_ca.permitted_names",
       ]);
+    const wrong = { local_ca: { permitted_networks: ["10.0.0.0/8", "10.0.0.0/40"] } };
+    const refusal = await people.root("PATCH /settings", wrong);
+    expect([refusal.status, refusal.body.error]).toEqual([
+      400,
+      "local_ca.permitted_networks[1]: must be an IP address or a network such as 10.0.0.0/8 or 2001:db8::/32",
+    ]);
     await expectOk(people.root("PATCH /settings", settings));
     await expectOk(editor("POST /certificates", { name: "b", source: "local_ca", domains: bank }));
     expect(await presented("bank.example.com")).toBe("DNS:bank.example.com");
@@ -162,6 +168,9 @@ describe("clients that trust the root", () => {
     const body = { name: "radio", domains: ["radio.lan", "radio.home.arpa"], upstream: upstream() };
     const made = await expectOk(editor("POST /applications", body));
     expect(made.certificate).toMatchObject({ source: "self_signed", domains: ["radio.lan"] });
+    expect(made.warnings).toEqual([
+      'application "radio" has a self-signed certificate for radio.lan, which settings.local_ca does not permit',
+    ]);
     expect(made.interim_certificate).toMatchObject({
       source: "local_ca",
       domains: ["radio.home.arpa"],

@@ -1,9 +1,11 @@
 // Certificates: the list with the validity of each, and which form to open.
-import { Menu, Stack, Text } from "@mantine/core";
+import { Anchor, Menu, Stack, Text } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
+import { Link } from "wouter";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
 import { resourcePage } from "../../parts/form-page.tsx";
 import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
@@ -39,7 +41,16 @@ function CertificateList() {
       resource="certificates"
       page="certificates"
       title="Certificates"
-      text="TLS certificates for the names that the gateway serves over HTTPS."
+      text={
+        <>
+          TLS certificates for the names that the gateway serves over HTTPS. Devices trust those for
+          private names with the root of the{" "}
+          <Anchor component={Link} href={pagePath("local-ca")} underline="always">
+            local CA
+          </Anchor>
+          .
+        </>
+      }
       subtitle={({ domains, on_demand: onDemand }) =>
         onDemand === null ? domains.join(", ") : `on demand: ${onDemand.hosts.join(", ")}`
       }
