@@ -7,7 +7,7 @@ import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { executable } from "../support/variants.ts";
 
-const { afterEach, test } = needs("executable", "postgres");
+const { afterEach, test } = needs("executable", "postgres", "network namespaces");
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -19,11 +19,9 @@ const sign = (node: Gateway, name: string) =>
   node.ok("POST", "/api/v1/certificates", { name, source: "local_ca", domains: [`${name}.lan`] });
 
 /** Whether a client that trusts the root accepts what the node presents for a name. */
-async function accepts(node: Gateway, ca: string, servername: string): Promise<boolean> {
+async function accepts(host: string, ca: string, servername: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host: "127.0.0.1", port: node.httpsPort, ca, servername }, () =>
-    resolve(socket.authorized),
-  );
+  const socket = connect({ host, port: 8443, ca, servername }, () => resolve(socket.authorized));
   socket.on("error", () => resolve(false));
   const isAccepted = await promise;
   socket.destroy();
@@ -31,7 +29,7 @@ async function accepts(node: Gateway, ca: string, servername: string): Promise<b
 }
 
 test("has one root on all nodes, whose key survives another secret key and restarts", async () => {
-  const fleet = await TestFleet.start(2, { keyIn: "file" });
+  const fleet = await TestFleet.start(2, { keyIn: "file", networks: true });
   cleanups.push(() => fleet.stop());
   const [first, second] = fleet.nodes as [Gateway, Gateway];
   await Promise.all([sign(first, "one"), sign(second, "two")]);
@@ -39,9 +37,9 @@ test("has one root on all nodes, whose key survives another secret key and resta
   expect(await rootOf(second)).toEqual(root);
   const third = await fleet.add();
   expect(await rootOf(third)).toEqual(root);
-  for (const node of fleet.nodes)
+  for (const address of fleet.addresses)
     for (const name of ["one.lan", "two.lan"])
-      await eventually(() => accepts(node, root.certificate, name));
+      await eventually(() => accepts(address, root.certificate, name));
   const argv = ["rotate-key", "--data-dir", first.dataDir];
   const rotated = await runCommand(argv, {
     binary: executable,
@@ -52,14 +50,13 @@ test("has one root on all nodes, whose key survives another secret key and resta
   for (const node of fleet.nodes) await node.restart();
   await eventually(async () => (await statesOn(third)).every(isServing), { deadlineMs: 30_000 });
   await sign(third, "three");
-  for (const node of fleet.nodes) {
-    expect(await rootOf(node)).toEqual(root);
-    await eventually(() => accepts(node, root.certificate, "three.lan"));
-  }
+  for (const node of fleet.nodes) expect(await rootOf(node)).toEqual(root);
+  for (const address of fleet.addresses)
+    await eventually(() => accepts(address, root.certificate, "three.lan"));
   const replaced = await second.ok("POST", "/api/v1/local-ca/rotate");
-  for (const node of fleet.nodes)
+  for (const address of fleet.addresses)
     for (const name of ["one.lan", "two.lan", "three.lan"])
-      await eventually(() => accepts(node, replaced.root.certificate, name), {
+      await eventually(() => accepts(address, replaced.root.certificate, name), {
         deadlineMs: 30_000,
       });
 }, 120_000);
