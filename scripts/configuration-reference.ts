@@ -15,6 +15,7 @@ import { createResetPassword } from "../src/cli/reset-password.ts";
 import { createRotateKey } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "../src/cli/trust.ts";
 import { fleetCommand } from "../src/cli/fleet.ts";
 import { upgradeCommand } from "../src/cli/upgrade.ts";
 import { versionCommand } from "../src/cli/version.ts";
@@ -118,7 +119,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Certificates",
     "certificate",
     certificateInput,
-    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, or issued by an ACME CA: [acme.md](acme.md).",
+    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, issued by an ACME CA ([acme.md](acme.md)) or signed by the [local CA](local-ca.md).",
   ],
   [
     "ACME accounts",
@@ -157,6 +158,8 @@ const commands: readonly Command[] = [
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),
+  createTrustCommand(never),
+  createUntrustCommand(never),
   createRotateKey(never),
   backupCommand,
   exportCommand,

@@ -31,6 +31,7 @@ import { diskProblem, isExplained, refuse, StartError } from "./cli/start-error.
 import { createControl } from "./cli/stored-control.ts";
 import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "./cli/trust.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
@@ -344,6 +345,8 @@ process.exit(
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
+    createTrustCommand(openOffline),
+    createUntrustCommand(openOffline),
     createRotateKey(openOffline),
     fleetCommand,
     backupCommand,

@@ -7,6 +7,7 @@ import { executable } from "./variants.ts";
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
   caddy: "caddy",
+  certutil: "libnss3-tools",
   chromium: "chromium",
   curl: "curl",
   faketime: "faketime",
@@ -28,6 +29,7 @@ const PACKAGES = {
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  "update-ca-certificates": "ca-certificates",
 } as const;
 
 export type Program = keyof typeof PACKAGES;
