@@ -99,6 +99,7 @@ export const formatRules: FormatRules = {
       field: "config.rulesets",
       values: ["block-exploits"],
     },
+    { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
   ],
 };
 

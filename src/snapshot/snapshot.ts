@@ -65,6 +65,8 @@ export interface PluginPlan {
   readonly cache?: CacheMemory;
   /** Its files. */
   readonly cacheDirectory?: CacheDirectory;
+  /** The channel of its feed, also from the supervisor. */
+  readonly feed?: string;
 }
 
 /** An enabled consumer. */

@@ -6,6 +6,7 @@ import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
+import { FEED_QUESTION } from "../../snapshot/message.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import { openCache } from "../../shared-memory/cache/open.ts";
 import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
@@ -76,7 +77,7 @@ export class PluginLoader {
   }
 
   #kitOf(plan: PluginPlan, derived: Derived): PluginKit {
-    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null } = plan;
+    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null, feed } = plan;
     const { worker, workers, thread, countersOf, sharedCounters } = this.#options;
     const { callout, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
@@ -95,6 +96,7 @@ export class PluginLoader {
       cacheDirectory,
       shared: sharedCounters?.forInstance(id) ?? null,
       callout,
+      followFeed: feed === undefined ? null : (onMessage) => followChannel(feed, onMessage),
       logDirectories,
       used,
       dropped: (count) => dropped(plugin, count),
@@ -176,6 +178,16 @@ export class PluginEdit {
   finish(): PluginSet {
     return this.#all === null ? this.#before : new PluginSet(this.#all);
   }
+}
+
+/** The supervisor sends the last message again when a worker asks for it. */
+function followChannel(name: string, onMessage: (message: unknown) => void): () => void {
+  const channel = new BroadcastChannel(name);
+  channel.addEventListener("message", ({ data }) => {
+    if (data !== FEED_QUESTION) onMessage(data);
+  });
+  channel.postMessage(FEED_QUESTION);
+  return () => channel.close();
 }
 
 const nameOf = ({ name, label }: PluginPlan) => (label === null ? name : `${name} "${label}"`);
