@@ -17,7 +17,7 @@ export interface Fetched {
 export interface DenySource<Config> {
   /** Returns the milliseconds between two requests. */
   configure(configs: readonly Config[]): number;
-  /** `pace` divides long work. Must not throw, and settle in bounded time. */
+  /** `pace` divides long work. Settles in bounded time; failures are `problems`. */
   fetch(pace: Pace): Promise<Fetched>;
 }
 
@@ -32,6 +32,7 @@ export class DenyFeed<Config> implements Feed<Config> {
   readonly #pace = new Pace({ objects: Number.POSITIVE_INFINITY, ms: SLICE_MS });
   #intervalMs = 0;
   #table: NetworkTable | null = null;
+  #contactMs: number | null = null;
   #requests = 0;
   #reported: string | null = null;
   #timer: Timer | null = null;
@@ -60,8 +61,7 @@ export class DenyFeed<Config> implements Feed<Config> {
     this.#isBusy = true;
     this.#requests++;
     this.#pace.begin();
-    const { entries, contactMs, problems } = await this.#source.fetch(this.#pace);
-    if (entries !== null) this.#table = await this.#pace.run(compileNetworks(entries));
+    const { contactMs, problems } = await this.#fetch();
     this.#isBusy = false;
     if (this.#isClosed) return;
     this.#kit.publish({ table: this.#table, contactMs } satisfies DenyState);
@@ -75,6 +75,19 @@ export class DenyFeed<Config> implements Feed<Config> {
     const retryMs = problems.length === 0 ? Number.POSITIVE_INFINITY : MAX_RETRY_MS;
     this.#timer = setTimeout(() => void this.#turn(), Math.min(this.#intervalMs, retryMs));
     this.#timer.unref();
+  }
+
+  async #fetch(): Promise<Pick<Fetched, "contactMs" | "problems">> {
+    try {
+      const { entries, contactMs, problems } = await this.#source.fetch(this.#pace);
+      if (entries !== null) this.#table = await this.#pace.run(compileNetworks(entries));
+      this.#contactMs = contactMs;
+      return { contactMs, problems };
+    } catch (error) {
+      // A bug must not end the attempts.
+      this.#kit.log("error", "a list of denied addresses caused an error", { error });
+      return { contactMs: this.#contactMs, problems: ["internal error"] };
+    }
   }
 
   /** Logs each problem once, not at every interval, and its end. */

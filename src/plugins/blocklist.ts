@@ -74,6 +74,8 @@ ${DENY_DESCRIPTION}
 
 With several lists, all must have been loaded, and \`max_age\` applies to the oldest one.
 
+AbuseIPDB sends its list in this form from \`https://api.abuseipdb.com/api/v2/blacklist?plaintext\`, with the header \`Key\`.
+
 Some lists contain private networks, as \`firehol_level1\` does: by default \`allow\` has those networks, so that clients of your own network
 are not denied. Terms of use differ: Spamhaus, for example, allows one request per hour.
 
@@ -87,10 +89,10 @@ error.`,
   config: schema,
   example: {
     lists: [
-      { name: "spamhaus-drop", url: "https://www.spamhaus.org/drop/drop.txt" },
+      { name: "drop", url: "https://lists.example.net/drop.txt" },
       {
-        name: "abuseipdb",
-        url: "https://api.abuseipdb.com/api/v2/blacklist?plaintext",
+        name: "abuse",
+        url: "https://api.example.net/blacklist?plaintext",
         headers: { Key: "the API key" },
       },
     ],

@@ -59,7 +59,7 @@ are for all decisions, the others for changes. The local API remembers for each 
 gateway: where several use the same, as in a fleet, each may miss changes until the next request for all of them. A short
 \`resync_interval\`, or 0, is right there.
 
-The gateway drops decisions beyond \`max_decisions\`, and logs that. The metrics \`sluice_crowdsec_entries\`, \`_up\`,
+An \`https\` URL needs a certificate that the system trusts. The gateway drops decisions beyond \`max_decisions\`, and logs that. The metrics \`sluice_crowdsec_entries\`, \`_up\`,
 \`_contact_timestamp_seconds\` and \`_requests_total\` show the state of the list; the log has the last error.`,
   group: "access",
   order: 9150,
@@ -136,7 +136,8 @@ class LocalApi implements DenySource<Config> {
     this.#contactMs = Date.now();
     if (isWhole) {
       this.#decisions.clear();
-      this.#wholeAt = performance.now() + own.resync_interval * 1000;
+      // Other settings may have come meanwhile.
+      if (this.#own === own) this.#wholeAt = performance.now() + own.resync_interval * 1000;
     }
     const hasChanged = await this.#decisions.apply(response, { max: own.max_decisions, pace });
     const { dropped } = this.#decisions;

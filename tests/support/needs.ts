@@ -8,7 +8,9 @@ import { executable } from "./variants.ts";
 const PACKAGES = {
   caddy: "caddy",
   chromium: "chromium",
+  crowdsec: "crowdsec",
   curl: "curl",
+  "fail2ban-regex": "fail2ban",
   faketime: "faketime",
   go: "golang-go",
   haproxy: "haproxy",
