@@ -25,6 +25,7 @@ const PACKAGES = {
   prlimit: "util-linux",
   promtool: "prometheus",
   node: "nodejs",
+  python3: "python3",
   "redis-server": "redis-server",
   slapd: "slapd",
   slowhttptest: "slowhttptest",
