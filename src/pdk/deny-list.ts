@@ -57,8 +57,8 @@ The list is **unavailable** until it was first loaded, and with \`max_age\` also
 that are already known to be denied stay denied; all others get \`status_on_error\`, or pass with \`fail_open\`. Requests that arrive
 while the gateway loads the list for the first time wait for it, for at most \`timeout\` and 5 seconds.
 
-For streams (global scope, stream routes, services for TCP and UDP) the gateway closes the connection or drops the datagram, without waiting for the first
-list. Open connections survive a change of the list.`;
+For streams (global scope, stream routes, services for TCP and UDP) the gateway closes the connection or drops the datagram, without
+waiting for the first list. Open connections survive a change of the list.`;
 
 /** Longest time that requests wait for the first list. */
 const MAX_WAIT_MS = 5000;

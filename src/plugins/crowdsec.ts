@@ -59,8 +59,9 @@ are for all decisions, the others for changes. The local API remembers for each 
 gateway: where several use the same, as in a fleet, each may miss changes until the next request for all of them. A short
 \`resync_interval\`, or 0, is right there.
 
-An \`https\` URL needs a certificate that the system trusts. The gateway drops decisions beyond \`max_decisions\`, and logs that. The metrics \`sluice_crowdsec_entries\`, \`_up\`,
-\`_contact_timestamp_seconds\` and \`_requests_total\` show the state of the list; the log has the last error.`,
+An \`https\` URL needs a certificate that the system trusts. The gateway drops decisions beyond \`max_decisions\`, and logs that. The
+metrics \`sluice_crowdsec_entries\`, \`_up\`, \`_contact_timestamp_seconds\` and \`_requests_total\` show the state of the list; the log has
+the last error.`,
   group: "access",
   order: 9150,
   phases: ["connect", "pre_auth"],
