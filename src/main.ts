@@ -37,6 +37,7 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { createCallout } from "./dataplane/plugin/callout.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -242,6 +243,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     },
     ...memory,
     definitionOf: (name) => catalogue.get(name),
+    callout: createCallout({ loopToken: loopToken(stored.instanceId) }),
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),
