@@ -1,5 +1,8 @@
 // Redirects that name the target's own address get the client's: which ones, to where, and none besides.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { selfSigned } from "../../support/certificate.ts";
 import {
   type RunningDataPlane,
@@ -23,18 +26,27 @@ function startTarget(
         const value = request.headers.get(`x-${name}`);
         if (value !== null) headers.set(name, own(value));
       }
-      headers.set("x-path", new URL(request.url).pathname);
+      // Longer than a header of a request may be.
+      if (new URL(request.url).pathname === "/long-refresh")
+        headers.set("refresh", `0;url=${" ".repeat(30_000)}"x`);
       return new Response("moved", { status: 302, headers });
     },
   });
   return server;
 }
 
+const directory = mkdtempSync(join(tmpdir(), "sluice-redirect-"));
+const socket = join(directory, "socket");
 let targets: Bun.Server<undefined>[];
 let http2: Awaited<ReturnType<typeof startHttp2Target>>;
 
 beforeAll(async () => {
-  targets = [startTarget(), startTarget(), startTarget({ tls: await selfSigned("localhost") })];
+  targets = [
+    startTarget(),
+    startTarget(),
+    startTarget({ tls: await selfSigned("localhost") }),
+    startTarget({ unix: socket }),
+  ];
   http2 = await startHttp2Target((stream, fields) => {
     const location = String(fields["x-location"]).replace("TARGET", `127.0.0.1:${http2.port}`);
     stream.respond({ ":status": 307, location });
@@ -44,6 +56,7 @@ beforeAll(async () => {
 afterAll(async () => {
   http2.stop();
   for (const target of targets) await target.stop(true);
+  rmSync(directory, { recursive: true });
 });
 
 const portOf = (index: number) => targets[index]?.port ?? 0;
@@ -59,6 +72,7 @@ describe.each(engines)("%s engine:", (engine) => {
       { name: "named", targets: [{ host: "localhost", port: portOf(0) }] },
       { name: "based", path: "/base", targets: at(portOf(0)) },
       { name: "tls", protocol: "https", targets: at(portOf(2)), tls: { verify: false } },
+      { name: "unix", targets: [{ host: `unix:${socket}`, port: null }] },
       { name: "h2c", protocol: "h2c", targets: at(http2.port) },
       {
         name: "two",
@@ -171,6 +185,12 @@ describe.each(engines)("%s engine:", (engine) => {
     expect(await refreshOf("5; url=http://other.test/")).toBe("5; url=http://other.test/");
   });
 
+  test("a long Refresh takes linear time", async () => {
+    const value = `0;url=${" ".repeat(30_000)}"x`;
+    const { headers } = await ask({ path: "/long-refresh" });
+    expect(headers.get("refresh")).toBe(value);
+  });
+
   test("the switch of the service turns it off", async () => {
     expect(await locationOf("http://TARGET/a", { host: "off.test" })).toBe(
       `http://127.0.0.1:${portOf(0)}/a`,
@@ -203,6 +223,12 @@ describe.each(engines)("%s engine:", (engine) => {
     const host = "tls.test";
     expect(await locationOf("https://TARGET/a", { host })).toBe("http://tls.test/a");
     expect(await locationOf("http://TARGET/a", { host })).toBe(`http://127.0.0.1:${portOf(2)}/a`);
+  });
+
+  test("unix sockets have the name localhost", async () => {
+    expect(await locationOf("http://localhost/a", { host: "unix.test" })).toBe(
+      "http://unix.test/a",
+    );
   });
 
   test("targets over HTTP/2 too", async () => {
