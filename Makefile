@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus slowhttptest faketime nodejs npm golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus slowhttptest faketime nodejs npm python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -192,6 +192,16 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? docs-site: Build the documentation as static pages with search into dist/docs-site (fetches VitePress from the npm registry)
+.PHONY: docs-site
+docs-site: setup
+	@cd scripts/docs-site && ../../$(BUN) install --frozen-lockfile --silent && node node_modules/vitepress/bin/vitepress.js build . >/dev/null
+
+#? first-minute: Record the first commands of the README with the executable, into docs/images/first-minute.svg
+.PHONY: first-minute
+first-minute: build
+	@$(BUN) scripts/first-minute.ts
 
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean

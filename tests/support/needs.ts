@@ -30,6 +30,7 @@ const PACKAGES = {
   promtool: "prometheus",
   rclone: "rclone",
   node: "nodejs",
+  python3: "python3",
   "redis-server": "redis-server",
   slapd: "slapd",
   slowhttptest: "slowhttptest",

@@ -108,7 +108,7 @@ describe("directives that may deny close their route", () => {
     ["allow 10.0.0.1; deny $all;"],
     ["rewrite ^/x(?<!y)z /a break;"],
     ["rewrite ^/x /y?a=b break;"],
-    ["rewrite ^/a /b last;"],
+    ["rewrite ^/a /b?c last;"],
   ])("%s", async (lines) => {
     const proxy = "proxy_pass http://10.0.0.1;";
     const { routes } = await site(`location / { ${lines} ${proxy} } location /open { ${proxy} }`);
