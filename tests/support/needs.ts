@@ -22,7 +22,8 @@ const PACKAGES = {
   mosquitto: "mosquitto",
   named: "bind9",
   nginx: "nginx",
-  npm: "npm",
+  // `make setup` needs it as well; the package npm of Debian conflicts with the nodejs of others, which has it.
+  npm: "nodejs",
   openssl: "openssl",
   pebble: "pebble",
   pgbouncer: "pgbouncer",
