@@ -86,7 +86,7 @@ test("networks, IPv6 and captchas deny, and a shorter decision holds when the lo
 });
 
 test("a decision ends by itself while the local API is away, and others stay", async () => {
-  await crowdsec.cscli("decisions", "add", "--ip", "192.0.2.20", "--duration", "4s");
+  await crowdsec.cscli("decisions", "add", "--ip", "192.0.2.20", "--duration", "8s");
   await within(20, "192.0.2.20", 403);
   await crowdsec.halt();
   await eventually(async () => (await figure("up")) === 0);
