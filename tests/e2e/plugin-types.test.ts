@@ -1,9 +1,12 @@
 // The npm package @sluice/plugin: what `sluice plugin new` writes has no type errors with it.
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { program } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
+
+const { test } = needs("executable");
 
 const root = join(import.meta.dir, "../..");
 
@@ -20,7 +23,7 @@ test("a new plugin and its test have no type errors, and a mistake has one", asy
     await run(process.execPath, join(root, "scripts/plugin-types.ts"), types);
     for (const name of ["@sinclair", "bun-types", "@types"])
       symlinkSync(join(root, "node_modules", name), join(directory, "node_modules", name));
-    const made = await run(...program(), "plugin", "new", "greet", "--plugins-dir", ".");
+    const made = await run(executable, "plugin", "new", "greet", "--plugins-dir", ".");
     expect(made.code).toBe(0);
     const compilerOptions = {
       strict: true,

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readTrusted, TrustError, trustedPath } from "../../../src/plugin-directory/trust.ts";
+import { needs } from "../../support/needs.ts";
 
 const root = mkdtempSync(join(tmpdir(), "sluice-trust-"));
 const at = (...names: string[]) => join(root, ...names);
@@ -74,12 +75,15 @@ describe("a file is refused", () => {
     expect(() => readTrusted(at(file))).toThrow(says);
   });
 
-  test.skipIf(process.getuid?.() !== 0)("that belongs to another user", () => {
-    const other = 4711;
-    chownSync(at("safe/foreign.ts"), other, other);
-    expect(() => trustedPath(at("safe/foreign.ts"))).toThrow("belongs to the user 4711");
-    expect(trustedPath(at("safe/foreign.ts"), other)).toBe(at("safe/foreign.ts"));
-  });
+  needs({ lacks: process.getuid?.() === 0 ? null : "root" }).test(
+    "that belongs to another user",
+    () => {
+      const other = 4711;
+      chownSync(at("safe/foreign.ts"), other, other);
+      expect(() => trustedPath(at("safe/foreign.ts"))).toThrow("belongs to the user 4711");
+      expect(trustedPath(at("safe/foreign.ts"), other)).toBe(at("safe/foreign.ts"));
+    },
+  );
 
   test("that is larger than 8 MB, and not at 8 MB", () => {
     writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024), { mode: 0o644 });
