@@ -6,6 +6,7 @@ import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
+import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
@@ -153,7 +154,7 @@ const never = (): never => {
 
 const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
-  createCheck(new Map()),
+  createCheck(new Map(), new URL(import.meta.url)),
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),
@@ -164,6 +165,7 @@ const commands: readonly Command[] = [
   exportCommand,
   createImport(new Map()),
   createSchemaCommand(new Map()),
+  createPluginCommand({ catalogue: new Map(), url: new URL(import.meta.url) }),
   diffCommand,
   applyCommand,
   healthcheckCommand,

@@ -55,7 +55,7 @@ import type { LocalCaStore } from "./acme/local-ca.ts";
 import { Preflight } from "./applications/preflight.ts";
 import type { UseStore } from "./control/last-use.ts";
 import { listenerEventsOf } from "./control/listener-event.ts";
-import { Plugins } from "./control/plugins.ts";
+import { Plugins, type PluginsOptions } from "./control/plugins.ts";
 import { type AskWorker, RouteExplainer } from "./control/route-explainer.ts";
 import { Pressure } from "./control/pressure.ts";
 import { createResources } from "./control/resource.ts";
@@ -75,7 +75,7 @@ export const configs: ChangesOptions["configs"] = {
   dns_providers: (type) => dnsProviders[type as DnsProviderType].config,
 };
 
-export interface ControlPlaneOptions {
+export interface ControlPlaneOptions extends Pick<PluginsOptions, "pluginDirectory"> {
   /** Id of the data directory; part of the names of cookies. */
   readonly instanceId: string;
   readonly store: ChangeStore;

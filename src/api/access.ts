@@ -48,6 +48,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/routes/explain", methods: { POST: "viewer" } },
   { path: "/api/v1/plugins/schemas", methods: readOnly },
   { path: "/api/v1/plugins/schemas/:name", methods: readOnly },
+  { path: "/api/v1/plugins/directory", methods: { GET: "viewer", POST: "admin" } },
   { path: "/api/v1/cache/purge", methods: { POST: "editor" } },
   { path: "/api/v1/consumers/:id/credentials", methods: { GET: "viewer", POST: "editor" } },
   { path: "/api/v1/credentials/:id/rotate", methods: { POST: "editor" } },

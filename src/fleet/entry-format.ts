@@ -102,6 +102,7 @@ export const formatRules: FormatRules = {
       field: "config.rulesets",
       values: ["block-exploits"],
     },
+    { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
   ],
 };
 

@@ -27,6 +27,7 @@ const groups = {
       "secrets",
       "alerts",
       "geoip",
+      "blocking",
       "grpc",
       "fleet",
       "shared-counters",
