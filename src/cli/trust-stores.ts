@@ -108,34 +108,30 @@ const BROWSERS = [
 
 /** Adds the root to all NSS databases of the user, and creates the one of Chromium where that is installed. */
 export function trustInBrowsers({ name, pem }: TrustedRoot, options: StoreOptions): StoreResult[] {
-  return inBrowsers(options, (certutil, database) => {
+  return inBrowsers(options, (database) => {
     if (!existsSync(join(database, "cert9.db"))) {
       mkdirSync(database, { recursive: true, mode: 0o700 });
-      run([certutil, "-N", "-d", `sql:${database}`, "--empty-password"], options);
+      certutil(["-N", "-d", `sql:${database}`, "--empty-password"], options);
     }
-    remove(name, { certutil, database }, options);
-    run([certutil, "-A", "-d", `sql:${database}`, "-n", name, "-t", "C,,"], options, pem);
+    remove(name, database, options);
+    certutil(["-A", "-d", `sql:${database}`, "-n", name, "-t", "C,,"], options, pem);
     return true;
   });
 }
 
 /** Removes the root, or every root of a local CA. */
 export function untrustInBrowsers(name: string | null, options: StoreOptions): StoreResult[] {
-  return inBrowsers(options, (certutil, database) => {
+  return inBrowsers(options, (database) => {
     if (!existsSync(join(database, "cert9.db"))) return false;
-    return remove(name, { certutil, database }, options);
+    return remove(name, database, options);
   });
 }
 
-function inBrowsers(
-  options: StoreOptions,
-  change: (certutil: string, database: string) => boolean,
-): StoreResult[] {
+function inBrowsers(options: StoreOptions, change: (database: string) => boolean): StoreResult[] {
   const databases = databasesOf(options);
   if (databases.length === 0)
     return [{ state: "skipped", text: "browsers: no database of Chromium or Firefox was found" }];
-  const certutil = programOf("certutil", options);
-  if (certutil === null)
+  if (programOf("certutil", options) === null)
     return [
       {
         state: "failed",
@@ -144,7 +140,7 @@ function inBrowsers(
     ];
   return databases.map((database): StoreResult => {
     try {
-      if (!change(certutil, database))
+      if (!change(database))
         return { state: "skipped", text: `browser: ${database}: it was not there` };
       return { state: "done", text: `browser: ${database}; restart the browser` };
     } catch (error) {
@@ -154,26 +150,25 @@ function inBrowsers(
 }
 
 /** Returns whether there was one. */
-function remove(
-  name: string | null,
-  { certutil, database }: { readonly certutil: string; readonly database: string },
-  options: StoreOptions,
-): boolean {
+function remove(name: string | null, database: string, options: StoreOptions): boolean {
   // Nickname and trust flags, in two columns.
-  const names = run([certutil, "-L", "-d", `sql:${database}`], options)
+  const names = certutil(["-L", "-d", `sql:${database}`], options)
     .split("\n")
-    .map((line) => /^(Sluice Local CA [0-9a-f]{8})\s/.exec(line)?.[1])
-    .filter((found) => found !== undefined && (name === null || found === name));
-  for (const each of names)
-    run([certutil, "-D", "-d", `sql:${database}`, "-n", each ?? ""], options);
+    .map((line) => /^(Sluice Local CA [0-9a-f]{8})\s/.exec(line)?.[1] ?? "")
+    .filter((found) => found !== "" && (name === null || found === name));
+  for (const each of names) certutil(["-D", "-d", `sql:${database}`, "-n", each], options);
   return names.length > 0;
 }
 
+/** As the user, whose files they are. */
+const certutil = (args: readonly string[], options: StoreOptions, input = "") =>
+  run(["certutil", ...args], options, { input, ...userOf(options)?.ids });
+
 function databasesOf(options: StoreOptions): string[] {
-  const home = homeOf(options);
-  if (home === null) return [];
+  const home = userOf(options)?.home;
+  if (home === undefined) return [];
   const hasChromium = BROWSERS.some((name) => programOf(name, options) !== null);
-  // Under sudo, a new database would belong to root.
+  // Under sudo, a new folder would belong to root.
   const mayCreate = hasChromium && options.env["SUDO_USER"] === undefined;
   const chromium = CHROMIUM.map((path) => join(home, path)).filter(
     (path, index) => existsSync(join(path, "cert9.db")) || (index === 0 && mayCreate),
@@ -185,28 +180,35 @@ function databasesOf(options: StoreOptions): string[] {
   return [...chromium, ...firefox];
 }
 
-/** Under sudo, the one of the user who ran it. */
-function homeOf({ env }: StoreOptions): string | null {
-  const user = env["SUDO_USER"] ?? "";
-  if (user === "" || user === "root") return env["HOME"] ?? null;
+interface User {
+  readonly home: string;
+  /** Empty: this process has them. */
+  readonly ids: { readonly uid?: number; readonly gid?: number };
+}
+
+/** Under sudo, the one who ran it: root must not write where that user may have put links. */
+function userOf({ env }: StoreOptions): User | null {
+  const name = env["SUDO_USER"] ?? "";
+  if (name === "" || name === "root" || process.getuid?.() !== 0) {
+    const home = env["HOME"] ?? "";
+    return home === "" ? null : { home, ids: {} };
+  }
   const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-  const fields = lines.map((line) => line.split(":")).find(([name]) => name === user);
-  return fields?.[5] ?? null;
+  const fields = lines.map((line) => line.split(":")).find(([first]) => first === name);
+  const [, , uid, gid, , home] = fields ?? [];
+  return home === undefined ? null : { home, ids: { uid: Number(uid), gid: Number(gid) } };
 }
 
 /** Returns the standard output; throws with what the program wrote. */
-function run(argv: readonly string[], options: StoreOptions, input = ""): string {
-  const [program = "", ...args] = argv;
-  const { status, stdout, stderr, error } = spawnSync(
-    programOf(program, options) ?? program,
-    args,
-    {
-      input,
-      encoding: "utf8",
-      timeout: 60_000,
-    },
-  );
+function run(
+  [name = "", ...args]: readonly string[],
+  options: StoreOptions,
+  how: { readonly input?: string; readonly uid?: number; readonly gid?: number } = {},
+): string {
+  const program = programOf(name, options) ?? name;
+  const fixed = { encoding: "utf8", timeout: 60_000 } as const;
+  const { status, stdout, stderr, error } = spawnSync(program, args, { ...how, ...fixed });
   if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${program} failed: ${(stderr || stdout).trim()}`);
+  if (status !== 0) throw new Error(`${name} failed: ${(stderr || stdout).trim()}`);
   return stdout;
 }

@@ -36,23 +36,22 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Runs a script whose changes of the system's store end with it: in mounts of its own. */
+/** Runs a script whose changes of the system's store end with it: in mounts of its own. `env`: that of root itself. */
 async function inOwnStore(
   script: string,
+  env?: Record<string, string>,
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const mounts = `set -e
     mount -t tmpfs none /usr/local/share/ca-certificates
     cp -a /etc/ssl/certs "${scratch}/certs"
     mount --bind "${scratch}/certs" /etc/ssl/certs
     set +e`;
-  const child = Bun.spawn(
-    ["unshare", "--map-root-user", "--mount", "sh", "-c", `${mounts}\n${script}`],
-    {
-      env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, HOME: home },
-      stdout: "pipe",
-      stderr: "pipe",
-    },
-  );
+  const user = env === undefined ? ["--map-root-user"] : [];
+  const child = Bun.spawn(["unshare", ...user, "--mount", "sh", "-c", `${mounts}\n${script}`], {
+    env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, HOME: home, ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
@@ -145,6 +144,30 @@ test("`sluice trust` accepts no root over plain HTTP from another machine, and n
   expect(stderr).toContain("the certificate is no root of a local CA of Sluice");
   expect(stderr).toContain(", not 00");
 });
+
+needs(...tools, "mount").test(
+  "under sudo, the databases of the user are changed with the rights of the user",
+  async () => {
+    const users = join(scratch, "passwd");
+    const own = join(scratch, "sam");
+    const profile = join(own, ".mozilla/firefox/abc.default");
+    mkdirSync(profile, { recursive: true });
+    Bun.spawnSync(["certutil", "-N", "-d", `sql:${profile}`, "--empty-password"]);
+    writeFileSync(users, `root:x:0:0::/root:/bin/sh\nsam:x:54321:54321::${own}:/bin/sh\n`);
+    const { stdout } = await inOwnStore(
+      `mount --bind ${users} /etc/passwd
+      chmod 711 ${scratch}
+      ${sluice} trust --url ${gateway.admin}
+      chown -R 54321:54321 ${own}
+      ${sluice} trust --url ${gateway.admin}
+      ls -ln ${profile}/cert9.db`,
+      { SUDO_USER: "sam" },
+    );
+    expect(stdout).toContain(`failed: browser: ${profile}: certutil failed`);
+    expect(stdout).toContain(`done: browser: ${profile}; restart the browser`);
+    expect(stdout).toMatch(/ 54321 +54321 .*cert9\.db/);
+  },
+);
 
 needs("openssl").test(
   "OpenSSL verifies names and addresses, and obeys name constraints",

@@ -183,3 +183,33 @@ describe("clients that trust the root", () => {
     expect(await presented("radio.lan")).toBe("DNS:radio.lan, DNS:radio.home.arpa");
   });
 });
+
+describe("a configuration file", () => {
+  test("with a certificate of the local CA needs no material: the gateway signs it", async () => {
+    const certificates = [{ name: "filed", source: "local_ca", domains: ["filed.lan", "FD00::9"] }];
+    await expectOk(people.root("POST /import", { format: 1, certificates }));
+    await eventually(async () => (await presented("filed.lan")) !== null);
+    const { body } = await viewer("GET /certificates/filed");
+    expect(body).toMatchObject({ status: "valid", last_error: null, attempts: 0 });
+  });
+
+  test("without secrets brings a deleted one back, signed again", async () => {
+    const { fingerprint } = (await viewer("GET /certificates/filed")).body;
+    const exported = await expectOk(viewer("GET /export"));
+    await expectOk(people.root("POST /import", exported));
+    expect((await viewer("GET /certificates/filed")).body.fingerprint).toBe(fingerprint);
+    await expectOk(editor("DELETE /certificates/filed"));
+    await expectOk(people.root("POST /import", exported));
+    await eventually(async () => (await presented("filed.lan")) !== null);
+    expect((await viewer("GET /certificates/filed")).body.fingerprint).not.toBe(fingerprint);
+  });
+
+  test("cannot make it sign a name that is not permitted", async () => {
+    const certificates = [{ name: "bad", source: "local_ca", domains: ["bank.example.com"] }];
+    await expectOk(people.root("POST /import", { format: 1, certificates }));
+    await eventually(async () => (await viewer("GET /certificates/bad")).body.status === "failed");
+    const { last_error: error } = (await viewer("GET /certificates/bad")).body;
+    expect(error).toContain("domains[0]: is not permitted for the local CA");
+    await expectOk(editor("DELETE /certificates/bad"));
+  });
+});
