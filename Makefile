@@ -149,6 +149,11 @@ screenshots: build
 api-types: setup
 	$(BUN) scripts/api-types.ts
 
+#? client: Write the npm package @sluice/client, the API with types, into dist/client
+.PHONY: client
+client: setup
+	$(BUN) scripts/client.ts
+
 #? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for fewer rounds)
 .PHONY: bench
 bench: build
