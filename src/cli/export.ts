@@ -13,7 +13,13 @@ import { UsageError } from "./usage-error.ts";
 
 const flags: readonly Flag[] = [
   ...managementFlags,
-  { name: "format", value: "FORMAT", description: "yaml or json", fallback: "yaml" },
+  {
+    name: "format",
+    value: "FORMAT",
+    description: "yaml or json",
+    choices: ["yaml", "json"],
+    fallback: "yaml",
+  },
   { name: "output", value: "FILE", description: "File to write", fallback: "standard output" },
   {
     name: "minimal",

@@ -142,6 +142,7 @@ const flags: readonly Flag[] = [
     name: "log-level",
     value: "LEVEL",
     description: `Log level: ${logLevels.join(", ")}`,
+    choices: logLevels,
     fallback: "info",
   },
   {

@@ -10,9 +10,11 @@ const PACKAGES = {
   chromium: "chromium",
   curl: "curl",
   faketime: "faketime",
+  fish: "fish",
   go: "golang-go",
   haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
+  mandoc: "mandoc",
   named: "bind9",
   nginx: "nginx",
   openssl: "openssl",
@@ -27,6 +29,7 @@ const PACKAGES = {
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  zsh: "zsh",
 } as const;
 
 export type Program = keyof typeof PACKAGES;
