@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus zsh fish mandoc slowhttptest faketime nodejs golang-go golang-google-grpc-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc slowhttptest faketime nodejs golang-go golang-google-grpc-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -197,6 +197,11 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? monitoring: Write the Grafana dashboard and the alert rules into examples/monitoring
+.PHONY: monitoring
+monitoring: setup
+	$(BUN) scripts/monitoring.ts
 
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean

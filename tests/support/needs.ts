@@ -6,6 +6,7 @@ import { executable } from "./variants.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
+  "ansible-playbook": "ansible-core",
   caddy: "caddy",
   chromium: "chromium",
   curl: "curl",
@@ -23,6 +24,7 @@ const PACKAGES = {
   podman: "podman",
   postgres: "postgresql",
   prlimit: "util-linux",
+  prometheus: "prometheus",
   promtool: "prometheus",
   node: "nodejs",
   "redis-server": "redis-server",
