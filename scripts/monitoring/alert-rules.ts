@@ -14,6 +14,9 @@ export interface AlertRule {
 const errorsOf = (labels: string) =>
   `sum by (instance, service) (rate(sluice_requests_total${labels}[5m]))`;
 
+const decisionsOf = (labels: string) =>
+  `sum by (instance, plugin) (rate(sluice_plugin_decisions_total${labels}[5m]))`;
+
 export const alertRules: readonly AlertRule[] = [
   {
     name: "SluiceDown",
@@ -130,7 +133,8 @@ export const alertRules: readonly AlertRule[] = [
   },
   {
     name: "SluicePluginErrors",
-    expr: 'sum by (instance, plugin) (rate(sluice_plugin_decisions_total{decision="error"}[5m]))',
+    // The series of errors begins with the first of them.
+    expr: `(${decisionsOf('{decision="error"}')} or 0 * ${decisionsOf("")})`,
     limit: "> 0",
     for: "5m",
     severity: "warning",
