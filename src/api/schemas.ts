@@ -15,6 +15,7 @@ import { type CollectionName, collectionNames, definitionOf } from "../model/gat
 import { explainInput } from "../model/explain.ts";
 import { oneOf } from "../model/fields.ts";
 import { schemaRef } from "../model/resource.ts";
+import { localCaView } from "../model/local-ca.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
 import { inlineTargetInput, targetHealthInput, targetState } from "../model/target.ts";
@@ -187,6 +188,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   TargetHealthInput: targetHealthInput,
   ServiceHealth: serviceHealth,
   Revocation: revocationInput,
+  LocalCa: localCaView,
   Connection: t.Object(
     {
       id: t.String({ description: "ID of the connection" }),

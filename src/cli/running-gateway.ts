@@ -103,7 +103,7 @@ export class RunningGateway {
     const { control, pool, counts, store, log } = this.#parts;
     this.#replacement.abandon();
     this.#file?.stop();
-    const discovered = control.discovery.stop();
+    const discovered = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);
     control.alertEngine.stop();
     this.#parts.follower?.leave();
     const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
@@ -155,6 +155,7 @@ export class RunningGateway {
     control.observation.stats.start();
     control.acme.engine.start();
     control.discovery.start();
+    control.plugins.directory?.start();
     control.alertEngine.start();
     control.fleetActivity?.start();
   }
@@ -179,7 +180,8 @@ export class RunningGateway {
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(UPGRADING);
-    await Promise.race([control.discovery.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    const followed = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);
+    await Promise.race([followed, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);

@@ -53,12 +53,12 @@ needs("prometheus").test(
     await fill(gateway, origin.port, streamPort);
     const prometheus = await Prometheus.start([new URL(gateway.admin).host], rules);
     try {
+      let count = 0;
       const send = async () => {
-        for (const url of [
-          `${gateway.httpPort}/shop`,
-          `${gateway.httpPort}/none`,
-          `${streamPort}/`,
-        ])
+        const { httpPort } = gateway;
+        // A hit and a miss of the cache, a request without a route, and a connection.
+        const urls = [`${httpPort}/shop`, `${httpPort}/shop/${count++}`, `${httpPort}/none`];
+        for (const url of [...urls, `${streamPort}/`])
           await (
             await fetch(`http://127.0.0.1:${url}`, { headers: { connection: "close" } })
           ).text();

@@ -7,17 +7,26 @@ import { executable } from "./variants.ts";
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
   "ansible-playbook": "ansible-core",
+  apache2: "apache2",
   caddy: "caddy",
+  certutil: "libnss3-tools",
   chromium: "chromium",
+  crowdsec: "crowdsec",
+  "cockpit-ws": "cockpit-ws",
   curl: "curl",
+  "fail2ban-regex": "fail2ban",
   faketime: "faketime",
   fish: "fish",
+  git: "git",
   go: "golang-go",
   haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
   mandoc: "mandoc",
+  mosquitto: "mosquitto",
   named: "bind9",
   nginx: "nginx",
+  // `make setup` needs it as well; the package npm of Debian conflicts with the nodejs of others, which has it.
+  npm: "nodejs",
   openssl: "openssl",
   pebble: "pebble",
   pgbouncer: "pgbouncer",
@@ -26,11 +35,16 @@ const PACKAGES = {
   prlimit: "util-linux",
   prometheus: "prometheus",
   promtool: "prometheus",
+  rclone: "rclone",
   node: "nodejs",
+  python3: "python3",
   "redis-server": "redis-server",
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  "update-ca-certificates": "ca-certificates",
+  syncthing: "syncthing",
+  "transmission-daemon": "transmission-daemon",
   zsh: "zsh",
 } as const;
 
@@ -48,7 +62,7 @@ function newestPostgres(): string {
 }
 
 /** Debian keeps servers where the PATH of a user often does not look. */
-const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:${newestPostgres()}`;
+const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:/usr/lib/cockpit:${newestPostgres()}`;
 
 /** Null when it is not installed. */
 export const pathOf = (program: string): string | null => Bun.which(program, { PATH });

@@ -2,7 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { dnsProviders } from "../../acme/dns/index.ts";
 import { type Document, isDocument } from "../../control/body.ts";
-import { issuedFields } from "../../model/certificate.ts";
+import { isRenewed, issuedFields } from "../../model/certificate.ts";
 import { isSecretField } from "../../model/export-document.ts";
 import { UUID_PATTERN } from "../../model/fields.ts";
 import {
@@ -120,7 +120,7 @@ function configurableOf(
 function withoutMaterial(collection: CollectionName, fields: Document): Document {
   if (collection === "acme_accounts") return omit(fields, ["sealed_key"]);
   if (collection !== "certificates") return fields;
-  const hasMaterial = fields["source"] !== "acme";
+  const hasMaterial = !isRenewed({ source: String(fields["source"]) });
   const own = ["certificate", "sealed_key"];
   return omit(
     fields,
