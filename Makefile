@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -149,6 +149,11 @@ screenshots: build
 api-types: setup
 	$(BUN) scripts/api-types.ts
 
+#? client: Write the npm package @sluice/client, the API with types, into dist/client
+.PHONY: client
+client: setup
+	$(BUN) scripts/client.ts
+
 #? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for fewer rounds)
 .PHONY: bench
 bench: build
@@ -192,6 +197,11 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? monitoring: Write the Grafana dashboard and the alert rules into examples/monitoring
+.PHONY: monitoring
+monitoring: setup
+	$(BUN) scripts/monitoring.ts
 
 #? plugin-types: Write the npm package @sluice/plugin, types for editors, into dist/plugin-types
 .PHONY: plugin-types

@@ -4,12 +4,14 @@ import { applyCommand, diffCommand } from "../src/cli/apply.ts";
 import { createCheck } from "../src/cli/check.ts";
 import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
+import { createCompletion } from "../src/cli/completion.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
 import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
+import { createManual } from "../src/cli/manual.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { createRotateKey } from "../src/cli/rotate-key.ts";
@@ -171,6 +173,8 @@ const commands: readonly Command[] = [
   healthcheckCommand,
   fleetCommand,
   upgradeCommand,
+  createCompletion(() => []),
+  createManual(() => []),
   versionCommand,
 ];
 

@@ -110,6 +110,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: SCHEMA_PATH, methods: open },
   { path: "/docs", methods: open },
   { path: "/docs/json", methods: open },
+  { path: "/openapi.json", methods: open },
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
   // Pages and assets of the web UI: they hold no data.

@@ -2,7 +2,14 @@
 import { Elysia } from "elysia";
 import type { ControlPlane } from "../control-plane.ts";
 import type { FleetView, FleetWrite } from "../control/fleet-view.ts";
-import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
+import {
+  DESCRIPTION_PATH,
+  DOCS_PATH,
+  JSON_PATH,
+  SCRIPT_PATH,
+  scriptResponse,
+  YAML_PATH,
+} from "./docs.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { nodesHeaders, requirementOf, requireNodes, takeWait } from "./fleet-write.ts";
 import type { Admission } from "./guard.ts";
@@ -84,7 +91,7 @@ export function createApp(source: AppSource): App {
     version: source.version,
     sessionCookie: source.control.auth.cookies.nameOf(false),
   });
-  for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
+  for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH, JSON_PATH])
     elysia.get(path, () => reference(path));
   elysia.get(SCRIPT_PATH, ({ request }) => scriptResponse(request));
   routeUi(elysia, exchanges);

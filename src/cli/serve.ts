@@ -146,6 +146,7 @@ const flags: readonly Flag[] = [
     name: "log-level",
     value: "LEVEL",
     description: `Log level: ${logLevels.join(", ")}`,
+    choices: logLevels,
     fallback: "info",
   },
   {

@@ -138,6 +138,9 @@ const facts = {
   fingerprint: nullable(t.String(), "SHA-256 of the certificate, hexadecimal"),
 };
 
+/** Stored fields that the gateway issues or reads from the certificate. */
+export const issuedFields: readonly string[] = ["certificate", "sealed_key", ...Object.keys(facts)];
+
 /** What is stored. */
 const certificateRecord = t.Object(
   {

@@ -6,6 +6,7 @@ import { executable } from "./variants.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
+  "ansible-playbook": "ansible-core",
   apache2: "apache2",
   caddy: "caddy",
   certutil: "libnss3-tools",
@@ -15,10 +16,12 @@ const PACKAGES = {
   curl: "curl",
   "fail2ban-regex": "fail2ban",
   faketime: "faketime",
+  fish: "fish",
   git: "git",
   go: "golang-go",
   haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
+  mandoc: "mandoc",
   mosquitto: "mosquitto",
   named: "bind9",
   nginx: "nginx",
@@ -42,6 +45,7 @@ const PACKAGES = {
   "update-ca-certificates": "ca-certificates",
   syncthing: "syncthing",
   "transmission-daemon": "transmission-daemon",
+  zsh: "zsh",
 } as const;
 
 export type Program = keyof typeof PACKAGES;

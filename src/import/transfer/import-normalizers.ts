@@ -65,7 +65,8 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
   if ((key ?? null) === null) throw invalid("sealed_key", "is required");
   if (typeof certificate !== "string" || typeof key !== "string") return fields;
   if (certificate === "" || key === "") return fields;
-  if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
+  if (certificate === old?.["certificate"] && key === old["sealed_key"])
+    return { ...fields, ...materialOf(old) };
   // The gateway has issued another certificate since the export, and has its key.
   const isIssuedHere = fields["source"] !== "upload" && fields["source"] === old?.["source"];
   if (isIssuedHere && key === old?.["sealed_key"]) return { ...fields, ...materialOf(old) };

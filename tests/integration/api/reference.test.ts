@@ -57,7 +57,7 @@ const operationsOf = ({ paths }: Description) =>
 
 describe("/docs and /openapi.yaml", () => {
   test("respond the same every time", async () => {
-    for (const path of ["/docs", "/docs/json", "/openapi.yaml"]) {
+    for (const path of ["/docs", "/docs/json", "/openapi.yaml", "/openapi.json"]) {
       const first = await api.callRoot(`GET ${path}`);
       expect(first.status).toBe(200);
       for (let again = 0; again < 2; again++) {
@@ -101,6 +101,9 @@ describe("/docs and /openapi.yaml", () => {
     const { body } = await api.callRoot("GET /docs/json");
     expect(await describeApi()).toEqual(body);
     expect(body.openapi).toBe("3.1.0");
+    const json = await api.callRoot("GET /openapi.json");
+    expect(json.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(json.body).toEqual(body);
   });
 });
 
@@ -120,8 +123,7 @@ describe("the description", () => {
           missing.push("body schema");
         if (!operation.responses["400"]) missing.push("400");
       }
-      if (path !== "/openapi.yaml" && !operation.responses["500"]?.content)
-        missing.push("error shape");
+      if (!operation.responses["500"]?.content) missing.push("error shape");
       for (const [, name] of path.matchAll(/\{(\w+)\}/g))
         if (!operation.parameters?.some((one) => one.in === "path" && one.name === name))
           missing.push(`parameter ${name}`);
@@ -249,6 +251,7 @@ describe("the guard's table", () => {
       "/docs/scalar.js",
       "/healthz",
       "/metrics",
+      "/openapi.json",
       "/openapi.yaml",
       "/readyz",
       "/schema.json",
