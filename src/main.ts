@@ -2,7 +2,8 @@
 import "./supervisor/engine-settings.ts";
 import { join } from "node:path";
 import { parseJson } from "./api/json-body.ts";
-import { announce } from "./cli/announce.ts";
+import { storeFirstAdmin } from "./auth/first-admin.ts";
+import { announce, announceAdmin } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
@@ -132,6 +133,11 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
+  const { firstAdmin } = state;
+  if (firstAdmin !== null && !store.isEmpty()) {
+    mayChange.resolve();
+    await storeFirstAdmin(control.changes, firstAdmin);
+  }
   const isReachable = await state.membership?.joined();
   const server = await listen(serveApi, {
     management,
@@ -144,6 +150,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // must be free to choose other ports when the first one fails.
   if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
+  if (firstAdmin !== null) announceAdmin(firstAdmin, log);
   await former?.finish();
   mayChange.resolve();
   await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
