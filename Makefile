@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus slowhttptest faketime nodejs golang-go golang-google-grpc-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools ruby skopeo slapd systemd prometheus slowhttptest faketime nodejs golang-go golang-google-grpc-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -125,6 +125,11 @@ dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup
 release: dist/ui/embedded.js dist/packed/recheck.js | setup
 	@$(BUN) scripts/api-types.ts
 	BUILD_FLAGS="$(BUILD_FLAGS)" $(BUN) scripts/release.ts $(ARGS)
+
+#? image: The container image for x64 and arm64 from dist/release into dist/image, without a daemon (ARGS="--only x64")
+.PHONY: image
+image: setup
+	@$(BUN) scripts/image.ts $(ARGS)
 
 #? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
 .PHONY: ui

@@ -24,9 +24,12 @@ const PACKAGES = {
   promtool: "prometheus",
   node: "nodejs",
   "redis-server": "redis-server",
+  ruby: "ruby",
+  skopeo: "skopeo",
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  "systemd-analyze": "systemd",
 } as const;
 
 export type Program = keyof typeof PACKAGES;
