@@ -52,6 +52,7 @@ import { CacheDirectories } from "./supervisor/cache-directories.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
+import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
@@ -154,7 +155,9 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   await former?.finish();
   mayChange.resolve();
   await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
+  const service = ServiceManager.open(process.env);
   const running = new RunningGateway({
+    service,
     options,
     log,
     store,
@@ -180,6 +183,9 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     onEvent: (event) => control.pressure.report(event),
   }).start();
+  service.notify("READY=1");
+  // Workers that are silent are replaced one by one; when none answers, only another process helps.
+  service.watch(async () => (await pool.askOne({ kind: "flush" })) !== null);
   watchGarbage();
   giveBackProgramLater();
   return running;

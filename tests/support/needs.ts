@@ -23,6 +23,7 @@ const PACKAGES = {
   prlimit: "util-linux",
   promtool: "prometheus",
   node: "nodejs",
+  python3: "python3",
   "redis-server": "redis-server",
   ruby: "ruby",
   skopeo: "skopeo",
