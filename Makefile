@@ -131,6 +131,11 @@ release: dist/ui/embedded.js dist/packed/recheck.js | setup
 image: setup
 	@$(BUN) scripts/image.ts $(ARGS)
 
+#? packages: Debian packages and a Homebrew formula from dist/release into dist/packages (ARGS="--only deb --url URL")
+.PHONY: packages
+packages: setup
+	@$(BUN) scripts/packages.ts $(ARGS)
+
 #? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
 .PHONY: ui
 ui: dist/ui/embedded.js

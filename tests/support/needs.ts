@@ -9,6 +9,7 @@ const PACKAGES = {
   caddy: "caddy",
   chromium: "chromium",
   curl: "curl",
+  "dpkg-deb": "dpkg",
   faketime: "faketime",
   go: "golang-go",
   haproxy: "haproxy",
