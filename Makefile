@@ -136,6 +136,11 @@ image: setup
 packages: setup
 	@$(BUN) scripts/packages.ts $(ARGS)
 
+#? publish: Push and sign what was built, create the release (ARGS="--tag v1.2.3 --image ghcr.io/you/sluice --dry-run")
+.PHONY: publish
+publish:
+	@scripts/publish.sh $(ARGS)
+
 #? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
 .PHONY: ui
 ui: dist/ui/embedded.js

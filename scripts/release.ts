@@ -15,6 +15,12 @@ const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICE
 const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
 const program = ["src/main.ts", "src/worker.ts", "src/importer.ts"];
 
+/** The repository that builds the release, of which `sluice version --check` asks. */
+const [, repository] =
+  /^https:\/\/github\.com\/([\w.-]+\/[\w.-]+)$/.exec(process.env["SLUICE_SOURCE_URL"] ?? "") ?? [];
+const releasesUrl =
+  repository === undefined ? null : `https://api.github.com/repos/${repository}/releases/latest`;
+
 const { values } = parseArgs({
   args: process.argv.slice(2),
   options: {
@@ -43,6 +49,7 @@ async function build(target: Target, { release, out }: Build): Promise<BuiltFile
         ...[process.execPath, "build", ...flags, `--target=${target.bun}`],
         `--compile-executable-path=${bun}`,
         ...["--define", `SLUICE_COMMIT=${JSON.stringify(release.commit)}`],
+        ...["--define", `SLUICE_RELEASES=${JSON.stringify(releasesUrl)}`],
         ...[...program, "--outfile", built],
       ],
       { cwd: root },
