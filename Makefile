@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman python3 redis-server redis-tools ruby skopeo slapd systemd prometheus slowhttptest faketime nodejs golang-go golang-google-grpc-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman python3 redis-server redis-tools ruby skopeo slapd systemd prometheus slowhttptest faketime nodejs golang-go golang-google-grpc-dev golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)

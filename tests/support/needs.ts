@@ -80,6 +80,11 @@ const conditions = {
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
   "grpc-go": () =>
     existsSync("/usr/share/gocode/src/google.golang.org/grpc") ? null : "golang-google-grpc-dev",
+  sprig: () =>
+    existsSync("/usr/share/gocode/src/github.com/Masterminds/sprig") &&
+    existsSync("/usr/share/gocode/src/gopkg.in/yaml.v3")
+      ? null
+      : "golang-github-masterminds-sprig-dev and golang-gopkg-yaml.v3-dev",
   ipv6: () => (listensOn("::1") ? null : "IPv6 on the loopback interface"),
 } as const satisfies Record<string, () => string | null>;
 
