@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman python3 redis-server redis-tools ruby skopeo slapd systemd prometheus slowhttptest faketime nodejs golang-go golang-google-grpc-dev golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -114,7 +114,7 @@ BUILD_FLAGS = --compile --bytecode --bytecode-depth=1 --format=esm --splitting -
 
 dist/sluice: $(SOURCES) dist/ui/embedded.js dist/packed/recheck.js package.json bun.lock tsconfig.json | setup
 	@$(BUN) scripts/api-types.ts
-	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts --outfile dist/sluice
+	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts src/plugin-reader.ts --outfile dist/sluice
 
 # What is large and seldom needed is compressed in the executable.
 dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup
@@ -207,6 +207,21 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? plugin-types: Write the npm package @sluice/plugin, types for editors, into dist/plugin-types
+.PHONY: plugin-types
+plugin-types: setup
+	@$(BUN) scripts/plugin-types.ts
+
+#? docs-site: Build the documentation as static pages with search into dist/docs-site (fetches VitePress from the npm registry)
+.PHONY: docs-site
+docs-site: setup
+	@cd scripts/docs-site && ../../$(BUN) install --frozen-lockfile --silent && node node_modules/vitepress/bin/vitepress.js build . >/dev/null
+
+#? first-minute: Record the first commands of the README with the executable, into docs/images/first-minute.svg
+.PHONY: first-minute
+first-minute: build
+	@$(BUN) scripts/first-minute.ts
 
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean

@@ -6,6 +6,7 @@ import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
+import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
@@ -14,6 +15,7 @@ import { createResetPassword } from "../src/cli/reset-password.ts";
 import { createRotateKey } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "../src/cli/trust.ts";
 import { fleetCommand } from "../src/cli/fleet.ts";
 import { upgradeCommand } from "../src/cli/upgrade.ts";
 import { versionCommand } from "../src/cli/version.ts";
@@ -117,7 +119,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Certificates",
     "certificate",
     certificateInput,
-    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, or issued by an ACME CA: [acme.md](acme.md).",
+    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, issued by an ACME CA ([acme.md](acme.md)) or signed by the [local CA](local-ca.md).",
   ],
   [
     "ACME accounts",
@@ -152,15 +154,18 @@ const never = (): never => {
 
 const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
-  createCheck(new Map()),
+  createCheck(new Map(), new URL(import.meta.url)),
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),
+  createTrustCommand(never),
+  createUntrustCommand(never),
   createRotateKey(never),
   backupCommand,
   exportCommand,
   createImport(new Map()),
   createSchemaCommand(new Map()),
+  createPluginCommand({ catalogue: new Map(), url: new URL(import.meta.url) }),
   diffCommand,
   applyCommand,
   healthcheckCommand,

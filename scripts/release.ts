@@ -13,7 +13,7 @@ const root = resolve(import.meta.dir, "..");
 const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
 /** Flags of `bun build`, from the Makefile. */
 const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
-const program = ["src/main.ts", "src/worker.ts", "src/importer.ts"];
+const program = ["src/main.ts", "src/worker.ts", "src/importer.ts", "src/plugin-reader.ts"];
 
 /** The repository that builds the release, of which `sluice version --check` asks. */
 const [, repository] =

@@ -18,6 +18,7 @@ import { warnAboutAccess } from "./cli/management-access.ts";
 import { listen, loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
 import { type OpenedState, openState } from "./cli/opened-state.ts";
+import { createPluginCommand } from "./cli/plugin.ts";
 import type { Replaced } from "./cli/replacement.ts";
 import { createResetAdminNetworks } from "./cli/reset-admin-networks.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
@@ -27,20 +28,23 @@ import { RunningGateway } from "./cli/running-gateway.ts";
 import { createSchemaCommand } from "./cli/schema.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
-import { diskProblem, isExplained, refuse } from "./cli/start-error.ts";
+import { diskProblem, isExplained, refuse, StartError } from "./cli/start-error.ts";
 import { createControl } from "./cli/stored-control.ts";
 import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "./cli/trust.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { createCallout } from "./dataplane/plugin/callout.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
 import { pluginFiles } from "./plugins/index.ts";
+import { PluginDirectory } from "./plugin-directory/plugin-directory.ts";
 import { CounterTable } from "./shared-memory/counter-table.ts";
 import { RequestRing } from "./shared-memory/request-ring.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
@@ -57,7 +61,9 @@ import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
 const clock = systemClock;
-const catalogue = catalogueOf(await loadPlugins(pluginFiles));
+const readerUrl = new URL("./plugin-reader.ts", import.meta.url);
+/** The built-in plugins, and those of --plugins-dir while the gateway serves. */
+const catalogue = new Map(catalogueOf(await loadPlugins(pluginFiles)));
 
 async function serve(options: ServeOptions): Promise<number> {
   const terminal = process.stderr.isTTY;
@@ -112,6 +118,7 @@ interface Gateway {
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const { dataDir, workers } = options;
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
+  const pluginDirectory = await openPlugins(options, log);
   const state = await openState(options, { clock, log, plugins: catalogue });
   const { store, stored, management } = state;
   // The former process holds its ports, and shares them.
@@ -120,7 +127,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const counts = persistCounters(memory.counters, { dataDir, log });
   const absentMs = () => control.changes.config.settings.fleet.absent_after;
   const fleet = createNode(state, options, { clock, log, absentMs });
-  const { pool, control } = createPlanes({ state, options, memory, log, fleet });
+  const { pool, control } = createPlanes({ state, options, memory, log, fleet, pluginDirectory });
   const mayChange = Promise.withResolvers<void>();
   control.changes.holdUntil(mayChange.promise);
   const started = pool.start();
@@ -134,11 +141,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
-  const { firstAdmin } = state;
-  if (firstAdmin !== null && !store.isEmpty()) {
-    mayChange.resolve();
-    await storeFirstAdmin(control.changes, firstAdmin);
-  }
+  await addFirstAdmin(state, control, () => mayChange.resolve());
   const isReachable = await state.membership?.joined();
   const server = await listen(serveApi, {
     management,
@@ -151,13 +154,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // must be free to choose other ports when the first one fails.
   if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  if (firstAdmin !== null) announceAdmin(firstAdmin, log);
+  if (state.firstAdmin !== null) announceAdmin(state.firstAdmin, log);
   await former?.finish();
   mayChange.resolve();
   await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
-  const service = ServiceManager.open(process.env);
   const running = new RunningGateway({
-    service,
+    service: ServiceManager.open(process.env),
     options,
     log,
     store,
@@ -177,18 +179,40 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
+  watchPressure(memory, control, log);
+  watchGarbage();
+  giveBackProgramLater();
+  return running;
+}
+
+/** A new configuration has the user already. `allowChanges`: no other process serves that could make one. */
+async function addFirstAdmin(
+  { firstAdmin, store }: OpenedState,
+  { changes }: ControlPlane,
+  allowChanges: () => void,
+): Promise<void> {
+  if (firstAdmin === null || store.isEmpty()) return;
+  allowChanges();
+  await storeFirstAdmin(changes, firstAdmin);
+}
+
+function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {
   new PressureWatch({
-    board: memory.board,
+    board,
     log,
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     onEvent: (event) => control.pressure.report(event),
   }).start();
-  service.notify("READY=1");
-  // Workers that are silent are replaced one by one; when none answers, only another process helps.
-  service.watch(async () => (await pool.askOne({ kind: "flush" })) !== null);
-  watchGarbage();
-  giveBackProgramLater();
-  return running;
+}
+
+/** Loads the plugins of --plugins-dir into the catalogue; null: there are none. */
+async function openPlugins({ pluginsDir: directory }: ServeOptions, log: Log) {
+  if (directory === null) return null;
+  return await PluginDirectory.open({ directory, url: readerUrl, catalogue, clock, log }).catch(
+    (error: unknown) => {
+      throw new StartError(`--plugins-dir: ${reasonOf(error)}`, { cause: error });
+    },
+  );
 }
 
 /** Memory that both planes read and write, and the directories of stores in it. */
@@ -215,9 +239,10 @@ interface PlaneParts {
   readonly memory: ReturnType<typeof createMemory>;
   readonly log: Log;
   readonly fleet: ReturnType<typeof createNode>;
+  readonly pluginDirectory: PluginDirectory | null;
 }
 
-function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
+function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: PlaneParts) {
   const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers, counters: sharedCounters } = options;
   const pool = new WorkerPool({
@@ -234,9 +259,11 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     },
     ...memory,
     definitionOf: (name) => catalogue.get(name),
+    callout: createCallout({ loopToken: loopToken(stored.instanceId) }),
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),
+    onPluginBlocked: (number) => pluginDirectory?.noteBlocked(number),
     log,
     snapshot: current.snapshot,
   });
@@ -251,6 +278,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     dnsPrograms,
     configFiles: { directory: options.configDir, parseJson },
     plugins: catalogue,
+    pluginDirectory,
     adminAccess,
     importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
@@ -264,18 +292,7 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
     purgeCaches: (plugin, which, how) => pool.caches.purge(plugin, which, how),
-    observed: {
-      ...memory,
-      hasSharedCounters: sharedCounters !== null,
-      useRequests: (ring) => {
-        pool.requests = ring;
-      },
-      flush: async () => void (await pool.ask({ kind: "flush" })),
-      states: () => pool.states(),
-      caches: () => pool.caches.counts(),
-      plugins: [...catalogue.keys()],
-      version,
-    },
+    observed: observedWorkers({ options, memory }, pool),
   });
   // The share of this node in limits, while their server is away.
   fleet?.follower.onBeat(() => {
@@ -283,9 +300,27 @@ function createPlanes({ state, options, memory, log, fleet }: PlaneParts) {
     const { live, nodes } = fleet.view.status();
     memory.board.nodes = live ?? nodes;
   });
+  pluginDirectory?.attach(control);
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
+
+/** What the workers show of themselves. */
+const observedWorkers = (
+  { options, memory }: Pick<PlaneParts, "options" | "memory">,
+  pool: WorkerPool,
+) => ({
+  ...memory,
+  hasSharedCounters: options.counters !== null,
+  useRequests: (ring: RequestRing | null) => {
+    pool.requests = ring;
+  },
+  flush: async () => void (await pool.ask({ kind: "flush" })),
+  states: () => pool.states(),
+  caches: () => pool.caches.counts(),
+  plugins: [...catalogue.keys()],
+  version,
+});
 
 const inFleet = (fleet: PlaneParts["fleet"]) =>
   fleet === null
@@ -323,17 +358,20 @@ const openOffline = createOpenOffline(catalogue);
 process.exit(
   await runCommandLine(process.argv.slice(2), [
     createServe(serve),
-    createCheck(catalogue),
+    createCheck(catalogue, readerUrl),
     healthcheckCommand,
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
+    createTrustCommand(openOffline),
+    createUntrustCommand(openOffline),
     createRotateKey(openOffline),
     fleetCommand,
     backupCommand,
     exportCommand,
     createImport(catalogue),
     createSchemaCommand(catalogue),
+    createPluginCommand({ catalogue, url: readerUrl }),
     diffCommand,
     applyCommand,
     upgradeCommand,

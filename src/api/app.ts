@@ -23,6 +23,7 @@ import { cacheEndpoints } from "./routes/cache.ts";
 import { collectionEndpoints } from "./routes/resource-endpoints.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { credentialEndpoints } from "./routes/credentials.ts";
+import { localCaEndpoints } from "./routes/local-ca.ts";
 import { alertEndpoints } from "./routes/alerts.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
@@ -115,6 +116,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
     ...healthEndpoints(control),
     ...explainEndpoints(control),
     ...certificateEndpoints(control),
+    ...localCaEndpoints(control),
     ...dnsProviderEndpoints(control),
     ...alertEndpoints(control),
     ...preflightEndpoints(control),

@@ -24,6 +24,12 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
       }),
       allows_multiple: t.Boolean({ description: "Whether a scope may have several instances" }),
       needs_admin: t.Boolean({ description: "Whether only admins may write instances" }),
+      source: t.Union([t.Literal("built_in"), t.Literal("directory")], {
+        description: "Part of the gateway, or a file of `--plugins-dir`",
+      }),
+      hash: t.Union([t.String(), t.Null()], {
+        description: "SHA-256 of the code of a plugin from the directory; null: it is built in",
+      }),
       schema: t.Unknown({
         description: "JSON Schema of `config`; `x-kind` is the kind of a text",
       }),
@@ -31,5 +37,53 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
       example: t.Unknown({ description: "Example of a valid `config`" }),
     },
     { title: "Schema of a plugin" },
+  ),
+  PluginDirectory: t.Object(
+    {
+      directory: t.Union([t.String(), t.Null()], {
+        description: "`--plugins-dir`; null: all plugins are built in",
+      }),
+      reloads: t.Integer({ description: "How often code was replaced since the start" }),
+      plugins: t.Array(
+        t.Object({
+          name: t.String({ description: "Name of the plugin" }),
+          file: t.String({ description: "Relative to the directory" }),
+          state: t.Union(
+            (["loaded", "refused", "disabled", "removed"] as const).map((word) => t.Literal(word)),
+            {
+              description:
+                "refused: never loaded; disabled: it has blocked workers; removed: served although its file is gone",
+            },
+          ),
+          hash: t.Union([t.String(), t.Null()], {
+            description: "SHA-256 of the code that is served; null: none is",
+          }),
+          loaded_at: t.Union([t.String({ format: "date-time" }), t.Null()], {
+            description: "When that code was loaded; null: never",
+          }),
+          reloads: t.Integer({ description: "How often its code was replaced since the start" }),
+          blocked: t.Integer({
+            description: "Workers that were replaced because they hung in that code",
+          }),
+          problem: t.Union(
+            [
+              t.Object({
+                phase: t.String({
+                  description:
+                    "`read`, `bundle`, `import`, `definition`, `create`, `serve` or `run`",
+                }),
+                message: t.String(),
+                file: t.Union([t.String(), t.Null()]),
+                line: t.Union([t.Integer(), t.Null()], { description: "From 1" }),
+              }),
+              t.Null(),
+            ],
+            { description: "Why the file is not served as it is; null: it is" },
+          ),
+        }),
+      ),
+      problems: t.Array(t.String(), { description: "About the directory as a whole" }),
+    },
+    { title: "Plugins of the directory" },
   ),
 };

@@ -14,6 +14,7 @@ import { cachePurgeInput } from "../model/cache-purge.ts";
 import { type CollectionName, collectionNames, definitionOf } from "../model/gateway-config.ts";
 import { explainInput } from "../model/explain.ts";
 import { oneOf } from "../model/fields.ts";
+import { localCaView } from "../model/local-ca.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
 import { inlineTargetInput, targetHealthInput, targetState } from "../model/target.ts";
@@ -183,6 +184,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   TargetHealthInput: targetHealthInput,
   ServiceHealth: serviceHealth,
   Revocation: revocationInput,
+  LocalCa: localCaView,
   Connection: t.Object(
     {
       id: t.String({ description: "ID of the connection" }),

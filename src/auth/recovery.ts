@@ -69,6 +69,13 @@ export class Recovery {
     return this.#keyRotation.rotate(request, person);
   }
 
+  /** The root of the local CA, PEM, which is created when there is none. */
+  async readLocalCa(
+    _: Readonly<Record<string, never>> = {},
+  ): Promise<{ readonly certificate: string }> {
+    return { certificate: await this.#control.acme.localCa.ensureRoot() };
+  }
+
   /** Restores the access of a user: new password, enabled, no second factor, no sessions. */
   async resetPassword({ email, password, role }: PasswordReset): Promise<ResetResult> {
     const { changes, secondFactors, sessions, audit } = this.#control;

@@ -13,15 +13,17 @@ import { readFileSource } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { reportingErrors } from "./management-client.ts";
 import { takeOptionalOperand } from "./operands.ts";
+import { lineOf } from "./plugin.ts";
+import { pluginsDirFlag, withDirectory } from "./plugins-dir.ts";
 import { dataDirFlag } from "./serve.ts";
 
-const flags: readonly Flag[] = [dataDirFlag];
+const flags: readonly Flag[] = [dataDirFlag, pluginsDirFlag];
 
 /** Only problems matter here, not the certificates of handshakes. */
 const noCertificate = { cert: "", key: "" };
 
-/** `plugins`: all plugins of the gateway. */
-export const createCheck = (plugins: PluginCatalogue): Command => ({
+/** `builtIn`: the built-in plugins; `url`: entry of the thread that reads others. */
+export const createCheck = (builtIn: PluginCatalogue, url: URL): Command => ({
   name: "check",
   summary: "Validate a file, or the configuration in a data directory, without serving it",
   usage: "[FILE]",
@@ -31,16 +33,39 @@ export const createCheck = (plugins: PluginCatalogue): Command => ({
     "changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets answer is not\n" +
     "checked. Exit code 0: it can be served; 1: it cannot, and the output says why.",
   flags,
-  run(argv, { env, print }) {
+  async run(argv, { env, print }) {
     const { operand: file, rest } = takeOptionalOperand(flags, argv);
     const given = parseFlags(flags, rest, env);
-    if (file !== null) return reportingErrors(() => checkFile(file, { print, plugins }));
+    const directory = given.get("plugins-dir");
+    const plugins =
+      directory === undefined
+        ? builtIn
+        : await pluginsWith(builtIn, { directory: resolve(directory), url, print });
+    if (plugins === null) return 1;
+    if (file !== null) return await reportingErrors(() => checkFile(file, { print, plugins }));
     const dataDir = resolve(given.get("data-dir") ?? "./data");
     const problems = findProblems(dataDir, { print, plugins });
     for (const problem of problems) print(`${problem}\n`);
-    return Promise.resolve(problems.length === 0 ? 0 : 1);
+    return problems.length === 0 ? 0 : 1;
   },
 });
+
+/** Null: the directory cannot be used; the reason is printed. */
+async function pluginsWith(
+  builtIn: PluginCatalogue,
+  from: { readonly directory: string; readonly url: URL } & Pick<CheckOptions, "print">,
+): Promise<PluginCatalogue | null> {
+  try {
+    const { plugins, view } = await withDirectory(builtIn, from);
+    // A broken plugin matters only when an instance uses it: then that is reported.
+    for (const plugin of view.plugins)
+      if (plugin.problem !== null) from.print(`${lineOf(plugin)}\n`);
+    return plugins;
+  } catch (error) {
+    from.print(`--plugins-dir: ${(error as Error).message}\n`);
+    return null;
+  }
+}
 
 interface CheckOptions {
   readonly print: (text: string) => void;

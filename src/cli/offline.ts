@@ -11,12 +11,14 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { StoreError } from "../store/error.ts";
 import { Store } from "../store/store.ts";
 import { idleRollout, type OpenOffline } from "./local-command.ts";
+import { RepairCatalogue } from "./plugins-dir.ts";
 import { createControl } from "./stored-control.ts";
 
 /** The data directory for a command that repairs it, while no gateway serves it. */
 export const createOpenOffline =
-  (plugins: PluginCatalogue): OpenOffline =>
+  (builtIn: PluginCatalogue): OpenOffline =>
   (dataDir) => {
+    const plugins = new RepairCatalogue(builtIn);
     const sink = (line: string) => void process.stderr.write(line);
     const log = createLog({ level: "warn", format: "text", sink });
     const store = Store.open({ dataDir, log });

@@ -99,6 +99,14 @@ export class RunningGateway {
       log,
       handOver: this.#replacement,
     });
+    this.#beginNotifying();
+  }
+
+  #beginNotifying(): void {
+    const { service, pool } = this.#parts;
+    service.notify("READY=1");
+    // Workers that are silent are replaced one by one; when none answers, only another process helps.
+    service.watch(async () => (await pool.askOne({ kind: "flush" })) !== null);
   }
 
   /** Waits for requests in flight, then closes everything. */
@@ -108,7 +116,7 @@ export class RunningGateway {
     service.notify("STOPPING=1");
     this.#replacement.abandon();
     this.#file?.stop();
-    const discovered = control.discovery.stop();
+    const discovered = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);
     control.alertEngine.stop();
     this.#parts.follower?.leave();
     const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
@@ -160,6 +168,7 @@ export class RunningGateway {
     control.observation.stats.start();
     control.acme.engine.start();
     control.discovery.start();
+    control.plugins.directory?.start();
     control.alertEngine.start();
     control.fleetActivity?.start();
   }
@@ -184,7 +193,8 @@ export class RunningGateway {
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(UPGRADING);
-    await Promise.race([control.discovery.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
+    const followed = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);
+    await Promise.race([followed, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);

@@ -12,6 +12,7 @@ import type { CountersAddress } from "../shared-counters/connection.ts";
 import { decodeFirstAdmin, firstAdminFlags, type FirstAdminOptions } from "./first-admin.ts";
 import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
+import { pluginsDirFlag } from "./plugins-dir.ts";
 import { UsageError } from "./usage-error.ts";
 
 export interface ServeOptions {
@@ -43,6 +44,8 @@ export interface ServeOptions {
   readonly config: string | null;
   /** The directory of configuration files that each own what they name; null: there is none. */
   readonly configDir: string | null;
+  /** The directory of plugins that are not built in; null: there is none. */
+  readonly pluginsDir: string | null;
   /** Null: this gateway is part of no fleet. */
   readonly fleet: FleetOptions | null;
   /** The server of shared counters; null: none. */
@@ -78,6 +81,7 @@ const flags: readonly Flag[] = [
     description:
       "Directory of configuration files (YAML, JSON) to follow: each owns what it names, and the management API changes the rest",
   },
+  pluginsDirFlag,
   ...nodeFlags,
   ...counterFlags,
   {
@@ -196,6 +200,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     configDir: decodePath(given.get("config-dir")),
+    pluginsDir: decodePath(given.get("plugins-dir")),
     fleet: decodeFleet(given),
     counters: decodeCounters(given),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),

@@ -108,9 +108,12 @@ async function upgrade(given: Flags, { dataDir, env, print, handOver }: Upgrade)
 /** Virtual directory of the files in a compiled executable. */
 const BUNDLED = "/$bunfs/";
 
+/** Starts this program again: the executable, or Bun with the sources. */
+export const thisProgram = (): string[] =>
+  Bun.main.startsWith(BUNDLED) ? [process.execPath] : [process.execPath, Bun.main];
+
 function decodeProgram(path: string | undefined): string[] {
-  if (path === undefined)
-    return Bun.main.startsWith(BUNDLED) ? [process.execPath] : [process.execPath, Bun.main];
+  if (path === undefined) return thisProgram();
   const program = resolve(path);
   try {
     if (!statSync(program).isFile()) throw new UsageError(`--executable: ${program} is not a file`);

@@ -15,6 +15,10 @@ export interface PluginDescription {
   readonly on_error: "open" | "closed";
   readonly allows_multiple: boolean;
   readonly needs_admin: boolean;
+  /** Whether it is part of the gateway, or a file of `--plugins-dir`. */
+  readonly source: "built_in" | "directory";
+  /** SHA-256 of the code of a plugin from the directory; null: it is built in. */
+  readonly hash: string | null;
   /** JSON Schema of `config`; `x-kind` is the kind of a text. */
   readonly schema: unknown;
   /** The default `config`, as far as there are defaults. */
@@ -37,6 +41,8 @@ export function describePlugin(
     on_error: definition.onError,
     allows_multiple: definition.allowsMultiple ?? false,
     needs_admin: definition.needsAdmin ?? false,
+    source: definition.code === undefined ? "built_in" : "directory",
+    hash: definition.code?.hash ?? null,
     schema: config,
     defaults: Value.Default(config, {}),
     example,

@@ -2,6 +2,7 @@
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
+import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Changes } from "./change.ts";
 import { ConfiguredResource } from "./configured-resource.ts";
@@ -11,12 +12,15 @@ export interface PluginsOptions {
   readonly changes: Changes;
   readonly plugins: PluginCatalogue;
   readonly box: SecretBox;
+  /** Plugins that are not built in; null or absent: there are none. */
+  readonly pluginDirectory?: PluginDirectory | null;
 }
 
 export class Plugins extends ConfiguredResource<"plugins", Plugin> {
+  readonly directory: PluginDirectory | null;
   readonly #catalogue: PluginCatalogue;
 
-  constructor({ changes, plugins, box }: PluginsOptions) {
+  constructor({ changes, plugins, box, pluginDirectory = null }: PluginsOptions) {
     super(changes, {
       collection: "plugins",
       box,
@@ -27,6 +31,7 @@ export class Plugins extends ConfiguredResource<"plugins", Plugin> {
       },
     });
     this.#catalogue = plugins;
+    this.directory = pluginDirectory;
   }
 
   /** All plugins, by name. */

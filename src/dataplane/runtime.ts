@@ -349,6 +349,7 @@ function createPluginLoader(
     sharedCounters: options.sharedCounters ?? null,
     logDirectories: options.logDirectories ?? null,
     log,
+    running: options.board.cell(worker, "running_plugin"),
     ...events,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId), managementCookies }),

@@ -1,5 +1,6 @@
 // Running containers as sites: which are one service, and whose labels they have; sends no request.
 import type { Document } from "../control/body.ts";
+import type { SharedPorts } from "../import/traefik/entry-points.ts";
 import { mergeDynamic } from "../import/traefik/merge.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import type { Steps } from "../pace.ts";
@@ -14,6 +15,7 @@ import {
 import { readLabels } from "./labels.ts";
 import { ownSites } from "./own-labels.ts";
 import { exposedPorts, reachOf } from "./reach.ts";
+import { inTraefiksOrder, type RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
 
 export interface Discovered {
@@ -25,6 +27,7 @@ export interface Discovered {
   readonly stopping: ReadonlySet<string>;
   /** Variables of a container by its id, where they are read. */
   readonly environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly sharedPorts: SharedPorts;
 }
 
 export interface ContainerContext extends Discovered {
@@ -59,14 +62,14 @@ export function* sitesOf(
   const inOrder = containers.toSorted((a, b) => a.Created - b.Created || (a.Id < b.Id ? -1 : 1));
   const groups = groupsOf(inOrder, discovered);
   const foreign = yield* foreignOf(groups, context);
-  const sites: Site[] = [];
+  const sites: RankedSite[] = [];
   for (const group of groups) {
-    sites.push(
-      ...(group.dialect === "sluice" ? sitesOfOwn(group, context) : (foreign.get(group) ?? [])),
-    );
+    if (group.dialect === "sluice")
+      for (const site of sitesOfOwn(group, context)) sites.push({ site, ranked: [] });
+    else sites.push(...(foreign.get(group) ?? []));
     yield;
   }
-  return sites;
+  return inTraefiksOrder(sites);
 }
 
 /** The language of a container's labels, the first of the settings that it uses; null: none. */
@@ -134,8 +137,8 @@ function sitesOfOwn({ name, members }: Group, context: ContainerContext): readon
 function* foreignOf(
   groups: readonly Group[],
   context: ContainerContext,
-): Steps<ReadonlyMap<Group, readonly Site[]>> {
-  const found = new Map<Group, readonly Site[]>();
+): Steps<ReadonlyMap<Group, readonly RankedSite[]>> {
+  const found = new Map<Group, readonly RankedSite[]>();
   const read: {
     readonly group: Group;
     readonly foreign: ForeignGroup;
@@ -156,15 +159,17 @@ function* foreignOf(
     const own = dynamicOf(foreign, context.rules.expose_by_default);
     const problems = reached.filter((one) => typeof one === "string");
     if (own !== null) read.push({ group, foreign, own });
-    else if (foreign.members.length === 0) found.set(group, [{ from, document: {}, problems }]);
+    else if (foreign.members.length === 0)
+      found.set(group, [{ site: { from, document: {}, problems }, ranked: [] }]);
   }
   const { dynamic: others } = mergeDynamic(read.map(({ own }) => own.dynamic));
   const addresses = new Set(
     read.flatMap(({ foreign }) => foreign.members.map(({ address }) => address)),
   );
-  const { rules, plugins } = context;
+  const { rules, plugins, sharedPorts } = context;
   for (const { group, foreign, own } of read) {
-    found.set(group, [foreignSite(foreign, own, { rules, plugins, others, addresses })]);
+    const all = { rules, plugins, others, addresses, sharedPorts };
+    found.set(group, [foreignSite(foreign, own, all)]);
     yield;
   }
   return found;

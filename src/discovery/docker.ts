@@ -39,6 +39,7 @@ export interface DockerOptions extends ManagedSourceOptions {
 
 /** With the importers of other proxies, which only those need that discover something. */
 const converters = () => import("./containers.ts");
+const entryPoints = () => import("./entry-points.ts");
 
 export class DockerSource {
   readonly #options: DockerOptions;
@@ -189,8 +190,9 @@ export class DockerSource {
       environments: await this.#environments(containers),
     };
     const old = new Map(this.#view.sites.map(({ from, problems }) => [from, problems.join("; ")]));
-    const { sitesOf } = await converters();
-    const wanted = await new Pace(SLICE).run(sitesOf(containers, context));
+    const [{ sitesOf }, { sharedPortsOf }] = await Promise.all([converters(), entryPoints()]);
+    const sharedPorts = sharedPortsOf(changes.config);
+    const wanted = await new Pace(SLICE).run(sitesOf(containers, { ...context, sharedPorts }));
     const sites = await this.#source.apply(wanted);
     for (const { from, problems } of sites)
       if (problems.length > 0 && old.get(from) !== problems.join("; "))

@@ -6,12 +6,14 @@ import { sitesToDynamic } from "../import/compose/site-routers.ts";
 import { dropInvalid } from "../import/drop-invalid.ts";
 import { Output } from "../import/output.ts";
 import { Report } from "../import/report.ts";
+import type { SharedPorts } from "../import/traefik/entry-points.ts";
 import { labelsToDynamic } from "../import/traefik/labels.ts";
 import { mergeDynamic } from "../import/traefik/merge.ts";
 import { convertTraefik } from "../import/traefik/traefik.ts";
 import type { Discovery, LabelDialect } from "../model/discovery.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { RankedSite } from "./route-order.ts";
 import type { Site } from "./site.ts";
 
 /** A container, as its labels need it. */
@@ -54,9 +56,11 @@ export function dynamicOf(
   const isOn = first.isEnabled ?? (dialect !== "traefik" || isExposedByDefault);
   if (!isOn) return null;
   const { dynamic, conflicts } = mergeDynamic(all.map((one) => one.dynamic));
-  const { tcp, udp, ...rest } = dynamic;
-  const isOther = [tcp, udp].some((part) => isDocument(part) && entriesIn(part, "routers") > 0);
-  const problems = isOther ? ["TCP and UDP routers are not served by labels"] : [];
+  const { udp, ...rest } = dynamic;
+  const isOther = isDocument(udp) && entriesIn(udp, "routers") > 0;
+  const problems = isOther
+    ? ["UDP routers need ports of their own, which labels cannot open: add stream routes"]
+    : [];
   const differing = conflicts.map(
     (which) => `${which}: the containers define it differently, and the oldest one decides`,
   );
@@ -84,6 +88,7 @@ export interface ForeignContext {
   readonly others: Document;
   /** Addresses of all containers: a target is always one of them. */
   readonly addresses: ReadonlySet<string>;
+  readonly sharedPorts: SharedPorts;
 }
 
 /** Imports add it, and it only denies. */
@@ -93,6 +98,7 @@ const COLLECTIONS = [
   "services",
   "targets",
   "routes",
+  "stream_routes",
   "plugins",
   "consumers",
   "credentials",
@@ -100,14 +106,23 @@ const COLLECTIONS = [
 ];
 
 /** The objects of a group. Whatever the rules do not allow refuses the whole of it, so that no protection is missing. */
-export function foreignSite(group: ForeignGroup, own: Converted, context: ForeignContext): Site {
+export function foreignSite(
+  group: ForeignGroup,
+  own: Converted,
+  context: ForeignContext,
+): RankedSite {
   const { from } = group;
+  const refused = (problems: readonly string[]): RankedSite => ({
+    site: { from, document: {}, problems },
+    ranked: [],
+  });
   const report = new Report();
   const output = new Output(`discovery ${from}`, report, context);
   try {
-    convertTraefik(withOthers(own.dynamic, context.others), output, {
+    const ranked = convertTraefik(withOthers(own.dynamic, context.others), output, {
       closed: own.closed,
       hasSites: true,
+      sharedPorts: context.sharedPorts,
     });
     const document = dropInvalid(output) as Site["document"];
     const problems = [
@@ -121,12 +136,13 @@ export function foreignSite(group: ForeignGroup, own: Converted, context: Foreig
         .map(({ what, why }) => `${what}: ${why}`),
     ];
     const refusal = refusalOf(document, context);
-    if (refusal !== null) return { from, document: {}, problems: [refusal, ...problems] };
+    if (refusal !== null) return refused([refusal, ...problems]);
     const found = within(document, group, context);
-    return { from, document: found.document, problems: [...problems, ...found.problems] };
+    const site = { from, document: found.document, problems: [...problems, ...found.problems] };
+    return { site, ranked: group.dialect === "traefik" ? ranked : [] };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { from, document: {}, problems: [error.message, ...own.problems] };
+    return refused([error.message, ...own.problems]);
   }
 }
 
@@ -134,18 +150,26 @@ const ABOUT_ACME = /^(?:account |certificate for )/;
 
 /** Traefik finds services and middlewares of other containers. */
 function withOthers(own: Document, others: Document): Document {
-  const { http } = own;
-  const routers = isDocument(http) && isDocument(http["routers"]) ? http["routers"] : {};
-  const hasAll = Object.values(routers).every((router) => {
-    if (!isDocument(router) || !isDocument(http)) return true;
-    const known = { ...asDocument(http["services"]), ...asDocument(http["middlewares"]) };
-    const named = [router["service"], ...((router["middlewares"] ?? []) as unknown[])];
-    return named.every((name) => Object.hasOwn(known, String(name)));
+  const hasAll = SECTIONS.every((section) => {
+    const part = asDocument(own[section]);
+    const known = { ...asDocument(part["services"]), ...asDocument(part["middlewares"]) };
+    return Object.values(asDocument(part["routers"])).every((router) => {
+      if (!isDocument(router)) return true;
+      const named = [router["service"], ...((router["middlewares"] ?? []) as unknown[])];
+      return named.every((name) => Object.hasOwn(known, String(name)));
+    });
   });
   if (hasAll) return own;
   const { dynamic } = mergeDynamic([own, others]);
-  return { http: { ...asDocument(dynamic["http"]), routers } };
+  return Object.fromEntries(
+    SECTIONS.map((section) => {
+      const routers = asDocument(asDocument(own[section])["routers"]);
+      return [section, { ...asDocument(dynamic[section]), routers }];
+    }),
+  );
 }
+
+const SECTIONS = ["http", "tcp"];
 
 const asDocument = (value: unknown): Document => (isDocument(value) ? value : {});
 
@@ -154,9 +178,9 @@ function refusalOf(
   document: Site["document"],
   { rules, addresses }: ForeignContext,
 ): string | null {
-  const { routes = [], plugins = [], targets = [] } = document;
-  for (const { hosts } of routes) {
-    const names = hosts as readonly string[];
+  const { routes = [], stream_routes: streams = [], plugins = [], targets = [] } = document;
+  for (const { hosts, sni } of [...routes, ...streams]) {
+    const names = (hosts ?? sni ?? []) as readonly string[];
     if (names.length === 0 || names.includes("*")) return "a route of labels needs a host";
     const foreign = names.find((host) => !isAllowed(host, rules.host_suffixes, true));
     if (foreign !== undefined) return `the settings do not allow labels to use the host ${foreign}`;

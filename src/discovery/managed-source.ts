@@ -7,7 +7,6 @@ import type { Changes } from "../control/change.ts";
 import type { ChangeEvent } from "../control/change-contract.ts";
 import type { Draft } from "../control/draft.ts";
 import type { Actor } from "../control/principal.ts";
-import { labelOf } from "../control/reference.ts";
 
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { createImportNormalizers } from "../import/transfer/import-normalizers.ts";
@@ -25,8 +24,8 @@ import {
 import { Pace, type Steps } from "../pace.ts";
 import { idsAt } from "../model/resource.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-
-import { type Place, placesOf, type Site, wantedPlaces } from "./site.ts";
+import { Places } from "./places.ts";
+import { type Site, streamPlacesOf, wantedPlaces } from "./site.ts";
 
 export interface ManagedSourceOptions {
   readonly changes: Changes;
@@ -114,7 +113,12 @@ export class ManagedSource {
           if (collection === "applications") this.#written.set(id, fields);
         return sites.map((site, index) => ({
           from: site.from,
-          places: wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
+          places: [
+            ...wantedPlaces(site).map(({ host, path }) => `${host}${path}`),
+            ...(site.document["stream_routes"] ?? [])
+              .flatMap(streamPlacesOf)
+              .map(({ host, port }) => `${host}:${port}`),
+          ],
           served: items.some((item) => item.site === index),
           objects: items
             .filter((item) => item.site === index)
@@ -142,36 +146,25 @@ export class ManagedSource {
     { problems, refused }: { readonly problems: string[][]; readonly refused: Set<number> },
   ): Steps<void> {
     const { config } = this.#options.changes;
-    const others = new Map<string, string>();
-    for (const route of config.routes.values()) {
-      yield;
-      if (route.managed_by !== this.owner && route.enabled)
-        for (const { host } of placesOf(route))
-          if (host !== "*" && !others.has(host))
-            others.set(host, labelOf(config, { collection: "routes", id: route.id }));
-    }
-    const own = new Map<string, string>();
+    const places = new Places(config);
+    yield* places.addOthers(config, this.owner);
     const names = new Map<string, string>();
     for (const [index, site] of sites.entries()) {
-      const places = wantedPlaces(site);
-      const double = this.#itemsOf([site], new Set()).find(
+      const items = this.#itemsOf([site], new Set());
+      const double = items.find(
         ({ id, collection }) => names.has(id) && collection !== "certificates",
       );
-      const taken = takenBy(places, others);
-      const twice = places.find(({ host, path }) => own.has(`${host}${path}`));
-      if (double !== undefined)
-        problems[index]?.push(`${labelIn(double)} is in ${names.get(double.id)}, too`);
-      else if (taken !== undefined)
-        problems[index]?.push(
-          `${taken} is served by ${others.get(taken)}, which this source does not manage`,
-        );
-      else if (twice !== undefined)
-        problems[index]?.push(
-          `${twice.host}${twice.path} is served already, by ${own.get(`${twice.host}${twice.path}`)}`,
-        );
-      else for (const { host, path } of places) own.set(`${host}${path}`, site.from);
-      if ([double, taken, twice].some((found) => found !== undefined)) refused.add(index);
-      else for (const { id } of this.#itemsOf([site], new Set())) names.set(id, site.from);
+      const problem =
+        double === undefined
+          ? places.problemOf(site)
+          : `${labelIn(double)} is in ${names.get(double.id)}, too`;
+      if (problem !== null) {
+        problems[index]?.push(problem);
+        refused.add(index);
+        continue;
+      }
+      places.claim(site);
+      for (const { id } of items) names.set(id, site.from);
     }
   }
 
@@ -357,20 +350,6 @@ function* neededBy(
       for (const other of idsAt(field, object)) if (gone.has(other.id)) needed.add(other.id);
   }
   return needed;
-}
-
-/** The first host of others that the places would take requests of, also by a wildcard above it; undefined: none. */
-function takenBy(
-  places: readonly Place[],
-  others: ReadonlyMap<string, string>,
-): string | undefined {
-  for (const { host } of places) {
-    if (others.has(host)) return host;
-    if (!host.startsWith("*.")) continue;
-    const below = [...others.keys()].find((other) => other.endsWith(host.slice(1)));
-    if (below !== undefined) return below;
-  }
-  return undefined;
 }
 
 /** The object that an error is about; null: none. */

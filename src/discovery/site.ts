@@ -1,5 +1,6 @@
 // What a source finds: sites as configuration documents; knows no source.
 import type { Document } from "../control/body.ts";
+import { portsOf } from "../model/stream-route.ts";
 
 /** What one container, or one file, adds to the configuration. */
 export interface Site {
@@ -37,8 +38,30 @@ export function placesOf({ hosts, paths }: RouteLike): Place[] {
   );
 }
 
-/** The places that a site wants. */
+/** The places that a site wants for HTTP. */
 export const wantedPlaces = ({ document }: Site): Place[] => [
   ...(document["applications"] ?? []).flatMap(({ domains }) => placesOf({ hosts: domains })),
   ...(document["routes"] ?? []).flatMap(placesOf),
 ];
+
+/** A TLS server name at a port, all of whose connections a stream route gets. */
+export interface StreamPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface StreamLike {
+  readonly sni?: unknown;
+  readonly listen_port?: unknown;
+  readonly port_range?: unknown;
+}
+
+/** The places of a stream route; none without server names, which then has the whole port. */
+export function streamPlacesOf({ sni, listen_port, port_range }: StreamLike): StreamPlace[] {
+  const ports = portsOf({
+    listen_port: typeof listen_port === "number" ? listen_port : null,
+    port_range: typeof port_range === "string" ? port_range : null,
+  });
+  const names = Array.isArray(sni) ? (sni as unknown[]).map(String) : [];
+  return names.flatMap((name) => ports.map((port) => ({ host: name.toLowerCase(), port })));
+}

@@ -15,7 +15,8 @@ import { systemClock } from "../clock.ts";
 import { completeApplications } from "./transfer/applications.ts";
 import { createImportNormalizers } from "./transfer/import-normalizers.ts";
 import { applyDocument } from "./transfer/plan.ts";
-import { sealSecrets } from "./transfer/secret-material.ts";
+import { DECODED_EARLY } from "./transfer/decoded-early.ts";
+import { holdsSecrets, sealSecrets } from "./transfer/secret-material.ts";
 import { shareHosts } from "./exposure.ts";
 import type { LostProtection, OutputObject, OutputScope, Output } from "./output.ts";
 
@@ -25,9 +26,10 @@ const MAX_ROUNDS = 100;
 /** The configuration file to import. Reports every dropped object. */
 export function dropInvalid(output: Output): Document {
   const box = new SecretBox(randomBytes(32));
-  let valid = wholeOnes(dropUndecodable(output, box), output);
+  const decoded: Decoded = new Map();
+  let valid = wholeOnes(dropUndecodable(output, box, decoded), output);
   for (let round = 0; ; round++) {
-    const invalid = problemsOf(valid, output, box);
+    const invalid = problemsOf(valid, output, { box, decoded });
     if (invalid.size === 0) break;
     if (round === MAX_ROUNDS) throw new ApiError(400, "the configuration could not be converted");
     for (const [object, why] of invalid) drop(object, why, output);
@@ -67,12 +69,19 @@ function drop(object: OutputObject, why: string, output: Output): void {
   output.loseProtection({ scope: {}, what: label, missingRoute: { hosts, priority } });
 }
 
+/** Objects as they are stored, so that no round decodes them again. */
+type Decoded = Map<OutputObject, Document>;
+
 /** Object by object, because decoding a whole file stops at the first invalid one. */
-function dropUndecodable(output: Output, box: SecretBox): OutputObject[] {
+function dropUndecodable(output: Output, box: SecretBox, decoded: Decoded): OutputObject[] {
   return output.objects.filter((object) => {
-    const { created_at: _, updated_at: __, ...fields } = object.fields;
+    const { collection, id } = object;
+    const { created_at, updated_at, ...fields } = object.fields;
+    const isEarly = DECODED_EARLY.some((name) => name === collection) && !holdsSecrets(fields);
     try {
-      decodeRecord[object.collection](sealSecrets(fields, { old: undefined, box }));
+      const sealed = isEarly ? fields : sealSecrets(fields, { old: undefined, box });
+      const found = decodeRecord[collection](sealed);
+      if (isEarly) decoded.set(object, { id, created_at, updated_at, ...found });
       return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -86,7 +95,7 @@ function dropUndecodable(output: Output, box: SecretBox): OutputObject[] {
 function problemsOf(
   valid: readonly OutputObject[],
   output: Output,
-  box: SecretBox,
+  { box, decoded }: { readonly box: SecretBox; readonly decoded: Decoded },
 ): Map<OutputObject, string> {
   const at = new Date(0).toISOString();
   const draft = new Draft(emptyConfiguration(at), () => at);
@@ -101,8 +110,9 @@ function problemsOf(
     if (!invalid.has(object)) invalid.set(object, rest.replace(/^: /, ""));
   };
   try {
-    const document = documentOf(valid);
-    applyDocument(document, draft, { mode: "replace", box, normalizers });
+    const document = documentOf(valid, decoded);
+    const known = new WeakSet(decoded.values());
+    applyDocument(document, draft, { mode: "replace", box, normalizers, decoded: known });
     completeApplications(document, draft, { clock: systemClock, isConverted: true });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -132,11 +142,13 @@ function listsOf(valid: readonly OutputObject[]): Map<CollectionName, OutputObje
   return lists;
 }
 
-function documentOf(valid: readonly OutputObject[]): Document {
+function documentOf(valid: readonly OutputObject[], decoded: Decoded = new Map()): Document {
   const lists = listsOf(valid);
+  const documentFor = (object: OutputObject) =>
+    decoded.get(object) ?? { id: object.id, ...object.fields };
   const filled = collectionNames.flatMap((name) => {
     const list = lists.get(name);
-    return list === undefined ? [] : [[name, list.map(({ id, fields }) => ({ id, ...fields }))]];
+    return list === undefined ? [] : [[name, list.map(documentFor)]];
   });
   return {
     format: DOCUMENT_FORMAT,

@@ -29,6 +29,8 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
   const filled = Value.Default(schema, Value.Clone(value));
   const bent = findCoercion(value, filled, "");
   if (bent !== null) throw invalid(bent.path, bent.message);
+  // Several times as fast as the list of errors, which few values need.
+  if (Value.Check(schema, filled)) return filled as Static<T>;
   const first = Value.Errors(schema, filled).First();
   if (first === undefined) return filled as Static<T>;
   const worst = mostSpecific(first);

@@ -75,7 +75,7 @@ export type PluginScope = Pick<
 >;
 
 /** Names of the scopes of a plugin. */
-const scopeNames = [
+export const scopeNames = [
   "global",
   "service",
   "route",

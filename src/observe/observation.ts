@@ -78,7 +78,7 @@ export class ObservationBase {
   readonly traffic: SeriesRows;
   readonly #options: ObservationOptions;
   readonly #traffic: TrafficMetrics;
-  readonly #pluginRows: ReadonlyMap<string, number>;
+  readonly #pluginRows = new Map<string, number>();
   readonly #targetRows: SeriesRows;
 
   constructor(options: ObservationOptions) {
@@ -87,10 +87,7 @@ export class ObservationBase {
     this.#options = options;
     this.#traffic = traffic;
     // Before all others, so that they get rows with any number of routes.
-    const plugins = (observed?.plugins ?? []).map(
-      (name) => [name, traffic.claim(pluginSeriesKey(name))] as const,
-    );
-    this.#pluginRows = new Map(plugins.filter(([, row]) => row !== OTHER_ROW));
+    for (const name of observed?.plugins ?? []) this.#countPlugin(name);
     const targetTraffic = observed?.targetTraffic ?? TrafficMetrics.create(0, { capacity: 0 });
     const { clock, served } = options;
     const isCache = (plugin: string) => options.plugins.get(plugin)?.cache !== undefined;
@@ -130,7 +127,19 @@ export class ObservationBase {
       ring: () => requests.ring,
       view: (entry) => requests.view(entry),
     });
-    return { traffic: this.traffic, metrics, requests, live, stats: this.#stats(changes) };
+    return {
+      traffic: this.traffic,
+      metrics,
+      requests,
+      live,
+      stats: this.#stats(changes),
+      countPlugin: (name) => this.#countPlugin(name),
+    };
+  }
+
+  #countPlugin(name: string): void {
+    const row = this.#traffic.claim(pluginSeriesKey(name));
+    if (row !== OTHER_ROW) this.#pluginRows.set(name, row);
   }
 
   #stats(changes: Changes): Stats {
@@ -173,6 +182,8 @@ export interface Observation {
   readonly requests: RequestLog;
   readonly live: LiveRequests;
   readonly stats: Stats;
+  /** Counts the decisions of a plugin that was not there at the start; call it before it runs. */
+  countPlugin(name: string): void;
 }
 
 const nowhere: RollupStore = { transact: () => undefined, range: () => [] };

@@ -1,12 +1,14 @@
 // Finds plugins by name and loads their code; knows none of them.
 import type { AnyPlugin } from "./definition.ts";
+import { ImportedPlugins, type PluginCode } from "./plugin-code.ts";
 
 /** Loads the module of each plugin, whose default export is the definition. */
 export type PluginFiles = Readonly<Record<string, () => Promise<{ readonly default: AnyPlugin }>>>;
 
 /** Looks up the plugin of a new instance; a map of all plugins is one. */
 export interface PluginSource {
-  get(name: string): AnyPlugin | undefined | Promise<AnyPlugin | undefined>;
+  /** `code`: of a plugin from a directory. */
+  get(name: string, code?: PluginCode): AnyPlugin | undefined | Promise<AnyPlugin | undefined>;
 }
 
 /** Throws when two have the same name. */
@@ -22,7 +24,21 @@ export async function loadPlugins(files: PluginFiles): Promise<readonly AnyPlugi
   return modules.map((module) => module.default);
 }
 
-/** Loads each at first use, so that a thread needs no memory for plugins it does not run. */
-export const lazyPlugins = (files: PluginFiles): PluginSource => ({
-  get: async (name) => (Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined),
-});
+/**
+ * Loads each at first use, so that a thread needs no memory for plugins it does not run. `onFirstCode` is called once, before code
+ * from a directory runs.
+ */
+export function lazyPlugins(files: PluginFiles, onFirstCode = () => {}): PluginSource {
+  let imported: ImportedPlugins | null = null;
+  const importCode = (code: PluginCode) => {
+    if (imported === null) onFirstCode();
+    imported ??= new ImportedPlugins();
+    return imported.get(code);
+  };
+  return {
+    async get(name, code) {
+      if (code !== undefined) return await importCode(code);
+      return Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined;
+    },
+  };
+}

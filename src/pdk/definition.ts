@@ -10,7 +10,8 @@ import type {
   StreamRefusal,
   StreamResult,
 } from "./context.ts";
-import type { Counters, PluginKit } from "./kit.ts";
+import type { Counters, Feed, FeedKit, PluginKit } from "./kit.ts";
+import type { PluginCode } from "./plugin-code.ts";
 
 /**
  * The phases of a request, in their order, and the handler that runs in each: the API and the docs write phases in snake_case.
@@ -87,6 +88,14 @@ export interface CacheUse<Config> {
   readonly onFileRemoved?: (directory: string, head: Uint8Array) => void;
 }
 
+/** What the main thread fetches for instances, once for all workers. */
+export interface FeedUse<Config> {
+  /** Instances with the same key share a feed. */
+  readonly keyOf: (config: Config) => string;
+  /** Runs when the first of them is in service. */
+  readonly start: (kit: FeedKit) => Feed<Config>;
+}
+
 /** Selects stored responses. */
 export type Purge =
   | { readonly by: "all" }
@@ -159,11 +168,18 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly check?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly message: string }[];
+  /**
+   * Milliseconds that a handler of a plugin from a directory may wait before it counts as failed; default 30,000, 1 to 600,000.
+   * Built-in plugins limit what they wait for themselves.
+   */
+  readonly handlerTimeoutMs?: number;
   /** What each node of a fleet does for itself without `--counters`, as a sentence for a warning; null: nothing. */
   readonly perNode?: (config: Static<S>) => string | null;
   readonly metrics?: readonly PluginMetric[];
   /** Gives each instance a store of responses for all workers; purges apply to it. */
   readonly cache?: CacheUse<Static<S>>;
+  /** Work in the background, in the main thread; its instances get the results by `PluginKit.followFeed`. */
+  readonly feed?: FeedUse<Static<S>>;
   /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
@@ -171,9 +187,10 @@ export interface PluginDefinition<S extends TObject = TObject> {
 /** A definition without the type of its configuration. */
 export type AnyPlugin = Omit<
   PluginDefinition,
-  "cache" | "check" | "create" | "perNode" | "regexes"
+  "cache" | "check" | "create" | "feed" | "perNode" | "regexes"
 > & {
   readonly cache?: CacheUse<never>;
+  readonly feed?: FeedUse<never>;
   readonly regexes?: (
     config: never,
   ) => readonly { readonly path: string; readonly source: string }[];
@@ -182,6 +199,8 @@ export type AnyPlugin = Omit<
   ) => readonly { readonly path: string; readonly message: string }[];
   readonly perNode?: (config: never) => string | null;
   readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
+  /** Set by the gateway for a plugin from a directory. */
+  readonly code?: PluginCode;
 };
 
 /** Infers the type of the configuration from the schema. */

@@ -6,7 +6,7 @@ import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/au
 import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { CredentialView, RequestContext } from "../pdk/context.ts";
-import { verifyPassword } from "../pdk/crypto.ts";
+import { passwordHashProblem, verifyForeignPassword, verifyPassword } from "../pdk/crypto.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
 import { stays } from "../pdk/destination.ts";
 import { config, flag, listOf, secret } from "../pdk/fields.ts";
@@ -27,7 +27,7 @@ const user = t.Object(
       "it is only compared with what clients send",
       secret({
         description:
-          "Hash of the password: argon2id in PHC format, or bcrypt as printed by `htpasswd -nB`",
+          "Hash of the password: argon2id in PHC format, or bcrypt as printed by `htpasswd -nB`; of existing password files also `$apr1$`, `$1$`, `$5$`, `$6$` (up to 200,000 rounds), `{SHA}` and `{SSHA}`",
       }),
     ),
   },
@@ -60,29 +60,6 @@ const IPV6_PREFIX = 64;
 /** Concurrent password checks; each takes about 20 MB and 30 ms. */
 const MAX_UNDER_WAY = 256;
 
-const ARGON2ID =
-  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{16,172}$/;
-const BCRYPT = /^\$2[aby]\$(\d\d)\$[A-Za-z0-9./]{53}$/;
-/** Limits of one password check: 256 MiB, ten passes. */
-const MAX_ARGON2_KIB = 262_144;
-const MAX_ARGON2_PASSES = 10;
-const MAX_BCRYPT_COST = 14;
-
-/** Worded to follow the name of a field, and without any part of the hash. */
-function hashProblem(hash: string): string | null {
-  const argon2 = ARGON2ID.exec(hash);
-  if (argon2 !== null) {
-    const [kib, passes, lanes] = argon2.slice(1).map(Number);
-    const isFair =
-      (kib ?? 0) <= MAX_ARGON2_KIB && (passes ?? 0) <= MAX_ARGON2_PASSES && (lanes ?? 0) <= 16;
-    return isFair ? null : "is too expensive to check: at most m=262144, t=10";
-  }
-  const bcrypt = BCRYPT.exec(hash);
-  if (bcrypt === null) return "must be an argon2id or bcrypt hash";
-  const cost = Number(bcrypt[1]);
-  return cost >= 4 && cost <= MAX_BCRYPT_COST ? null : "must have a cost from 4 to 14";
-}
-
 export default definePlugin({
   name: "basic-auth",
   summary: "Authenticates clients by user name and password (HTTP Basic)",
@@ -92,7 +69,9 @@ minute, so that only the first request of a client waits for it.
 
 After ten wrong passwords in a minute from one address (IPv6: one /64 network), the gateway responds 429 without checking further
 ones, in all workers together. Cached logins are not affected. Without TLS, anyone on the network path can read the passwords.
-bcrypt uses only the first 72 bytes of a password, and other programs truncate longer ones differently.`,
+bcrypt uses only the first 72 bytes of a password, and other programs truncate longer ones differently. The hashes of MD5 and SHA
+in old password files (\`htpasswd -m\`, \`-s\`, \`-2\`, \`-5\`, \`openssl passwd\`) are accepted so that their users need no new password, but they
+are weak: set new passwords with bcrypt or argon2id. They accept passwords of up to 512 bytes.`,
   group: "authentication",
   order: 8200,
   phases: ["auth"],
@@ -113,7 +92,7 @@ bcrypt uses only the first 72 bytes of a password, and other programs truncate l
       const isKnown = names.has(username);
       names.add(username);
       // The gateway reports a missing secret itself.
-      const problem = hash === "-" ? null : hashProblem(hash);
+      const problem = hash === "-" ? null : passwordHashProblem(hash);
       return [
         ...(isKnown ? [{ path: `users[${at}].username`, message: "is used twice" }] : []),
         ...(problem === null ? [] : [{ path: `users[${at}].password_hash`, message: problem }]),
@@ -317,15 +296,5 @@ const ofHash = (hash: string | null, isKnown: boolean): Candidate => ({
   fingerprint: hash ?? "",
   isKnown,
   verify: (password) =>
-    hash === null ? verifyPassword(password, null) : verifyAsSent(password, hash),
+    hash === null ? verifyPassword(password, null) : verifyForeignPassword(password, hash),
 });
-
-async function verifyAsSent(password: string, hash: string): Promise<boolean> {
-  try {
-    // Bun rejects an empty password.
-    const fits = await Bun.password.verify(password || "\0", hash);
-    return fits && password !== "";
-  } catch {
-    return false;
-  }
-}

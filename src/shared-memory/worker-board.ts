@@ -21,6 +21,8 @@ const columns = [
   "counters_fallbacks",
   /** 1 while the worker does not reach that server. */
   "counters_lost",
+  /** Number of the plugin from a directory that runs; 0: none. */
+  "running_plugin",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 
@@ -84,6 +86,12 @@ export class WorkerBoard {
 
   set(worker: number, column: BoardColumn, value: number): void {
     this.#cells[worker * columns.length + index[column]] = value;
+  }
+
+  /** A view of one cell, for a column that is written very often. */
+  cell(worker: number, column: BoardColumn): Float64Array {
+    const at = worker * columns.length + index[column];
+    return this.#cells.subarray(at, at + 1);
   }
 
   /** Not atomic: only the row's own worker may call it. */

@@ -63,5 +63,6 @@ function planPlugin(
     when: plugin.when,
     onError: plugin.on_error,
     createdAt: plugin.created_at,
+    ...(definition.code === undefined ? {} : { code: definition.code }),
   };
 }

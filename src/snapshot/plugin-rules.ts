@@ -44,7 +44,11 @@ interface CheckScope {
 function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void {
   const { context } = checked;
   const definition = context.plugins.get(plugin.name);
-  if (definition === undefined) return report("name", `there is no plugin "${plugin.name}"`);
+  if (definition === undefined)
+    return report(
+      "name",
+      `there is no plugin "${plugin.name}": one of your own must be in --plugins-dir of this gateway`,
+    );
   const scope = scopeOf(plugin);
   if (scope === null) report("", SCOPE_RULE);
   else if (!definition.scopes.includes(scope))

@@ -1,5 +1,6 @@
 // The compiled configuration that the data plane serves, immutable and versioned; knows no database and no socket.
 import type { CacheDirectory } from "../pdk/kit.ts";
+import type { PluginCode } from "../pdk/plugin-code.ts";
 import type { CacheMemory } from "../shared-memory/cache/memory.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Consumer } from "../model/consumer.ts";
@@ -61,10 +62,14 @@ export interface PluginPlan {
   readonly onError: "open" | "closed" | null;
   /** RFC 3339; of two with the same order the older one runs first. */
   readonly createdAt: string;
+  /** Of a plugin from a directory; absent: it is built in. */
+  readonly code?: PluginCode;
   /** The store of the instance, which the supervisor creates on the way to the workers. */
   readonly cache?: CacheMemory;
   /** Its files. */
   readonly cacheDirectory?: CacheDirectory;
+  /** The channel of its feed, also from the supervisor. */
+  readonly feed?: string;
 }
 
 /** An enabled consumer. */

@@ -68,6 +68,8 @@ export interface WorkerSlotOptions {
   /** The challenge responses for CAs. */
   readonly challenges: () => Challenges;
   readonly onWorkerEvent: (event: WorkerLifecycleEvent) => void;
+  /** The thread hung while the plugin with this number ran. */
+  readonly onPluginBlocked: (number: number) => void;
   readonly log: Log;
   readonly times: SupervisorTimes;
   /** The version that a new thread has to serve. */
@@ -77,6 +79,8 @@ export interface WorkerSlotOptions {
   /** And its routes. */
   readonly routes: RouteStore;
   readonly caches: PluginCaches;
+  /** The plan of an instance with its store and its feed. */
+  readonly withShared: (plan: PluginPlan) => PluginPlan;
 }
 
 /** The state of a thread. */
@@ -176,9 +180,8 @@ export class WorkerSlot {
   }
 
   async #serveFirst(run: Run, snapshot: Snapshot): Promise<readonly Issue[]> {
-    const { consumers, routes, caches, times } = this.#options;
-    const withCache = (plan: PluginPlan) => caches.withCache(plan);
-    const stored = { routes: routes.whole(), consumers: consumers.table, withCache };
+    const { consumers, routes, withShared, times } = this.#options;
+    const stored = { routes: routes.whole(), consumers: consumers.table, withShared };
     try {
       const issues = await deliver(run.thread, diff(null, snapshot, stored), times.startMs);
       if (issues.length > 0) {
@@ -208,7 +211,7 @@ export class WorkerSlot {
       if (issues.length === 0) run.prepared = change.revision;
       return issues;
     } catch (error) {
-      this.#fail(run, `did not prepare revision ${change.revision} in time`);
+      this.#fail(run, this.#hung(`did not prepare revision ${change.revision} in time`));
       throw error;
     }
   }
@@ -285,8 +288,9 @@ export class WorkerSlot {
   /** Ends the thread and starts another one at once, on the active version. */
   replace(why: string): void {
     const { log, index } = this.#options;
-    log.warn("worker is replaced", { worker: index + 1, why });
-    if (this.#run !== null) this.#emit("died", this.#run.revision, why);
+    const reason = this.#hung(why);
+    log.warn("worker is replaced", { worker: index + 1, why: reason });
+    if (this.#run !== null) this.#emit("died", this.#run.revision, reason);
     this.#close();
     this.#startAgain();
   }
@@ -312,7 +316,7 @@ export class WorkerSlot {
     const last = Math.max(this.#options.board.get(this.index, "heartbeat"), run.readyAt);
     const { silentMs } = this.#options.times;
     if (now - last > silentMs && !run.thread.hasProgressed(silentMs))
-      this.#fail(run, "shows no sign of life");
+      this.#fail(run, this.#hung("shows no sign of life"));
   }
 
   /** Waits for requests, then ends the thread for good; returns the number of aborted requests. */
@@ -374,6 +378,19 @@ export class WorkerSlot {
   #onEnd(run: Run, error: string): void {
     if (run !== this.#run) return;
     this.#fail(run, error === "" ? "ended" : error);
+  }
+
+  /** The reason with the plugin from a directory that blocks the thread, if one does. */
+  #hung(why: string): string {
+    const { board, active, onPluginBlocked } = this.#options;
+    const number = board.get(this.index, "running_plugin");
+    if (number === 0) return why;
+    // Reported once, although more than one timeout may pass before the thread has ended.
+    board.set(this.index, "running_plugin", 0);
+    onPluginBlocked(number);
+    for (const { name, code } of active().plugins.values())
+      if (code?.number === number) return `${why} in plugin "${name}"`;
+    return why;
   }
 
   /** Ends a failed thread and, after a pause, starts another one. */

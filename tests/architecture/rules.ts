@@ -110,6 +110,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: ["import", "applications", "control", "model", "crypto"],
     reason: "containers and files become objects by changes, as a user would make them",
   },
+  "plugin-directory": {
+    imports: ["control", "model", "pdk"],
+    reason: "a file becomes a plugin by a change, and its code runs in threads of its own",
+  },
   "control-plane.ts": {
     imports: [
       ...["auth", "acme", "observe", "applications", "import", "discovery", "control"],
@@ -141,6 +145,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: ["api", "control", "import", "pdk", "plugins"],
     reason: "it reads documents beside the main thread, as the API would",
   },
+  "plugin-reader.ts": {
+    imports: ["plugin-directory"],
+    reason: "it reads plugins beside the main thread, which runs no code from a directory",
+  },
   "main.ts": {
     imports: EVERYTHING,
     reason: "it is the composition root of the executable",
@@ -171,7 +179,12 @@ export const BUILD_TIME_RULES: readonly BuildTimeRule[] = [
 ];
 
 /** Files that nothing may import: each starts a thread. */
-export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts", "importer.ts"];
+export const ENTRY_FILES: readonly string[] = [
+  "main.ts",
+  "worker.ts",
+  "importer.ts",
+  "plugin-reader.ts",
+];
 
 export interface PackageRule {
   readonly packages: RegExp;
@@ -225,6 +238,7 @@ export const ASSET_RULES: readonly AssetRule[] = [
   { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },
   { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
   { room: "cli", path: /^package\.json$/, reason: "the version" },
+  { room: "cli", path: /^src\/cli\/plugin-template\//, reason: "what new plugins begin with" },
   { room: "main.ts", path: /^package\.json$/, reason: "the version" },
 ];
 

@@ -6,23 +6,34 @@ import { executable } from "./variants.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
+  apache2: "apache2",
   caddy: "caddy",
+  certutil: "libnss3-tools",
   chromium: "chromium",
+  crowdsec: "crowdsec",
+  "cockpit-ws": "cockpit-ws",
   curl: "curl",
   "dpkg-deb": "dpkg",
+  "fail2ban-regex": "fail2ban",
   faketime: "faketime",
+  git: "git",
   go: "golang-go",
   haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
+  mosquitto: "mosquitto",
   named: "bind9",
   nginx: "nginx",
+  // `make setup` needs it as well; the package npm of Debian conflicts with the nodejs of others, which has it.
+  npm: "nodejs",
   openssl: "openssl",
   pebble: "pebble",
   pgbouncer: "pgbouncer",
   podman: "podman",
   postgres: "postgresql",
   prlimit: "util-linux",
+  prometheus: "prometheus",
   promtool: "prometheus",
+  rclone: "rclone",
   node: "nodejs",
   python3: "python3",
   "redis-server": "redis-server",
@@ -32,6 +43,9 @@ const PACKAGES = {
   slowhttptest: "slowhttptest",
   strace: "strace",
   "systemd-analyze": "systemd",
+  "update-ca-certificates": "ca-certificates",
+  syncthing: "syncthing",
+  "transmission-daemon": "transmission-daemon",
 } as const;
 
 export type Program = keyof typeof PACKAGES;
@@ -48,7 +62,7 @@ function newestPostgres(): string {
 }
 
 /** Debian keeps servers where the PATH of a user often does not look. */
-const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:${newestPostgres()}`;
+const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:/usr/lib/cockpit:${newestPostgres()}`;
 
 /** Null when it is not installed. */
 export const pathOf = (program: string): string | null => Bun.which(program, { PATH });

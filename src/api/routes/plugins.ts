@@ -1,8 +1,10 @@
-// Endpoints of the schemas of plugins; decodes nothing itself.
+// Endpoints of the schemas of plugins, and of those of the directory; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
 import { listResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
+import { ApiError } from "../../model/error.ts";
+import type { PluginDirectoryView } from "../../plugin-directory/known.ts";
 import { descriptionOf } from "./resource-endpoints.ts";
 
 const at = descriptionOf("plugins");
@@ -47,5 +49,61 @@ export function pluginEndpoints({ plugins }: ControlPlane): Endpoint[] {
         return { body: plugins.description(call.params["name"] ?? "") };
       },
     },
+    ...directoryEndpoints(plugins),
   ];
 }
+
+function directoryEndpoints({ directory }: ControlPlane["plugins"]): Endpoint[] {
+  const path = `${at.path}/directory`;
+  return [
+    {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Get the plugins of the directory",
+        description: "Each file with the hash of its code, and why it is not served as it is.",
+        tags: [at.tag],
+        responses: plainResponses(
+          "PluginDirectory",
+          "The plugins of --plugins-dir",
+          [400, 403, 500],
+        ),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: directory?.view() ?? noDirectory };
+      },
+    },
+    {
+      method: "POST",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Load changed plugins of the directory now",
+        description:
+          "Returns when all workers serve the changed files, or go on with the code before them: `problem` of a plugin says why. " +
+          "Without this request the gateway looks for changes twice a second.",
+        tags: [at.tag],
+        responses: plainResponses(
+          "PluginDirectory",
+          "The plugins of --plugins-dir",
+          [400, 403, 404, 500],
+        ),
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        if (directory === null) throw new ApiError(404, "the gateway has no --plugins-dir");
+        await directory.look(true);
+        return { body: directory.view() };
+      },
+    },
+  ];
+}
+
+const noDirectory: PluginDirectoryView = {
+  directory: null,
+  reloads: 0,
+  plugins: [],
+  problems: [],
+};

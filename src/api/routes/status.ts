@@ -97,6 +97,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
       ...control.acme.engine.warnings(),
       ...control.pressure.warnings(),
       ...control.discovery.warnings(),
+      ...(control.plugins.directory?.warnings() ?? []),
       ...hostWarnings(control.changes.config),
     ],
     fleet: control.fleet?.status() ?? null,

@@ -4,13 +4,19 @@ import type { Issue } from "../../model/error.ts";
 import type { Pace } from "../../pace.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
-import type { PluginHandlers } from "../../pdk/definition.ts";
+import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
+import { FEED_QUESTION } from "../../snapshot/message.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import { openCache } from "../../shared-memory/cache/open.ts";
 import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
+import type { Problem } from "../../snapshot/problem.ts";
 import type { LogLine } from "../data-plane.ts";
+import { failingHandlers, guardHandlers, located, running } from "./guarded-handlers.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
+
+/** How long a handler of a plugin from a directory may wait, unless its definition says otherwise. */
+const DEFAULT_TIMEOUT_MS = 30_000;
 
 export interface PluginLoaderOptions {
   readonly worker: number;
@@ -27,6 +33,8 @@ export interface PluginLoaderOptions {
   readonly callout: Callout;
   readonly logDirectories: LogDirectories | null;
   readonly log: LogLine;
+  /** The cell of this worker that holds the number of the plugin that runs. */
+  readonly running: Float64Array;
   /** A plugin of this type has dropped so many records. */
   readonly dropped: (plugin: string, count: number) => void;
   readonly used: (credentialId: string) => void;
@@ -65,18 +73,52 @@ export class PluginLoader {
   }
 
   async #make(plan: PluginPlan): Promise<PluginRuntime> {
-    const definition = await this.#options.plugins.get(plan.name);
-    if (definition === undefined) throw new Error("there is no such plugin");
+    const definition = await this.#definitionOf(plan);
     await this.#options.sharedCounters?.tried;
     const derived: Derived = { from: null };
-    const handlers = await definition.create(plan.config as never, this.#kitOf(plan, derived));
+    const kit = this.#kitOf(plan, derived);
+    const handlers = await (plan.code === undefined
+      ? definition.create(plan.config as never, kit)
+      : this.#createGuarded(plan, definition, kit));
     const runtime = pluginRuntime(plan, definition, handlers);
     this.#keys.set(runtime, derived);
     return runtime;
   }
 
+  async #definitionOf({ name, code }: PluginPlan): Promise<AnyPlugin> {
+    const definition = await this.#options.plugins.get(name, code);
+    if (definition === undefined) throw new Error("there is no such plugin");
+    return definition;
+  }
+
+  /** The main thread must not run code from a directory: what a built-in plugin checks there is checked here. */
+  async #createGuarded(
+    plan: PluginPlan,
+    definition: AnyPlugin,
+    kit: PluginKit,
+  ): Promise<PluginHandlers> {
+    const { number = 0, disabled = null } = plan.code ?? {};
+    if (disabled !== null) return failingHandlers(definition.phases, disabled);
+    const { running: cell, log } = this.#options;
+    const as = { number, running: cell };
+    const config = plan.config as never;
+    const problems = running(as, "check", () => definition.check?.(config) ?? []);
+    if (problems.length > 0) throw new RefusedConfig(problems);
+    const created = running(as, "create", () => definition.create(config, kit));
+    const handlers =
+      created instanceof Promise
+        ? await created.catch((error: unknown) => Promise.reject(located(error, "create")))
+        : created;
+    return guardHandlers(handlers, {
+      ...as,
+      timeoutMs: definition.handlerTimeoutMs ?? DEFAULT_TIMEOUT_MS,
+      failed: ({ message }) =>
+        log("warn", "a plugin failed", { plugin: plan.name, instance: plan.id, error: message }),
+    });
+  }
+
   #kitOf(plan: PluginPlan, derived: Derived): PluginKit {
-    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null } = plan;
+    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null, feed } = plan;
     const { worker, workers, thread, countersOf, sharedCounters } = this.#options;
     const { callout, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
@@ -95,6 +137,7 @@ export class PluginLoader {
       cacheDirectory,
       shared: sharedCounters?.forInstance(id) ?? null,
       callout,
+      followFeed: feed === undefined ? null : (onMessage) => followChannel(feed, onMessage),
       logDirectories,
       used,
       dropped: (count) => dropped(plugin, count),
@@ -125,6 +168,16 @@ export class PluginLoader {
   }
 }
 
+/** A configuration that the plugin itself refuses. */
+class RefusedConfig extends Error {
+  readonly problems: readonly { readonly path: string; readonly message: string }[];
+
+  constructor(problems: RefusedConfig["problems"]) {
+    super("the configuration is refused");
+    this.problems = problems;
+  }
+}
+
 interface PluginEditParts {
   readonly make: (plan: PluginPlan) => Promise<PluginRuntime>;
   /** Whether it has keys that are not valid any more. */
@@ -139,7 +192,7 @@ export class PluginEdit {
   /** Made for this set only: to be closed when it does not come into service. */
   readonly made: PluginRuntime[] = [];
   /** Why instances could not be made. */
-  readonly issues: Issue[] = [];
+  readonly issues: (Issue | Problem)[] = [];
 
   constructor(before: PluginSet, parts: PluginEditParts) {
     this.#before = before;
@@ -165,8 +218,7 @@ export class PluginEdit {
         this.made.push(runtime);
         all.set(plan.id, runtime);
       } catch (error) {
-        const { message } = error as Error;
-        this.issues.push({ path: "", message: `plugin ${nameOf(plan)}: ${message}`, status: 400 });
+        this.issues.push(...issuesOf(plan, error));
       }
       if (pace.isDue()) await pace.rest();
     }
@@ -178,4 +230,28 @@ export class PluginEdit {
   }
 }
 
-const nameOf = ({ name, label }: PluginPlan) => (label === null ? name : `${name} "${label}"`);
+function issuesOf({ id, name, label }: PluginPlan, error: unknown): readonly (Issue | Problem)[] {
+  if (error instanceof RefusedConfig)
+    return error.problems.map(({ path, message }) => ({
+      collection: "plugins",
+      id,
+      path: path === "" ? "config" : `config.${path}`,
+      message,
+      status: 400,
+    }));
+  const { message } = error as Error;
+  return [{ path: "", message: `plugin ${nameOf({ name, label })}: ${message}`, status: 400 }];
+}
+
+const nameOf = ({ name, label }: Pick<PluginPlan, "name" | "label">) =>
+  label === null ? name : `${name} "${label}"`;
+
+/** The supervisor sends the last message again when a worker asks for it. */
+function followChannel(name: string, onMessage: (message: unknown) => void): () => void {
+  const channel = new BroadcastChannel(name);
+  channel.addEventListener("message", ({ data }) => {
+    if (data !== FEED_QUESTION) onMessage(data);
+  });
+  channel.postMessage(FEED_QUESTION);
+  return () => channel.close();
+}

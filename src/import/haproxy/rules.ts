@@ -1,5 +1,6 @@
 // Converts the rules of a frontend or backend of HAProxy (deny, auth, headers, redirects) to plugins; knows no server.
 import type { Document } from "../../control/body.ts";
+import { passwordHashProblem } from "../../crypto/foreign-password.ts";
 import { hashBasic } from "../../control/credential-secrets.ts";
 import { portable } from "../expression.ts";
 import type { Report } from "../report.ts";
@@ -21,7 +22,11 @@ export type UserLists = ReadonlyMap<
   readonly { readonly username: string; readonly password_hash: string }[]
 >;
 
-const BCRYPT = /^\$2[aby]\$\d\d\$[A-Za-z0-9./]{53}$/;
+/** Hashes of crypt(3). */
+const CRYPT = /^\$(?:2[aby]|[156])\$/;
+
+const isKnownHash = (hash: string): boolean =>
+  CRYPT.test(hash) && passwordHashProblem(hash) === null;
 
 export async function readUserLists(
   sections: readonly Section[],
@@ -36,12 +41,12 @@ export async function readUserLists(
       if (keyword !== "user") continue;
       if (type === "insecure-password")
         users.push({ username, password_hash: await hashBasic(password, null) });
-      else if (type === "password" && BCRYPT.test(password))
+      else if (type === "password" && isKnownHash(password))
         users.push({ username, password_hash: password });
       else
         report.omitted(
           `user "${username}" of userlist "${name}" (line ${number})`,
-          "set a new password: of the hashes of HAProxy, only those of bcrypt can be imported",
+          "set a new password: its hash is none of bcrypt, $1$, $5$ and $6$",
         );
     }
     found.set(name, users);

@@ -1,9 +1,11 @@
 // Finds what a location responds with: a target, a fixed response, a redirect, or something that the gateway cannot serve.
 import type { Document } from "../../control/body.ts";
-import { FOREIGN_CONTENT, kindOf } from "./directives.ts";
+import { readCondition } from "./conditions.ts";
+import { FOREIGN_CONTENT } from "./directives.ts";
+import { mapIn } from "./maps.ts";
 import { type Destination, destinationOf } from "./proxy.ts";
 import { type Rewrite, rewriteOf } from "./rewrites.ts";
-import { redirectOf, responseOf } from "./responses.ts";
+import { responseOf } from "./responses.ts";
 import { type Directive, type Level, shownPlace } from "./tree.ts";
 
 export type Content =
@@ -30,6 +32,8 @@ export interface Conditions {
   readonly hosts?: readonly string[];
   readonly protocols?: readonly string[];
   readonly methods?: readonly string[];
+  /** Conditions on the header Host. */
+  readonly headers?: readonly Document[];
   /** An expression of nginx that the path must match as well. */
   readonly path?: string;
 }
@@ -39,6 +43,8 @@ export interface Branch {
   readonly conditions: Conditions;
   readonly content: Content;
   readonly label: string;
+  /** Another path, for which nginx selects a location again, instead of the content. */
+  readonly rewrite?: Rewrite;
 }
 
 export interface Reading {
@@ -61,6 +67,14 @@ const closed = (status: number, why: string, isDenial = false): Content => ({
 export interface ContentOptions {
   readonly serverName: string | null;
   readonly named: ReadonlyMap<string, Level>;
+  readonly hosts: HostSet;
+}
+
+/** The hosts of a server. */
+export interface HostSet {
+  readonly exact: readonly string[];
+  /** Whether it has no others. */
+  readonly isAll: boolean;
 }
 
 /** The content of a location. */
@@ -91,7 +105,10 @@ function handlerOf(level: Level, options: ContentOptions, rewrite: Rewrite | nul
   if (pass !== undefined && files === undefined) {
     const destination = destinationOf(pass, level);
     return destination === null
-      ? closed(503, `the target ${pass.args[0] ?? ""} depends on the request`)
+      ? closed(
+          503,
+          `the target ${pass.args[0] ?? ""} depends on the request${mapIn(pass.args[0] ?? "", level)}`,
+        )
       : { kind: "proxy", destination, pass, level, rewrite };
   }
   const foreign = level.block.find(({ name }) => Object.hasOwn(FOREIGN_CONTENT, name));
@@ -146,6 +163,7 @@ function readSteps(level: Level, options: ContentOptions): Steps {
           label,
           conditions: { path: found.path },
           content: closed(503, "the rewrite has no equivalent", true),
+          ...(found.again === null ? {} : { rewrite: found.again }),
         });
       else lost.push(label);
     } else if (found.kind === "redirect")
@@ -163,50 +181,4 @@ function onlyMethods({ args, block }: Directive): readonly string[] | null {
   const [first, ...others] = block ?? [];
   const isDenial = first?.name === "return" && /^4\d\d$/.test(first.args[0] ?? "");
   return list === undefined || !isDenial || others.length > 0 ? null : list.split("|");
-}
-
-/** Null: it may deny access, and has no equivalent. */
-function readCondition(
-  directive: Directive,
-  level: Level,
-  options: ContentOptions,
-): readonly Branch[] | null {
-  const block = directive.block ?? [];
-  const deciding = block.filter(({ name }) => mayDecide(name));
-  if (deciding.length === 0) return [];
-  const [first] = deciding;
-  const conditions = conditionsOf(directive.args.join(" "));
-  if (first === undefined || deciding.length > 1 || conditions === null) return null;
-  const label = `if at ${shownPlace(directive.place)}`;
-  if (first.name === "return")
-    return [{ label, conditions, content: responseOf(first, level, options) }];
-  const content = first.name === "rewrite" ? redirectOf(first, level, options) : null;
-  return content === null ? null : [{ label, conditions, content }];
-}
-
-/** A condition that changes only headers and variables. */
-export const isWithoutEffect = ({ block }: Directive): boolean =>
-  !(block ?? []).some(({ name }) => mayDecide(name));
-
-const HARMLESS_HERE = new Set(["set", "add_header", "break", "default_type", "proxy_set_header"]);
-
-const mayDecide = (name: string): boolean =>
-  !HARMLESS_HERE.has(name) && (kindOf(name) === "converted" || kindOf(name) === "unknown");
-
-/** Null: no route has the condition. */
-function conditionsOf(text: string): Conditions | null {
-  const source = text.replace(/^\(\s*/, "").replace(/\s*\)$/, "");
-  const [, variable, operator, value = ""] =
-    /^\$\{?(\w+)\}?\s*(!?=)\s*["']?([^"'\s]*)["']?$/.exec(source) ?? [];
-  if (variable === undefined) return null;
-  const isEqual = operator === "=";
-  if ((variable === "host" || variable === "http_host") && isEqual && /^[\w.-]+$/.test(value))
-    return { hosts: [value.toLowerCase()] };
-  if (variable === "request_method" && isEqual && /^[A-Z]+$/.test(value))
-    return { methods: [value] };
-  const isPlain =
-    (variable === "scheme" && (isEqual ? value === "http" : value === "https")) ||
-    (variable === "server_port" && (isEqual ? value === "80" : value === "443")) ||
-    (variable === "https" && (isEqual ? value === "" : value === "on"));
-  return isPlain ? { protocols: ["http"] } : null;
 }

@@ -1,7 +1,7 @@
 // Finds the locations of a server in the order in which nginx prefers them; knows no route and no content.
 import { type Directive, Level, shownPlace } from "./tree.ts";
 import { escaped } from "../expression.ts";
-import { literalPath, pathExpression, regionOf } from "./paths.ts";
+import { literalPath, pathExpression, regionOf, within } from "./paths.ts";
 
 export type LocationKind = "exact" | "prefix" | "regex";
 
@@ -154,6 +154,18 @@ function regionOfNested(one: Found, prefixes: readonly Found[]): string {
     outer.value,
     others.map(({ value }) => value),
   )}`;
+}
+
+/** Whether nginx may choose the location for an internal request, once it has not chosen an earlier one. */
+export function mayMatch(
+  { kind, value, isCaseless, region, holes }: Location,
+  path: string,
+): boolean {
+  if (kind === "exact") return path === value;
+  if (kind === "prefix")
+    return path.startsWith(value) && !holes.some((hole) => path.startsWith(hole));
+  const found = pathExpression(value, isCaseless);
+  return found === null || new RegExp(within(region, found.plain)).test(path);
 }
 
 /** Paths that the expression of a location matches. */

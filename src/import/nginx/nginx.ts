@@ -3,9 +3,10 @@ import { ApiError } from "../../model/error.ts";
 import type { ConversionContext } from "../convert.ts";
 import type { Output } from "../output.ts";
 import { decodeText } from "../transfer/source.ts";
-import { isWithoutEffect } from "./content.ts";
+import { isWithoutEffect } from "./conditions.ts";
 import { elsewhere, isHarmlessInclude, kindOf } from "./directives.ts";
 import { dumpedFiles, noFiles } from "./dump.ts";
+import { mapOf } from "./maps.ts";
 import { addServers } from "./servers.ts";
 import { addStreams } from "./streams.ts";
 import { type Directive, Level, readTree, shownPlace, type SourceFiles } from "./tree.ts";
@@ -102,7 +103,10 @@ function reportRest(root: readonly Directive[], http: Level, { report }: Output)
     if (!/^\$(?:http_upgrade|connection_upgrade)$/.test(args[0] ?? ""))
       report.omitted(
         `map ${args.join(" ")} at ${shownPlace(place)}`,
-        "variables of maps are not supported: what uses them is named",
+        mapOf((args[1] ?? "").slice(1), http) === null ||
+          !/^\$\{?(?:host|http_host|uri|document_uri|request_uri)\}?$/.test(args[0] ?? "")
+          ? "variables of maps are not supported: what uses them is named"
+          : "it applies in proxy_pass and in redirects of if: what else uses it is named",
       );
 }
 

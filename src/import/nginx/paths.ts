@@ -45,7 +45,10 @@ export function pathExpression(source: string, isCaseless: boolean): PathExpress
   return {
     plain,
     over: [isFine(over) ? over : plain, ...(ignoresEscapes ? [] : ["%"])],
-    under: ignoresEscapes ? plain : isFine(only) ? only : null,
+    // Few sites need it, and its check is slow.
+    get under() {
+      return ignoresEscapes ? plain : isFine(only) ? only : null;
+    },
   };
 }
 

@@ -17,8 +17,8 @@ export type RewriteReading =
   | Rewrite
   /** `path`: the expression of nginx. */
   | { readonly kind: "redirect"; readonly path: string; readonly content: Content }
-  /** `path`: the requests that it would change; null: unknown. */
-  | { readonly kind: "lost"; readonly path: string | null };
+  /** `path`: the requests that it would change; null: unknown. `again`: their new path, for which nginx selects a location. */
+  | { readonly kind: "lost"; readonly path: string | null; readonly again: Rewrite | null };
 
 export function rewriteOf(
   directive: Directive,
@@ -31,8 +31,11 @@ export function rewriteOf(
   if (redirect !== null && path !== null) return { kind: "redirect", path, content: redirect };
   const regex = wholePathExpression(source);
   const to = replacementOf(withFixed(replacement, level));
-  if (flag !== "break" || regex === null || to === null) return { kind: "lost", path };
-  return { kind: "rewrite", regex, to, what: `rewrite at ${shownPlace(directive.place)}` };
+  if (regex === null || to === null || (flag !== "break" && flag !== "last"))
+    return { kind: "lost", path, again: null };
+  const what = `rewrite at ${shownPlace(directive.place)}`;
+  const found = { kind: "rewrite", regex, to, what } as const;
+  return flag === "break" ? found : { kind: "lost", path, again: found };
 }
 
 /** Null: it has variables or a query. */

@@ -94,9 +94,12 @@ class RouteMaker {
     const wanted = this.#site.conditions.hosts;
     if (wanted === undefined) return hosts;
     if (isDefault || headers.length > 0) return wanted;
-    const found = wanted.filter((host) =>
-      hosts.some((own) => own === host || (own.startsWith("*.") && host.endsWith(own.slice(1)))),
-    );
+    const found = [
+      ...new Set([
+        ...wanted.filter((host) => hosts.some((own) => covers(own, host))),
+        ...hosts.filter((own) => wanted.some((host) => covers(host, own))),
+      ]),
+    ];
     return found.length === 0 ? null : found;
   }
 
@@ -121,7 +124,7 @@ class RouteMaker {
         service_id: serviceId,
         priority,
         ...(hosts.length === 0 ? {} : { hosts }),
-        ...(group.headers.length === 0 ? {} : { headers: group.headers }),
+        ...this.#headers(),
         ...(paths.length === 0 ? {} : { paths }),
         ...fields,
         ...(conditions.methods === undefined ? {} : { methods: conditions.methods }),
@@ -181,7 +184,7 @@ class RouteMaker {
         name: own,
         priority,
         ...(hosts.length === 0 ? {} : { hosts }),
-        ...(group.headers.length === 0 ? {} : { headers: group.headers }),
+        ...this.#headers(),
         paths: [{ type: "exact", value: value.slice(0, -1) }],
         ...fields,
       },
@@ -203,6 +206,13 @@ class RouteMaker {
     return (
       own === undefined || protocols === undefined || protocols.some((one) => own.includes(one))
     );
+  }
+
+  #headers(): Document {
+    const { group } = this.#place;
+    const all = [...group.headers, ...(this.#site.conditions.headers ?? [])];
+    const headers = [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
+    return headers.length === 0 ? {} : { headers };
   }
 
   #protocols(): Document {
@@ -297,6 +307,9 @@ class RouteMaker {
     });
   }
 }
+
+const covers = (host: string, other: string): boolean =>
+  host === other || (host.startsWith("*.") && other.endsWith(host.slice(1)));
 
 const canonical = (headers: Readonly<Record<string, string>>): Document =>
   Object.fromEntries(

@@ -58,7 +58,8 @@ export function namesOf(server: Level, report: Report): ServerNames {
   };
 }
 
-const isHost = (name: string): boolean => normalizeHost(name) !== null && !/:\d*$/.test(name);
+export const isHost = (name: string): boolean =>
+  normalizeHost(name) !== null && !/:\d*$/.test(name);
 
 /** Without the names that an earlier server has. */
 export function withoutTaken(names: ServerNames, taken: ReadonlySet<string>): ServerNames {
@@ -135,12 +136,12 @@ export function groupsOf(
   ];
 }
 
-const hostCondition = (value: string) => ({ name: "host", op: "regex", value });
+export const hostCondition = (value: string) => ({ name: "host", op: "regex", value });
 
-/** For a header Host, with its port and a dot at the end. */
-function hostExpression(expression: string): string | null {
+/** For a header Host, with its port and a dot at the end; without a lookahead, which is slow to check. */
+export function hostExpression(expression: string): string | null {
   const found = portable(expression, true)?.source;
   if (found === undefined) return null;
-  const source = outsideClasses(found, /\$/g, "(?=\\.?(?::\\d*)?$)");
+  const source = outsideClasses(found, /\$/g, "\\.?(?::\\d*)?$");
   return source.length <= 1000 && regexProblem(source) === null ? source : null;
 }

@@ -179,7 +179,11 @@ async function placedOf(
     return [];
   }
   const serverName = names.exact[0] ?? null;
-  const sites = await sitesOf(server.level, serverName, context);
+  const hosts = {
+    exact: names.exact,
+    isAll: !isDefault && allNames(names).length === names.exact.length,
+  };
+  const sites = await sitesOf(server.level, { serverName, hosts }, context);
   if (listen.hasTls) addCertificates(server.level, context);
   const fields = isElsewhere
     ? { listener_ids: [addListener(listen, context)] }

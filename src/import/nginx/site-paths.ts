@@ -86,7 +86,7 @@ function mayMixUp({ path: open }: Placed, { path, content }: Placed, isLater: bo
 }
 
 /** The path with which all paths of an expression begin; null: none is known. */
-function literalStart(source: string): string | null {
+export function literalStart(source: string): string | null {
   const [, start = "", quantifier] = /^\^(\/(?:[\w/-]|\\\.)*)([?*{]?)/.exec(source) ?? [];
   if (start === "" || /\|/.test(source)) return null;
   const plain = start.replaceAll("\\", "");
@@ -95,7 +95,7 @@ function literalStart(source: string): string | null {
 
 /** Expressions such as `/\.git`: they match the same with and without parameters in the path. */
 const LITERAL =
-  /^\^?\/(?:\\?\.|[\w/-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\$?$/;
+  /^(?:\(\?i\))?\^?\/(?:\\?\.|[\w/-]|\((?:\?:)?(?:[\w|-]|\\\.)+\))*(?:\(\?!\\?\.?well-known\/?\))?(?:\.\*)?\$?$/;
 
 export interface ChosenPaths {
   readonly paths: readonly PathMatch[];
@@ -137,13 +137,14 @@ function expressionPaths(
 ): ChosenPaths | null {
   const found = pathExpression(value, isCaseless);
   if (found === null) return isGuarded ? { paths: [], lost: "its expression" } : null;
-  const { plain, over, under } = found;
+  const { plain, over } = found;
   const whole = (source: string) => regexPath(within(region, source));
   if (!isGuarded && !isExposed) return { paths: [whole(plain)], lost: null };
   if (isGuarded) {
     const isSame = over.length === 1;
     return { paths: over.map(whole), lost: isExposed && !isSame ? "its expression" : null };
   }
+  const { under } = found;
   return under === null ? null : { paths: [whole(under)], lost: null };
 }
 

@@ -10,10 +10,12 @@ import {
   readLocationContent,
   readServerContent,
 } from "./content.ts";
-import { type Location, type Locations, locationsOf } from "./locations.ts";
+import { type Location, type Locations, locationsOf, mayMatch } from "./locations.ts";
+import { landingOf } from "./landings.ts";
+import { type Variant, variantsOf } from "./maps.ts";
 import type { NginxContext } from "./nginx.ts";
 import { escaped } from "../expression.ts";
-import { literalPath, pathExpression, within } from "./paths.ts";
+import { literalPath, pathExpression } from "./paths.ts";
 import type { SitePath } from "./site-paths.ts";
 import { Level, shownPlace } from "./tree.ts";
 
@@ -32,15 +34,15 @@ export interface Site {
 /** In the order in which they are tried; together they match every request. */
 export async function sitesOf(
   server: Level,
-  serverName: string | null,
+  own: Pick<ContentOptions, "serverName" | "hosts">,
   context: NginxContext,
 ): Promise<readonly Site[]> {
   const locations = locationsOf(server);
-  const options = { serverName, named: locations.named };
+  const options = { ...own, named: locations.named };
   const whole = readServerContent(server, options);
   const { lost, methods } = whole;
   const maker = new SiteMaker(server, { locations, options, context, lost, methods });
-  maker.addBranches(whole.branches, null, server);
+  await maker.addBranches(whole.branches, null, server);
   if (whole.content !== null) {
     maker.addResponse(whole.content);
     return maker.sites;
@@ -79,16 +81,17 @@ class SiteMaker {
     this.#lost = [...parts.lost, ...unsupported.map(({ label }) => label)];
   }
 
-  addBranches(branches: readonly Branch[], path: SitePath, level: Level): void {
-    for (const { conditions, content, label } of branches)
-      this.#add({
-        path: conditions.path === undefined ? path : branchPath(conditions.path, path),
-        conditions,
-        content,
-        access: deniedAccess,
-        level,
-        label,
-      });
+  async addBranches(branches: readonly Branch[], path: SitePath, level: Level): Promise<void> {
+    for (const { conditions, content, label, rewrite } of branches) {
+      const own = conditions.path === undefined ? path : branchPath(conditions.path, path);
+      const landed = rewrite === undefined ? null : landingOf(rewrite, this.#parts);
+      const site = { path: own, conditions, label };
+      if (landed === null) this.#add({ ...site, content, access: deniedAccess, level });
+      else {
+        const access = await this.#accessOf(landed.level, landed.content, landed);
+        this.#add({ ...site, content: landed.content, access, level: landed.level });
+      }
+    }
   }
 
   addResponse(content: Content): void {
@@ -130,14 +133,25 @@ class SiteMaker {
   }
 
   async addLocation(location: Location): Promise<void> {
-    const { level, label } = location;
+    const { level } = location;
     const path =
       location.kind === "prefix" && location.value === "/" && location.holes.length === 0
         ? null
         : location;
+    const { branches } = readLocationContent(level, this.#parts.options);
+    await this.addBranches(branches, path, level);
+    for (const variant of variantsOf(level) ?? [{ conditions: {}, level }])
+      await this.#addContent(location, path, variant);
+  }
+
+  async #addContent(
+    location: Location,
+    path: SitePath,
+    { conditions, level }: Variant,
+  ): Promise<void> {
+    const { label } = location;
     const reading = readLocationContent(level, this.#parts.options);
-    const { branches, content } = reading;
-    this.addBranches(branches, path, level);
+    const { content } = reading;
     if (content === null) return;
     const isChallenge = location.value.startsWith("/.well-known/acme-challenge");
     const own: Content =
@@ -148,7 +162,7 @@ class SiteMaker {
     const isDenied = own.kind === "closed" && (await this.#deniesAll(level));
     const denial = { kind: "response", name: "respond", config: { status: 403 } } as const;
     const what = isDenied ? denial : own;
-    this.#add({ path, conditions: {}, content: what, access, level, label });
+    this.#add({ path, conditions, content: what, access, level, label });
   }
 
   async #deniesAll(level: Level): Promise<boolean> {
@@ -224,15 +238,6 @@ class SiteMaker {
   #add(site: Omit<Site, "key">): void {
     this.sites.push({ ...site, key: `${site.label} ${this.sites.length}` });
   }
-}
-
-/** Whether nginx may choose the location for an internal request, once it has not chosen an earlier one. */
-function mayMatch({ kind, value, isCaseless, region, holes }: Location, path: string): boolean {
-  if (kind === "exact") return path === value;
-  if (kind === "prefix")
-    return path.startsWith(value) && !holes.some((hole) => path.startsWith(hole));
-  const found = pathExpression(value, isCaseless);
-  return found === null || new RegExp(within(region, found.plain)).test(path);
 }
 
 /** Denies all methods but these. */

@@ -74,11 +74,14 @@ function choicesOf(server: Level): readonly Choice[] | null {
   const map = server.parent?.own("map").find(({ args }) => args[1] === wanted);
   if (map === undefined || map.args[0] !== "$ssl_preread_server_name") return null;
   const found = new Map<string, string[]>();
+  const hasHostnames = map.block?.some(({ name }) => name === "hostnames") ?? false;
   for (const { name, args } of map.block ?? []) {
     const [target = ""] = args;
+    if (/^(?:hostnames|volatile)$/.test(name) && args.length === 0) continue;
     if (hasVariables(target) || target === "") return null;
-    if (name === "hostnames") continue;
-    if (/^~/.test(name)) return null;
+    const isWild = /^\*?\./.test(name);
+    const isUnknown = /^(?:~|\\|include$)|\.\*$/.test(name) || (isWild && !hasHostnames);
+    if (isUnknown) return null;
     const names = name.startsWith(".") ? [name.slice(1), `*${name}`] : [name];
     found.set(target, [...(found.get(target) ?? []), ...(name === "default" ? [""] : names)]);
   }

@@ -1,24 +1,12 @@
 // Reads the password files of nginx; knows no directive.
 import { hashBasic } from "../../control/credential-secrets.ts";
+import { passwordHashProblem } from "../../crypto/foreign-password.ts";
 import type { NginxContext } from "./nginx.ts";
 
 export interface User {
   readonly username: string;
   readonly password_hash: string;
 }
-
-/** Hashes that the plugin basic-auth verifies. */
-const SUPPORTED = /^\$(?:2[aby]\$(?:0[4-9]|1[0-4])\$[A-Za-z0-9./]{53}$|argon2id\$)/;
-
-const KINDS: readonly (readonly [RegExp, string])[] = [
-  [/^\$apr1\$/, "MD5 (apr1)"],
-  [/^\$1\$/, "MD5"],
-  [/^\$5\$/, "SHA-256"],
-  [/^\$6\$/, "SHA-512"],
-  [/^\$y\$/, "yescrypt"],
-  [/^\$2[aby]\$/, "bcrypt of another cost"],
-  [/^\{S?SHA\}/, "SHA-1"],
-];
 
 /** The users of the file whose hashes the gateway supports; reports all others. `what` uses the file. */
 export async function readUsers(
@@ -31,6 +19,7 @@ export async function readUsers(
   const text = path.includes("$") ? null : files.read(path);
   const { report } = output;
   const found: User[] = [];
+  const names = new Set<string>();
   if (text === null)
     report.omitted(
       what,
@@ -40,24 +29,19 @@ export async function readUsers(
     if (line === "" || line.startsWith("#")) continue;
     const [username = "", rest = ""] = line.split(/:(.*)/s);
     const [secret = ""] = rest.split(":");
-    if (username === "" || secret === "") continue;
+    // nginx takes the first line of a name.
+    if (username === "" || secret === "" || names.has(username)) continue;
+    names.add(username);
     const label = `user "${username}" of ${what}`;
-    const hash = await hashOf(secret);
-    if (hash === null) {
-      const kind = KINDS.find(([pattern]) => pattern.test(secret))?.[1] ?? "crypt";
-      report.omitted(label, `the hash is of the kind ${kind}: set the password again`);
+    const [, plain] = /^\{PLAIN\}(.+)$/s.exec(secret) ?? [];
+    const problem = plain === undefined ? passwordHashProblem(secret) : null;
+    if (problem !== null) {
+      report.omitted(label, `its password ${problem}: set the password again`);
       continue;
     }
-    // nginx takes the first line of a name.
-    if (!found.some((user) => user.username === username))
-      found.push({ username, password_hash: hash });
+    const hash = plain === undefined ? secret : await hashBasic(plain, null);
+    found.push({ username, password_hash: hash });
   }
   known.set(path, found);
   return found;
-}
-
-async function hashOf(secret: string): Promise<string | null> {
-  if (SUPPORTED.test(secret)) return secret;
-  const [, plain] = /^\{PLAIN\}(.+)$/s.exec(secret) ?? [];
-  return plain === undefined ? null : await hashBasic(plain, null);
 }

@@ -31,6 +31,10 @@ function partsOf(text: string): readonly Part[] {
 export const hasVariables = (text: string): boolean =>
   partsOf(text).some(({ kind }) => kind === "variable");
 
+/** Names of the variables in a text. */
+export const variablesIn = (text: string): readonly string[] =>
+  partsOf(text).flatMap((part) => (part.kind === "variable" ? [part.name] : []));
+
 const TEMPLATES: Readonly<Record<string, string>> = {
   host: "request.host",
   http_host: "request.host",

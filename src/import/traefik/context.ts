@@ -2,7 +2,7 @@
 import { AcmeCertificates } from "../acme.ts";
 import type { Members } from "../members.ts";
 import type { Output } from "../output.ts";
-import type { CertificateResolver, EntryPoint } from "./entry-points.ts";
+import type { CertificateResolver, EntryPoint, SharedPorts } from "./entry-points.ts";
 
 /** What the static configuration decides; null: it is unknown. */
 export interface StaticSettings {
@@ -10,6 +10,8 @@ export interface StaticSettings {
   /** Entry points of sites that are not Traefik's. */
   readonly sites: ReadonlyMap<string, EntryPoint>;
   readonly resolvers: ReadonlyMap<string, CertificateResolver>;
+  /** Null: streams have ports of their own, those of their entry points. */
+  readonly sharedPorts: SharedPorts | null;
 }
 
 export interface TraefikContext {

@@ -57,3 +57,14 @@ export function portOf(address: string): number | null {
   const [, port] = /:(\d+)(?:\/\w+)?$/.exec(address) ?? [];
   return port === undefined ? null : Number(port);
 }
+
+/** A TLS port of this gateway that streams may share by server name. */
+export interface SharedPort {
+  readonly address: string;
+  readonly port: number;
+  /** Networks of the proxies whose PROXY header it requires; null: it expects none. */
+  readonly proxies: readonly string[] | null;
+}
+
+/** The ports of an entry point; text: why there is none. */
+export type SharedPorts = (entryPoint: string) => readonly SharedPort[] | string;

@@ -156,7 +156,13 @@ const middleware = members({
     retryExpression: "text",
   }),
   chain: members({ middlewares: "texts" }),
-  circuitBreaker: "any",
+  circuitBreaker: members({
+    expression: "text",
+    checkPeriod: "any",
+    fallbackDuration: "any",
+    recoveryDuration: "any",
+    responseCode: "number",
+  }),
   compress: members({
     excludedContentTypes: "texts",
     includedContentTypes: "texts",

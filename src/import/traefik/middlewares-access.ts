@@ -1,9 +1,11 @@
 // Converts middlewares of Traefik for authentication and addresses of clients to plugins; knows no router.
+import { passwordHashProblem } from "../../crypto/foreign-password.ts";
 import type { Members } from "../members.ts";
 import { durationOf } from "./durations.ts";
 import type { Converted, MiddlewareConverter } from "./middlewares.ts";
 
-const BCRYPT = /^\$2[aby]\$\d\d\$[A-Za-z0-9./]{53}$/;
+/** Hashes that Traefik itself compares. */
+const COMPARED = /^(?:\$(?:2[aby]|apr1|1)\$|\{SHA\})/;
 
 const basicAuth: MiddlewareConverter = (settings) => {
   const users = settings.texts("users").flatMap((text) => {
@@ -14,10 +16,11 @@ const basicAuth: MiddlewareConverter = (settings) => {
       .slice(at + 1)
       .trim()
       .replaceAll("$$", "$");
-    if (at > 0 && BCRYPT.test(hash)) return [{ username, password_hash: hash }];
+    if (at > 0 && COMPARED.test(hash) && passwordHashProblem(hash) === null)
+      return [{ username, password_hash: hash }];
     settings.report.omitted(
       `user "${at > 0 ? username : "?"}" of ${settings.label}`,
-      "set a new password: of the hashes of htpasswd, only those of bcrypt (htpasswd -nB) can be imported",
+      "set a new password: its hash is none of bcrypt (htpasswd -nB), MD5 (-nm) and SHA (-ns)",
     );
     return [];
   });

@@ -1,6 +1,7 @@
 // Converts middlewares of Traefik for redirects, compression, bodies and retries to plugins and fields; knows no router.
 import { portable } from "../expression.ts";
 import type { MiddlewareConverter } from "./middlewares.ts";
+import { circuitBreaker } from "./circuit-breaker.ts";
 import { goReplacement } from "./rewrite.ts";
 
 const redirectScheme: MiddlewareConverter = (settings) => {
@@ -108,8 +109,10 @@ export const traffic: Readonly<Record<string, MiddlewareConverter>> = {
   compress,
   buffering,
   retry,
-  circuitBreaker: omitted("its expression has no equivalent: use the plugin circuit-breaker"),
-  errors: omitted("pages of a service are not supported: use the plugin error-pages"),
+  circuitBreaker,
+  errors: omitted(
+    "its pages come from a service, those of the plugin error-pages are in its settings: copy them there",
+  ),
   contentType: (settings) => {
     settings.ignoreRest();
     return {};

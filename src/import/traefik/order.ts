@@ -1,5 +1,5 @@
 // Converts Traefik's priorities to those of routes, as few as possible; knows no rule.
-import { shareHosts } from "../exposure.ts";
+import { normalHost, patternsFor } from "../../snapshot/covering.ts";
 
 export interface OrderedRoute {
   /** Priority of its router in Traefik. */
@@ -15,8 +15,14 @@ export interface OrderedRoute {
   readonly conditions: number;
 }
 
-/** More routes are not compared pairwise. */
-const MAX_COMPARED = 1500;
+/** A route of the result, with its order in Traefik. */
+export interface RankedRoute {
+  readonly id: string;
+  readonly order: OrderedRoute;
+}
+
+/** Pairs of routes with a common host; more are not compared. */
+const MAX_COMPARED = 1_000_000;
 
 /**
  * A route gets a priority only where it precedes an overlapping one in Traefik, but not by the gateway's own order: hosts,
@@ -24,17 +30,21 @@ const MAX_COMPARED = 1500;
  */
 export function prioritiesOf(routes: readonly OrderedRoute[]): readonly number[] {
   const order = routes.map((_, at) => at).toSorted((a, b) => rankAt(routes, a) - rankAt(routes, b));
-  if (routes.length > MAX_COMPARED) return denseRanks(routes);
   const found = new Array<number>(routes.length).fill(0);
-  for (const [position, at] of order.entries()) {
+  const below = new HostRoutes();
+  let compared = 0;
+  for (const at of order) {
     const own = routes[at];
     if (own === undefined) continue;
-    for (const below of order.slice(0, position)) {
-      const other = routes[below];
-      if (other === undefined || other.rank === own.rank || !overlap(own, other)) continue;
-      const wanted = (found[below] ?? 0) + (precedes(own, other) ? 0 : 1);
+    for (const index of below.sharing(own.hosts)) {
+      const other = routes[index];
+      compared += 1;
+      if (other === undefined || other.rank === own.rank || !shareProtocol(own, other)) continue;
+      const wanted = (found[index] ?? 0) + (precedes(own, other) ? 0 : 1);
       found[at] = Math.max(found[at] ?? 0, wanted);
     }
+    if (compared > MAX_COMPARED) return denseRanks(routes);
+    below.add(own.hosts, at);
   }
   return found;
 }
@@ -47,8 +57,47 @@ function denseRanks(routes: readonly OrderedRoute[]): readonly number[] {
   return routes.map(({ rank }) => positions.get(rank) ?? 0);
 }
 
-const overlap = (a: OrderedRoute, b: OrderedRoute): boolean =>
-  a.protocols.some((protocol) => b.protocols.includes(protocol)) && shareHosts(a.hosts, b.hosts);
+const shareProtocol = (a: OrderedRoute, b: OrderedRoute): boolean =>
+  a.protocols.some((protocol) => b.protocols.includes(protocol));
+
+/** Positions of routes by their hosts. */
+class HostRoutes {
+  readonly #all: number[] = [];
+  readonly #anywhere: number[] = [];
+  readonly #at = new Map<string, number[]>();
+  /** By wildcard, routes for the names that it covers. */
+  readonly #below = new Map<string, number[]>();
+
+  add(hosts: readonly string[], position: number): void {
+    this.#all.push(position);
+    if (hosts.length === 0) this.#anywhere.push(position);
+    for (const host of hosts) {
+      const [own = "", ...above] = patternsFor(normalHost(host));
+      append(this.#at, own, position);
+      for (const wildcard of above) append(this.#below, wildcard, position);
+    }
+  }
+
+  /** Those that can match a request for one of the hosts; some several times. */
+  *sharing(hosts: readonly string[]): Generator<number> {
+    if (hosts.length === 0) {
+      yield* this.#all;
+      return;
+    }
+    yield* this.#anywhere;
+    for (const host of hosts) {
+      const [own = "", ...above] = patternsFor(normalHost(host));
+      for (const pattern of [own, ...above]) yield* this.#at.get(pattern) ?? [];
+      yield* this.#below.get(own) ?? [];
+    }
+  }
+}
+
+function append(map: Map<string, number[]>, key: string, position: number): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [position]);
+  else list.push(position);
+}
 
 /** Whether the gateway tries `a` before `b` for every request that both match. */
 function precedes(a: OrderedRoute, b: OrderedRoute): boolean {

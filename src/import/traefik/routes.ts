@@ -7,16 +7,16 @@ import { caseless, escaped } from "../expression.ts";
 import type { TraefikContext } from "./context.ts";
 import type { RouteMatch, TraefikPath } from "./match.ts";
 import { omitUnusedMiddlewares } from "./middlewares.ts";
-import { prioritiesOf } from "./order.ts";
+import { type OrderedRoute, prioritiesOf, type RankedRoute } from "./order.ts";
 import { rewriteFields } from "./rewrite.ts";
 import { pluginsOf, type RoutePlugin } from "./route-plugins.ts";
 import { certificateNames, readRouters, type Router } from "./routers.ts";
 import { TraefikServices, type UsedService } from "./services.ts";
 
-export function addRouters(context: TraefikContext): void {
+export function addRouters(context: TraefikContext): readonly RankedRoute[] {
   const routers = readRouters(context);
   const services = new TraefikServices(context, context.http);
-  addRoutes(routers, services, context.output);
+  const ranked = addRoutes(routers, services, context.output);
   for (const router of routers) {
     if (!router.schemes.hasTls || router.problem !== null) continue;
     const resolver = router.schemes.certResolver;
@@ -29,6 +29,7 @@ export function addRouters(context: TraefikContext): void {
   }
   services.omitUnused();
   omitUnusedMiddlewares(context);
+  return ranked;
 }
 
 /** Services of routers by name. */
@@ -38,7 +39,11 @@ export interface Services {
 }
 
 /** Adds the routes of all routers, whose ranks decide their order. */
-export function addRoutes(routers: readonly Router[], services: Services, output: Output): void {
+export function addRoutes(
+  routers: readonly Router[],
+  services: Services,
+  output: Output,
+): readonly RankedRoute[] {
   const parts = routers.flatMap((router): Alternative[] =>
     router.problem === null
       ? router.matches.map((match, index) => ({ router, match, index }))
@@ -79,18 +84,22 @@ export function addRoutes(routers: readonly Router[], services: Services, output
       { ...part, match, exposure, isBesideExpression, ...schemesOf(router, match, tlsHosts) },
     ];
   });
-  const priorities = prioritiesOf(
-    routes.map(({ router, match, exposure, protocols }) => ({
-      rank: router.rank,
-      hosts: match.hosts,
-      paths: pathsOf(match, exposure),
-      protocols,
-      conditions: conditionsOf(match, protocols),
-    })),
-  );
-  for (const [at, part] of routes.entries())
-    addRoute(part, priorities[at] ?? 0, { output, services });
+  const orders = routes.map(orderOf);
+  const priorities = prioritiesOf(orders);
+  return routes.flatMap((part, at) => {
+    const id = addRoute(part, priorities[at] ?? 0, { output, services });
+    const order = orders[at];
+    return order === undefined ? [] : [{ id, order }];
+  });
 }
+
+const orderOf = ({ router, match, exposure, protocols }: Part): OrderedRoute => ({
+  rank: router.rank,
+  hosts: match.hosts,
+  paths: pathsOf(match, exposure),
+  protocols,
+  conditions: conditionsOf(match, protocols),
+});
 
 const nothing: ReadonlySet<string> = new Set();
 
@@ -183,7 +192,8 @@ interface Adding {
   readonly services: Services;
 }
 
-function addRoute(part: Part, priority: number, { output, services }: Adding): void {
+/** Returns its id. */
+function addRoute(part: Part, priority: number, { output, services }: Adding): string {
   const { router, match, index, exposure, protocols } = part;
   const suffix = index === 0 ? "" : ` ${index + 1}`;
   const label = `${router.label}${suffix}`;
@@ -240,6 +250,7 @@ function addRoute(part: Part, priority: number, { output, services }: Adding): v
       what: label,
       missingRoute: { hosts: match.hosts, priority: Number.POSITIVE_INFINITY },
     });
+  return id;
 }
 
 interface RouterService {

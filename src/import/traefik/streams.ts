@@ -1,8 +1,9 @@
-// Converts TCP and UDP routers of Traefik to disabled stream routes; knows no HTTP.
+// Converts TCP and UDP routers of Traefik to stream routes; knows no HTTP.
+import type { Document } from "../../control/body.ts";
 import type { Members } from "../members.ts";
 import type { Output } from "../output.ts";
-import { type TraefikContext, withoutProvider } from "./context.ts";
-import { portOf, usualEntryPoints } from "./entry-points.ts";
+import { type StaticSettings, type TraefikContext, withoutProvider } from "./context.ts";
+import { portOf, type SharedPorts, usualEntryPoints } from "./entry-points.ts";
 import { parseRule } from "./rule.ts";
 
 interface Section {
@@ -36,25 +37,17 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
   const names = serverNames(members.text("rule") ?? "HostSNI(`*`)");
   const targets = targetsOf(router);
   const version = balancerOf(router)?.object("proxyProtocol");
-  const points = members.texts("entryPoints");
-  const known = settings.entryPoints ?? usualEntryPoints;
-  const ports = points.flatMap((point) => portOf(known.get(point)?.address ?? "") ?? []);
   members.omit("priority", "the most specific server name decides");
   const tls = members.object("tls");
   const isPassed = tls?.flag("passthrough") === true;
   const allow = allowOf(router);
   const resolver = tls?.text("certResolver") ?? null;
+  const places = placesOf(members.texts("entryPoints"), { names, isPassed, settings });
   tls?.ignoreRest();
   members.ignoreRest();
   if (typeof names === "string") return output.report.omitted(label, names);
   if (targets.length === 0) return output.report.omitted(label, "its service has no server");
-  if (ports.length === 0) {
-    const which = points.length === 0 ? "point" : `points ${points.join(", ")}`;
-    return output.report.omitted(
-      label,
-      `the port of its entry ${which} is unknown: add a stream route`,
-    );
-  }
+  if (typeof places === "string") return output.report.omitted(label, places);
   const key = `${protocol} ${name}`;
   const serviceId = addService({ key, label, name: `${protocol}-${name}` }, targets, {
     protocol,
@@ -71,23 +64,83 @@ function addStream(router: StreamRouter, context: TraefikContext): void {
     ...(version == null
       ? {}
       : { proxy_protocol_out: version.number("version") === 1 ? "v1" : "v2" }),
-    enabled: false,
   };
-  for (const port of new Set(ports)) {
-    const where = `${label} on port ${port}`;
-    const routeName = output.name("stream_routes", `${protocol}-${name}-${port}`);
-    const id = output.add(
-      "stream_routes",
-      { key: `${key} ${port}`, label: where },
-      { name: routeName, listen_port: port, ...fields },
-    );
-    if (allow === null)
-      output.loseProtection({ scope: { stream_route_id: id }, what: `middlewares of ${label}` });
-    output.report.changed(
-      where,
-      `became the stream route ${routeName}, disabled: enable it when Traefik no longer listens there`,
-    );
-  }
+  const isDenied = allow === null;
+  for (const place of places) addPlace(place, { key, label, name, fields, isDenied }, context);
+}
+
+interface Placed {
+  readonly key: string;
+  readonly label: string;
+  readonly name: string;
+  readonly fields: Document;
+  /** Whether a middleware of it may deny access that the result would allow. */
+  readonly isDenied: boolean;
+}
+
+function addPlace(place: StreamPlace, stream: Placed, { output, settings }: TraefikContext): void {
+  const { key, label, name, fields, isDenied } = stream;
+  const { listen_port: port } = place;
+  const where = `${label} on port ${port}`;
+  const wanted = `${String(fields["protocol"])}-${name}-${port}`;
+  const routeName = output.name("stream_routes", wanted);
+  const id = output.add(
+    "stream_routes",
+    { key: `${key} ${port}`, label: where },
+    { name: routeName, ...place, ...fields },
+  );
+  if (isDenied)
+    output.loseProtection({ scope: { stream_route_id: id }, what: `middlewares of ${label}` });
+  if (settings.sharedPorts !== null)
+    return output.report.imported(where, `became the stream route ${routeName}`);
+  output.report.changed(
+    where,
+    `became the stream route ${routeName}, disabled: enable it when Traefik no longer listens there`,
+  );
+}
+
+/** Fields of a stream route. */
+interface StreamPlace extends Document {
+  readonly listen_port: number;
+}
+
+interface Wanted {
+  readonly names: readonly string[] | string;
+  readonly isPassed: boolean;
+  readonly settings: StaticSettings;
+}
+
+/** Where a router listens; text: why nowhere. */
+function placesOf(points: readonly string[], wanted: Wanted): readonly StreamPlace[] | string {
+  const { entryPoints, sharedPorts } = wanted.settings;
+  if (sharedPorts !== null) return sharedPlaces(points, wanted, sharedPorts);
+  const known = entryPoints ?? usualEntryPoints;
+  const ports = new Set(points.flatMap((point) => portOf(known.get(point)?.address ?? "") ?? []));
+  if (ports.size > 0) return [...ports].map((port) => ({ listen_port: port, enabled: false }));
+  const which = points.length === 0 ? "point" : `points ${points.join(", ")}`;
+  return `the port of its entry ${which} is unknown: add a stream route`;
+}
+
+/** Only TLS that names its host shares a port, and Traefik has no wildcards there. */
+function sharedPlaces(
+  points: readonly string[],
+  { names, isPassed }: Wanted,
+  sharedPorts: SharedPorts,
+): readonly StreamPlace[] | string {
+  const isNamed = names.length > 0 && ![...names].some((name) => name.startsWith("*"));
+  if (!isPassed || !isNamed)
+    return "it needs a port of its own, which labels cannot open: use HostSNI with the host names and tls.passthrough=true, or add a stream route";
+  if (points.length === 0) return "add the label entrypoints, such as websecure";
+  const found = points.map(sharedPorts);
+  const problem = found.find((ports) => typeof ports === "string");
+  if (problem !== undefined) return problem;
+  const ports = found.flatMap((one) => (typeof one === "string" ? [] : one));
+  const unique = new Map(ports.map((one) => [`${one.address} ${one.port}`, one]));
+  return [...unique.values()].map(({ address, port, proxies }) => ({
+    listen_address: address,
+    listen_port: port,
+    ...(proxies === null ? {} : { proxy_protocol_in: true, proxy_protocol_trusted: [...proxies] }),
+  }));
 }
 
 function addService(

@@ -8,8 +8,14 @@ import { addCertificate } from "../pem.ts";
 import { decodeSource, locateErrors, readText } from "../source-text.ts";
 import { withoutLines } from "../transfer/source.ts";
 import { TraefikCertificates, type TraefikContext } from "./context.ts";
-import { type CertificateResolver, type EntryPoint, siteEntryPoints } from "./entry-points.ts";
+import {
+  type CertificateResolver,
+  type EntryPoint,
+  type SharedPorts,
+  siteEntryPoints,
+} from "./entry-points.ts";
 import { withKnownNames } from "./fields.ts";
+import type { RankedRoute } from "./order.ts";
 import { addRouters } from "./routes.ts";
 import { readStatic, staticMembers } from "./static.ts";
 import { addStreams } from "./streams.ts";
@@ -24,6 +30,8 @@ export interface TraefikOptions {
   readonly closed?: ReadonlyMap<string, string>;
   /** Whether routers use `siteEntryPoints`, beside those of the configuration. */
   readonly hasSites?: boolean;
+  /** Where TCP routers listen, which then are in service; absent: on the ports of their entry points, when they are enabled. */
+  readonly sharedPorts?: SharedPorts;
 }
 
 const DYNAMIC = ["http", "tcp", "udp", "tls"];
@@ -64,12 +72,13 @@ function parseToml(text: string): unknown {
   }
 }
 
-/** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; throws a 400 for a wrong type. */
+/** Adds the objects of a dynamic configuration (`http`, `tcp`, `udp`, `tls`) to the result; returns its routes; throws a 400 for a wrong type. */
 export function convertTraefik(
   dynamic: Document,
   output: Output,
-  { entryPoints, resolvers = {}, closed = new Map(), hasSites = false }: TraefikOptions = {},
-): void {
+  options: TraefikOptions = {},
+): readonly RankedRoute[] {
+  const { entryPoints, resolvers = {}, closed = new Map(), hasSites = false } = options;
   const known = withKnownNames(dynamic, (path, message) => {
     throw invalid(path, message);
   });
@@ -89,14 +98,16 @@ export function convertTraefik(
       entryPoints: points,
       sites: new Map(hasSites ? Object.entries(siteEntryPoints) : []),
       resolvers: new Map(Object.entries({ ...fixed.resolvers, ...resolvers })),
+      sharedPorts: options.sharedPorts ?? null,
     },
   };
-  addRouters(context);
+  const ranked = addRouters(context);
   for (const protocol of ["tcp", "udp"] as const) {
     const members = root.object(protocol);
     if (members !== null) addStreams({ protocol, members }, context);
   }
   if (tls !== null) addTls(tls, output);
+  return ranked;
 }
 
 function addTls(tls: Members, output: Output): void {

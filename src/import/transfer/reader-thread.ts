@@ -5,14 +5,8 @@ import { ApiError, type ApiStatus } from "../../model/error.ts";
 import { recordSchemas } from "../../model/records.ts";
 import type { ReportEntry } from "../report.ts";
 import type { OpenDocument } from "./document-reader.ts";
-import {
-  DECODED_EARLY,
-  decodeEarly,
-  lineIn,
-  type ReadContext,
-  readDocument,
-  type ReadTask,
-} from "./reading.ts";
+import { DECODED_EARLY, decodeEarly } from "./decoded-early.ts";
+import { lineIn, type ReadContext, readDocument, type ReadTask } from "./reading.ts";
 import { isDocument } from "../../control/body.ts";
 
 /** Objects in one message. */

@@ -1,16 +1,13 @@
-// Reads a configuration file: parses, converts, decrypts, and decodes objects where possible. Knows no thread.
+// Reads a configuration file: parses, converts and decrypts it. Knows no thread.
 import { decryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError } from "../../model/error.ts";
 import { encryptedDocument } from "../../model/export-document.ts";
-import type { CollectionName } from "../../model/gateway-config.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
-import { decodeRecord } from "../../model/records.ts";
 import { isDocument } from "../../control/body.ts";
 import type { ImportSource } from "../programs.ts";
 import type { OpenTables } from "../npm/tables.ts";
 import type { ReportEntry } from "../report.ts";
-import { holdsSecrets } from "./secret-material.ts";
 import {
   decodeText,
   type DocumentType,
@@ -98,32 +95,4 @@ export function checkPassphrase(passphrase: string | null): string {
     400,
     `X-Passphrase: must be a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
   );
-}
-
-/** Collections that may be large, and whose objects the import treats the same with every default filled in. */
-export const DECODED_EARLY = [
-  "services",
-  "targets",
-  "routes",
-  "stream_routes",
-  "consumers",
-  "plugins",
-] as const satisfies readonly CollectionName[];
-
-/**
- * The object with its fields as they are stored. Null for one with secrets, which are encrypted first, and for an invalid one:
- * the import reports its problem later, in order.
- */
-export function decodeEarly(
-  collection: (typeof DECODED_EARLY)[number],
-  value: unknown,
-): Readonly<Record<string, unknown>> | null {
-  if (!isDocument(value) || holdsSecrets(value)) return null;
-  const { id, created_at, updated_at, ...fields } = value;
-  try {
-    return { id, created_at, updated_at, ...decodeRecord[collection](fields) };
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
 }

@@ -1,5 +1,6 @@
 // Servers for nginx, and requests for them with what may differ in the gateway.
 import type { Asked } from "./judge.ts";
+import { choosingCases, choosingServers } from "./nginx-choices.ts";
 
 /** `LISTEN`, `ONE`, `TWO` and `AUTH` stand for addresses. */
 export const servers = `
@@ -115,7 +116,7 @@ server { listen LISTEN; server_name limited.test; location / { limit_req zone=sl
 server { listen LISTEN; server_name files.test; root /srv/www; location /api { proxy_pass http://ONE; } location / { try_files $uri $uri/ =404; } }
 server { listen LISTEN; server_name app.files.test; location / { try_files $uri @app; } location @app { proxy_pass http://ONE; proxy_set_header Host $host; } }
 server { listen LISTEN; server_name lua.test; more_unknown; location / { proxy_pass http://ONE; } }
-`;
+${choosingServers}`;
 
 /** nginx does not start with it: only the gateway gets it. */
 export const UNKNOWN = "more_unknown;";
@@ -124,6 +125,17 @@ export interface Case extends Asked {
   /** Why the gateway does something else; it must not be more open all the same. */
   readonly differs?: string;
 }
+
+/** Lines of a password file with the hashes of "secret" that nginx compares besides bcrypt. */
+export const oldUsers = [
+  "apr:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0",
+  "one:$1$saltsalt$9xy1btjgzLYfb7hivXtC//",
+  "five:$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
+  "six:$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1",
+  "sha:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
+  "ssha:{SSHA}gVK8WC9YyFT1gMsQHTGCgT3sSv5zYWx0",
+  "plain:{PLAIN}secret",
+].join("\n");
 
 const login = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
 const wrong = `Authorization: Basic ${btoa("bob:wrong")}\r\n`;
@@ -145,6 +157,10 @@ export const ATTACKS: readonly string[] = [
     "/open/",
     "/health",
     "/app/admin",
+    "/private",
+    "/v1",
+    "/mine/",
+    "/closed/",
   ].flatMap((path) => {
     const bare = path.replace(/\/$/, "");
     const [, first = "", rest = ""] = /^\/(.)(.*)$/.exec(bare) ?? [];
@@ -229,6 +245,13 @@ export const cases: readonly Case[] = [
     ...{ host: "guarded.test", path, fields: login },
   })),
   { host: "guarded.test", path: "/login", fields: wrong },
+  ...["apr", "one", "five", "six", "sha", "ssha", "plain"].flatMap((name) =>
+    ["secret", "wrong"].map((password) => ({
+      host: "guarded.test",
+      path: "/login",
+      fields: `Authorization: Basic ${btoa(`${name}:${password}`)}\r\n`,
+    })),
+  ),
   { host: "guarded.test", path: "/methods", method: "POST" },
   { host: "guarded.test", path: "/methods", method: "HEAD" },
   ...of("php.guarded-by-type.test", "/", "/a.php", "/a.php/x", "/a%2Ephp", "/a.php%0A"),
@@ -274,4 +297,5 @@ export const cases: readonly Case[] = [
   ...differing("files.test", "files are not served", "/", "/index.html"),
   ...of("app.files.test", "/x"),
   ...differing("lua.test", "an unknown directive may deny", "/"),
+  ...choosingCases,
 ];

@@ -40,6 +40,7 @@ const withoutBody = [
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
   ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
   "POST /api/v1/auth/logout",
+  "POST /api/v1/local-ca/rotate",
   "POST /api/v1/revisions/{id}/restore",
   "POST /api/v1/revisions/{id}/undo",
 ];
@@ -240,6 +241,8 @@ describe("the guard's table", () => {
       "/api/v1/auth/login",
       "/api/v1/auth/sso/callback",
       "/api/v1/auth/sso/start",
+      "/api/v1/local-ca/root.crt",
+      "/api/v1/local-ca/root.pem",
       "/assets/:name",
       "/docs",
       "/docs/json",
@@ -267,7 +270,7 @@ describe("the guard's table", () => {
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
         else
           expect(role).toBe(
-            /listeners|settings|import|restore|nodes/.test(path) ? "admin" : "editor",
+            /listeners|settings|import|restore|nodes|local-ca/.test(path) ? "admin" : "editor",
           );
       }
   });

@@ -49,6 +49,10 @@ const problems = async (name: string): Promise<string> => {
   return own.flatMap((site: { problems: string[] }) => site.problems).join(" | ");
 };
 
+/** What is served is in place a moment before the list of sites says so. */
+const says = (name: string, text: string) =>
+  eventually(async () => (await problems(name)).includes(text));
+
 const container = (name: string, labels: Record<string, string>) => ({
   name,
   ports: [origin.port ?? 0],
@@ -133,4 +137,115 @@ test("no labels but those of the settings are read", async () => {
   await follow({ labels: ["sluice"] });
   await eventually(async () => (await visit("n.test")) === 404);
   expect(await visit("c.test")).toBe(404);
+});
+
+test("Traefik: priorities count over all containers, as does the length of rules", async () => {
+  await follow({ plugins: ["transform"] });
+  const added = (name: string, value: string) => ({
+    [`traefik.http.middlewares.${name}.addprefix.prefix`]: value,
+    [`traefik.http.routers.${name}.middlewares`]: name,
+    "traefik.enable": "true",
+  });
+  docker.run(
+    container("deep", {
+      ...added("deep", "/deep"),
+      "traefik.http.routers.deep.rule": "Host(`p.test`) && PathPrefix(`/api`)",
+    }),
+    container("whole", {
+      ...added("whole", "/whole"),
+      "traefik.http.routers.whole.rule": "Host(`p.test`)",
+    }),
+  );
+  await eventually(async () => (await visit("p.test", "/x")) === "here /whole/x");
+  expect(await visit("p.test", "/api")).toBe("here /deep/api");
+  docker.change(
+    "whole",
+    {
+      labels: {
+        ...added("whole", "/whole"),
+        "traefik.http.routers.whole.rule": "Host(`p.test`)",
+        "traefik.http.routers.whole.priority": "1000",
+      },
+    },
+    "update",
+  );
+  await eventually(async () => (await visit("p.test", "/api")) === "here /whole/api");
+  // The longer rule first, though the gateway would try the exact path of the shorter one.
+  docker.run(
+    container("long", {
+      ...added("long", "/long"),
+      "traefik.http.routers.long.rule": "Host(`l.test`) && HeaderRegexp(`X-Long`, `^[a-z]{1,20}$`)",
+    }),
+    container("short", {
+      ...added("short", "/short"),
+      "traefik.http.routers.short.rule": "Host(`l.test`) && Path(`/a`)",
+    }),
+  );
+  await eventually(async () => (await visit("l.test", "/a")) === "here /short/a");
+  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/a`, {
+    headers: { host: "l.test", "x-long": "abc" },
+  });
+  expect(await response.text()).toBe("here /long/a");
+  for (const name of ["whole", "long", "short"]) expect(await problems(name)).toBe("");
+  const routes: { name: string; priority: number }[] = await gateway.ok("GET", "/api/v1/routes");
+  const priorityOf = (wanted: string) => routes.find(({ name }) => name === wanted)?.priority;
+  expect(["deep", "whole", "long", "short"].map(priorityOf)).toEqual([0, 1, 1, 0]);
+  docker.end("short");
+  await eventually(async () => {
+    const left: typeof routes = await gateway.ok("GET", "/api/v1/routes");
+    return left.find(({ name }) => name === "long")?.priority === 0;
+  });
+});
+
+test("Traefik: no priority takes the host of an older container, nor silently one with other labels", async () => {
+  const traefik = (name: string, rule: string, priority: string) => ({
+    "traefik.enable": "true",
+    [`traefik.http.routers.${name}.rule`]: rule,
+    [`traefik.http.routers.${name}.priority`]: priority,
+  });
+  docker.run(
+    container("ours", { "sluice.enable": "true", "sluice.host": "ours.w.test" }),
+    container("theirs", traefik("theirs", "Host(`theirs.w.test`)", "1")),
+    container("thief", traefik("thief", "HostRegexp(`^.+\\.w\\.test$`)", "1000")),
+    container("low", traefik("low", "HostRegexp(`^.+\\.w\\.test$`) && PathPrefix(`/low`)", "-1")),
+    container("sub", { "sluice.enable": "true", "sluice.host": "mix.test", "sluice.path": "/sub" }),
+    container("part", traefik("part", "Host(`mix.test`) && PathPrefix(`/part`)", "1")),
+    container("mixed", traefik("mixed", "Host(`mix.test`)", "1000")),
+  );
+  await eventually(async () => (await visit("mix.test", "/x")) === "here /x");
+  await eventually(async () =>
+    (await problems("thief")).includes("would precede ours.w.test of container ours"),
+  );
+  expect(await visit("free.w.test")).toBe(404);
+  expect(await visit("free.w.test", "/low")).toBe("here /low");
+  await says("mixed", "it precedes all of container sub at mix.test");
+  expect(await problems("low")).not.toContain("precede");
+  // A newer one gives way to a wildcard that was there.
+  docker.end("theirs");
+  docker.end("ours");
+  await eventually(async () => (await visit("free.w.test")) === "here /");
+});
+
+test("Traefik: a circuit breaker of labels needs a setting, as all plugins", async () => {
+  await follow({ plugins: [] });
+  docker.run(
+    container("breaker", {
+      "traefik.enable": "true",
+      "traefik.http.routers.breaker.rule": "Host(`breaker.test`)",
+      "traefik.http.routers.breaker.middlewares": "cb",
+      "traefik.http.middlewares.cb.circuitbreaker.expression": "NetworkErrorRatio() > 0.30",
+      "traefik.http.middlewares.cb.circuitbreaker.responsecode": "429",
+    }),
+  );
+  await eventually(async () =>
+    (await problems("breaker")).includes("it needs the plugin circuit-breaker"),
+  );
+  expect(await visit("breaker.test")).toBe(404);
+  await follow({ plugins: ["circuit-breaker"] });
+  await eventually(async () => (await visit("breaker.test", "/a")) === "here /a");
+  const plugins: { name: string; config: object }[] = await gateway.ok("GET", "/api/v1/plugins");
+  expect(plugins.find(({ name }) => name === "circuit-breaker")?.config).toMatchObject({
+    error_ratio: 0.3,
+    response: { status: 429 },
+  });
 });

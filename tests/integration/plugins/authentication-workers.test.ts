@@ -81,7 +81,9 @@ describe("basic-auth", () => {
     const body = { name: "basic-auth", label: "wrong", service_id: "mirror", config };
     const { status, body: answer } = await api.call("POST /plugins", { body });
     expect(status).toBe(400);
-    expect(answer.error).toBe("config.users[0].password_hash: must be an argon2id or bcrypt hash");
+    expect(answer.error).toBe(
+      "config.users[0].password_hash: must be a hash of argon2id, bcrypt, $apr1$, $1$, $5$, $6$, {SHA} or {SSHA}",
+    );
   });
 });
 

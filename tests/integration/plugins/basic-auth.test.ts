@@ -236,7 +236,8 @@ describe("a configuration", () => {
     ["argon2id that needs all memory", argon2.replace("19456", "4194304"), false],
     ["argon2id that takes for ever", argon2.replace("t=2", "t=99"), false],
     ["bcrypt that takes for ever", `$2y$31$${"a".repeat(53)}`, false],
-    ["MD5 of htpasswd", "$apr1$x$yyyyyyyyyyyyyyyyyyyyyy", false],
+    ["MD5 of htpasswd", "$apr1$x$yyyyyyyyyyyyyyyyyyyyyy", true],
+    ["SHA-512 of crypt with too many rounds", `$6$rounds=200001$x$${"a".repeat(86)}`, false],
   ])("with %s as the hash", (_, hash, isGood) => {
     const problems = check({ users: [{ username: "a", password_hash: hash }] });
     expect(problems.map(({ path }) => path)).toEqual(isGood ? [] : ["users[0].password_hash"]);

@@ -18,6 +18,18 @@ const backend = "backend web\n  server s 10.0.0.1:80\n";
 const frontend = (lines: string, bind = "*:80") =>
   `defaults\n  mode http\nuserlist users\n  user bob insecure-password secret\nfrontend www\n  bind ${bind}\n${lines}\n  default_backend web\n${backend}`;
 
+test("users keep the hashes of crypt(3)", async () => {
+  const hash = `$6$x$${"a".repeat(86)}`;
+  const text = frontend("  http-request auth unless { http_auth(users) }").replace(
+    "insecure-password secret",
+    `password ${hash}\n  user eve password $apr1$x$yyyyyyyyyyyyyyyyyyyyyy`,
+  );
+  const { document, closed } = await made(text);
+  expect(closed).toEqual([]);
+  const login = document.plugins.find(({ name }: { name: string }) => name === "basic-auth");
+  expect(login.config.users).toEqual([{ username: "bob", password_hash: hash }]);
+});
+
 test("a backend becomes a service with targets, health checks and sticky sessions", async () => {
   const { document } = await made(`
 defaults

@@ -68,12 +68,13 @@ describe("passwords and certificates in files", () => {
   const bcrypt = "$2y$05$MhkTtlyhT7jGs040w89tq.moFGeyONR4LfL4X3wzJe7AffwYOLTo6";
 
   test("supported hashes become users, the others are named", async () => {
-    const users = `a:${bcrypt}\n# no\nb:$apr1$x$y\nc:{PLAIN}secret\na:other\n`;
+    const md5 = "$apr1$x$yyyyyyyyyyyyyyyyyyyyyy";
+    const users = `a:${bcrypt}\n# no\nb:$apr1$x$y\nb:${bcrypt}\nc:{PLAIN}secret\na:other\nd:${md5}\ne:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n`;
     const { pluginsOf, says, route } = await madeWith({ "nginx.conf": conf(""), users });
     const names = pluginsOf("a.test")["basic-auth"].users.map((user: Anything) => user.username);
-    expect([names, isClosed(route("a.test"))]).toEqual([["a", "c"], false]);
+    expect([names, isClosed(route("a.test"))]).toEqual([["a", "c", "d", "e"], false]);
     expect(says).toContain('user \\"b\\"');
-    expect(says).toContain("MD5 (apr1)");
+    expect(says).toContain("its password must be a hash of");
   });
 
   test.each([["b:$apr1$x$y\n"], [""], ["a::\n:b\n"]])(

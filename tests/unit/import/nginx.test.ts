@@ -108,7 +108,7 @@ describe("directives that may deny close their route", () => {
     ["allow 10.0.0.1; deny $all;"],
     ["rewrite ^/x(?<!y)z /a break;"],
     ["rewrite ^/x /y?a=b break;"],
-    ["rewrite ^/a /b last;"],
+    ["rewrite ^/a /b?c last;"],
   ])("%s", async (lines) => {
     const proxy = "proxy_pass http://10.0.0.1;";
     const { routes } = await site(`location / { ${lines} ${proxy} } location /open { ${proxy} }`);
@@ -312,4 +312,29 @@ describe("proxied requests", () => {
     expect(JSON.stringify(document)).not.toContain("env.");
     expect(says).toContain("has no equivalent");
   });
+});
+
+test.each([
+  ["off", false, false],
+  ["default", true, false],
+  ["http://10.0.0.1:80/ /", true, false],
+  ["http://10.0.0.1:80 $scheme://$host:$server_port/", true, false],
+  ["http://10.0.0.1:80/ https://$http_host/", true, false],
+  ["http:// https://", true, true],
+  ["http://10.0.0.1:80/ /app/", true, true],
+  ["http://10.0.0.1:80/ https://other.test/", true, true],
+  ["~^http://x(.*)$ $1", true, true],
+])("proxy_redirect %s", async (rule, isOn, isReported) => {
+  const { document, says } = await site(
+    `proxy_redirect ${rule}; location / { proxy_pass http://10.0.0.1:80; }`,
+  );
+  expect(document.services[0].rewrite_redirects ?? true).toBe(isOn);
+  expect(says.includes("proxy_redirect")).toBe(isReported);
+});
+
+test("locations with and without proxy_redirect off have services of their own", async () => {
+  const { document } = await site(
+    "location / { proxy_pass http://10.0.0.1:80; } location /a { proxy_redirect off; proxy_pass http://10.0.0.1:80; }",
+  );
+  expect(document.services).toHaveLength(2);
 });

@@ -249,6 +249,23 @@ describe("files", () => {
     ]);
   });
 
+  test("users keep the hashes that Traefik compares, and others are named", async () => {
+    const md5 = "$apr1$saltsalt$yyyyyyyyyyyyyyyyyyyyyy";
+    const sha = "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=";
+    const users = [`a:${md5}`, `b:${sha}`, `c:$6$x$${"a".repeat(86)}`, "d:$apr1$x$y"];
+    const { document, closed } = await made(
+      withRouters(
+        { a: { rule: "Host(`a.test`)", service: "web", middlewares: ["login"] } },
+        { middlewares: { login: { basicAuth: { users } } } },
+      ),
+    );
+    expect(closed).toEqual([]);
+    expect(document.plugins[0].config.users).toEqual([
+      { username: "a", password_hash: md5 },
+      { username: "b", password_hash: sha },
+    ]);
+  });
+
   test("addresses of clients behind a proxy close the routes that ask for them", async () => {
     const { closed } = await made({
       entryPoints: { web: { address: ":80", forwardedHeaders: { trustedIPs: ["10.0.0.0/8"] } } },
@@ -304,6 +321,85 @@ describe("files", () => {
       ),
     );
     expect(closed).toEqual([]);
+  });
+
+  describe("circuitBreaker", () => {
+    const breaker = async (expression: string, more: object = {}) => {
+      const { document, report, closed } = await made(
+        withRouters(
+          { a: { rule: "Host(`a.test`)", service: "web", middlewares: ["it"] } },
+          { middlewares: { it: { circuitBreaker: { expression, ...more } } } },
+        ),
+      );
+      expect(closed).toEqual([]);
+      const config = document.plugins?.[0]?.config ?? null;
+      const isNamed = report.some(
+        ({ what, why }) => what.startsWith('middleware "it"') && why.includes("no equivalent"),
+      );
+      expect(isNamed).toBe(config === null);
+      return config;
+    };
+
+    test.each([
+      ["NetworkErrorRatio() > 0.30", { error_ratio: 0.3, statuses: [502, 504], min_requests: 1 }],
+      ["NetworkErrorRatio() >= 1", { error_ratio: 1 }],
+      [
+        "ResponseCodeRatio(500, 503, 0, 600) > 0.25",
+        { error_ratio: 0.25, statuses: [500, 501, 502] },
+      ],
+      [
+        "LatencyAtQuantileMS(50.0) > 100",
+        { latency_ms: 100, latency_quantile: 0.5, error_ratio: 1, statuses: [] },
+      ],
+      [
+        "LatencyAtQuantileMS(90) > 20 || NetworkErrorRatio() > 0.1",
+        { latency_ms: 20, latency_quantile: 0.9, error_ratio: 0.1, min_requests: 1 },
+      ],
+    ])("%s", async (expression, config) => {
+      expect(await breaker(expression)).toMatchObject({ ...config, open_for: 10 });
+    });
+
+    test("the whole class of 5xx, its duration and its status", async () => {
+      const more = { fallbackDuration: "30s", responseCode: 429, recoveryDuration: "5s" };
+      const config = await breaker("ResponseCodeRatio(500, 600, 0, 600) > 0.25", more);
+      expect(config).toMatchObject({ open_for: 30, response: { status: 429 } });
+      expect(config.statuses).toHaveLength(100);
+      expect(config.statuses.at(-1)).toBe(599);
+    });
+
+    test.each([
+      "NetworkErrorRatio() > 0.3 && LatencyAtQuantileMS(50) > 100",
+      "NetworkErrorRatio() > 0.3 || ResponseCodeRatio(500, 600, 0, 600) > 0.25",
+      "!(NetworkErrorRatio() > 0.3)",
+      "NetworkErrorRatio() < 0.3",
+      "NetworkErrorRatio() > 0",
+      "NetworkErrorRatio() > 1.1",
+      "ResponseCodeRatio(500, 600, 200, 600) > 0.25",
+      "ResponseCodeRatio(400, 600, 0, 600) > 0.25",
+      "ResponseCodeRatio(600, 500, 0, 600) > 0.25",
+      "LatencyAtQuantileMS(100.0) > 100",
+      "",
+    ])("stays named: %s", async (expression) => {
+      expect(await breaker(expression)).toBeNull();
+    });
+  });
+
+  test("errors is named, because its pages come from a service", async () => {
+    const { document, report } = await made(
+      withRouters(
+        { a: { rule: "Host(`a.test`)", service: "web", middlewares: ["it"] } },
+        {
+          middlewares: {
+            it: { errors: { status: ["500-599"], service: "web", query: "/{status}" } },
+          },
+        },
+      ),
+    );
+    expect(document.plugins ?? []).toEqual([]);
+    expect(report.find(({ what }) => what.startsWith('middleware "it"'))).toMatchObject({
+      level: "omitted",
+      why: expect.stringContaining("error-pages"),
+    });
   });
 
   test("streams keep their ports and are disabled", async () => {

@@ -138,6 +138,11 @@ function Choice({ schema, count }: { readonly schema: PluginSchema; readonly cou
               {count} in use
             </Badge>
           )}
+          {schema.source === "directory" && (
+            <Badge size="xs" variant="light" color="teal" tt="none">
+              directory
+            </Badge>
+          )}
           {schema.needs_admin && (
             <Badge size="xs" variant="light" color="gray" tt="none">
               admins

@@ -6,6 +6,7 @@ import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { OrderDrawer } from "./order-drawer.tsx";
+import { PluginDirectory } from "./plugin-directory.tsx";
 import { useSchemasByName } from "./plugin-schemas.ts";
 import { type PluginSchema, purposes } from "./plugin-values.ts";
 import { orderKey, placeOf } from "./plugin-order.ts";
@@ -71,6 +72,7 @@ export function PluginList() {
           text: "Authenticate clients, limit rates, set headers, cache responses: choose a plugin from the gallery.",
         }}
       />
+      <PluginDirectory />
       <OrderDrawer isOpen={isOrderShown} onClose={() => setOrderShown(false)} />
     </>
   );

@@ -2,7 +2,7 @@
 import { useRead } from "../../api/queries.ts";
 import type { PluginSchema } from "./plugin-values.ts";
 
-/** Loaded once: they change only with the gateway's version. */
+/** They change with the gateway's version, and with files of the plugins directory. */
 export const usePluginSchemas = () => useRead<readonly PluginSchema[]>("plugins/schemas");
 
 /** By name; empty while loading. */

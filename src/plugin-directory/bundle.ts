@@ -1,0 +1,96 @@
+// Bundles the files of a plugin into one text with a source map; knows no definition.
+import { relative, resolve } from "node:path";
+import { KIT_MODULE } from "../pdk/plugin-code.ts";
+import { readTrusted } from "./trust.ts";
+
+/** Why a plugin cannot be loaded. */
+export interface PluginProblem {
+  /** `read`, `bundle`, `import` or `definition`, and for one that has run its phase. */
+  readonly phase: string;
+  readonly message: string;
+  /** Relative to the directory; null: unknown. */
+  readonly file: string | null;
+  /** From 1; null: unknown. */
+  readonly line: number | null;
+}
+
+export class PluginError extends Error {
+  readonly problem: PluginProblem;
+
+  constructor(problem: PluginProblem, cause?: unknown) {
+    super(problem.message, { cause });
+    this.problem = problem;
+  }
+}
+
+export interface Bundle {
+  readonly text: string;
+  /** Absolute paths of all files in it. */
+  readonly inputs: readonly string[];
+}
+
+/** Imports resolve from the file; built-in modules of Bun and Node stay imports. Throws a PluginError. */
+export async function bundlePlugin(directory: string, entry: string): Promise<Bundle> {
+  const inputs: string[] = [];
+  const problems: PluginError[] = [];
+  const load = ({ path, loader }: { readonly path: string; readonly loader: Bun.Loader }) => {
+    try {
+      inputs.push(path);
+      return { contents: readTrusted(path), loader };
+    } catch (error) {
+      const { message } = error as Error;
+      const file = relative(directory, path);
+      problems.push(new PluginError({ phase: "read", message, file, line: null }, error));
+      throw error;
+    }
+  };
+  const built = await Bun.build({
+    entrypoints: [entry],
+    target: "bun",
+    format: "esm",
+    sourcemap: "inline",
+    throw: false,
+    plugins: [
+      {
+        name: "trusted files",
+        setup(build) {
+          build.onResolve({ filter: /^@sluice\/plugin$/ }, () => ({
+            path: KIT_MODULE,
+            external: true,
+          }));
+          build.onLoad({ filter: /./ }, load);
+        },
+      },
+    ],
+  });
+  const [output] = built.outputs;
+  if (problems[0] !== undefined) throw problems[0];
+  if (!built.success || output === undefined) throw problemOf(built.logs[0], directory);
+  return { text: withPaths(await output.text(), directory), inputs };
+}
+
+function problemOf(
+  log: { readonly message: string; readonly position: BuildMessage["position"] } | undefined,
+  directory: string,
+): PluginError {
+  const position = log?.position ?? null;
+  return new PluginError({
+    phase: "bundle",
+    message: log?.message ?? "the files could not be bundled",
+    file: position === null ? null : relative(directory, resolve(position.file)),
+    line: position === null || position.line < 1 ? null : position.line,
+  });
+}
+
+const MAP = "//# sourceMappingURL=data:application/json;base64,";
+
+/** The map with paths relative to the directory, as errors will name them: the bundler's depend on where the process runs. */
+function withPaths(text: string, directory: string): string {
+  const at = text.lastIndexOf(MAP);
+  if (at === -1) return text;
+  const end = text.indexOf("\n", at);
+  const encoded = text.slice(at + MAP.length, end === -1 ? undefined : end);
+  const map = JSON.parse(Buffer.from(encoded, "base64").toString()) as { sources: string[] };
+  map.sources = map.sources.map((source) => relative(directory, resolve(source)));
+  return text.slice(0, at) + MAP + Buffer.from(JSON.stringify(map)).toString("base64");
+}

@@ -1,0 +1,80 @@
+// Finds the plugins in a directory, and whether their files have changed; reads none of them.
+import { readdirSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { NAME } from "./definition.ts";
+
+/** A file or folder that is one plugin. */
+export interface PluginFile {
+  readonly name: string;
+  /** Absolute path of the file with the definition. */
+  readonly entry: string;
+  /** The same, relative to the directory. */
+  readonly file: string;
+  /** Changes with its files. */
+  readonly mark: string;
+}
+
+export interface FoundPlugins {
+  readonly files: readonly PluginFile[];
+  /** What looks like a plugin and is none, one sentence each. */
+  readonly problems: readonly string[];
+}
+
+/** Bound for one folder: this thread looks at all of them twice a second. */
+const MAX_FILES = 2000;
+const INDEXES = ["index.ts", "index.js"] as const;
+
+export function findPlugins(directory: string): FoundPlugins {
+  const files = new Map<string, PluginFile>();
+  const problems: string[] = [];
+  for (const base of readdirSync(directory).toSorted()) {
+    const found = pluginAt(directory, base);
+    if (found === null) continue;
+    const other = files.get(found.name);
+    if (!NAME.test(found.name))
+      problems.push(`${base}: the name must consist of lower-case letters, digits and hyphens`);
+    else if (other !== undefined)
+      problems.push(`${found.file}: the plugin "${found.name}" is ${other.file} already`);
+    else files.set(found.name, found);
+  }
+  return { files: [...files.values()], problems };
+}
+
+/** Null: no plugin, such as a test beside one, or a folder with libraries. */
+function pluginAt(directory: string, base: string): PluginFile | null {
+  if (/^[._]|^node_modules$/.test(base)) return null;
+  const path = join(directory, base);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() === true) {
+    const index = INDEXES.find((name) => statSync(join(path, name), { throwIfNoEntry: false }));
+    if (index === undefined) return null;
+    const entry = join(path, index);
+    return { name: base, entry, file: relative(directory, entry), mark: marksOf(filesBelow(path)) };
+  }
+  const name = /^(.+)\.[jt]s$/.exec(base)?.[1];
+  if (name === undefined || /\.(?:test|d)$/.test(name)) return null;
+  return { name, entry: path, file: base, mark: marksOf([path]) };
+}
+
+function filesBelow(folder: string): readonly string[] {
+  const files: string[] = [];
+  const folders = [folder];
+  for (let next = folders.pop(); next !== undefined; next = folders.pop())
+    for (const found of readdirSync(next, { withFileTypes: true })) {
+      if (/^\.|^node_modules$/.test(found.name)) continue;
+      const path = join(next, found.name);
+      if (found.isDirectory()) folders.push(path);
+      else files.push(path);
+      if (files.length > MAX_FILES) throw new Error(`${folder} has more than ${MAX_FILES} files`);
+    }
+  return files;
+}
+
+/** Follows links, because a deployment may replace what they point to. */
+export const marksOf = (paths: readonly string[]): string =>
+  paths
+    .map((path) => {
+      const found = statSync(path, { throwIfNoEntry: false });
+      return found === undefined ? path : `${path} ${found.mtimeMs} ${found.size} ${found.ino}`;
+    })
+    .join("\n");

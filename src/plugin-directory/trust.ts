@@ -1,0 +1,81 @@
+// Reads files that only root and the user of the gateway can change; knows nothing of plugins.
+import { closeSync, fstatSync, lstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
+import type { Stats } from "node:fs";
+import { join, resolve, sep } from "node:path";
+
+/** Another user could change what the gateway would run. */
+export class TrustError extends Error {}
+
+const MAX_LINKS = 40;
+const MAX_FILE_BYTES = 8 * 1024 * 1024;
+
+const GROUP_OR_OTHERS = 0o022;
+const STICKY = 0o1000;
+
+/** The user whose files are trusted beside those of root; null: the system has no users (Windows). */
+const ownUser = (): number | null => process.geteuid?.() ?? null;
+
+/**
+ * The real path. Throws a TrustError unless every directory and link on the way belongs to root or the gateway's user, and no other user
+ * can write to it. In a sticky directory such as /tmp others can only add entries, which is not enough to replace one.
+ */
+export function trustedPath(path: string, user = ownUser()): string {
+  let rest = resolve(path).split(sep).filter(Boolean);
+  let at: string = sep;
+  let links = 0;
+  checkOwner(at, lstatSync(at), { user, isLast: false });
+  while (rest.length > 0) {
+    const [name = "", ...others] = rest;
+    const next = join(at, name);
+    const found = lstatSync(next);
+    if (found.isSymbolicLink()) {
+      if (++links > MAX_LINKS) throw new TrustError(`${path}: too many symbolic links`);
+      // The mode of a link says nothing; who may replace it was checked with its directory.
+      requireOwner(next, found, user);
+      const target = resolve(at, readlinkSync(next));
+      rest = [...target.split(sep).filter(Boolean), ...others];
+      at = sep;
+      continue;
+    }
+    checkOwner(next, found, { user, isLast: others.length === 0 });
+    at = next;
+    rest = others;
+  }
+  return at;
+}
+
+/** The text of a file that `trustedPath` accepts, read once: what is checked is what is returned. */
+export function readTrusted(path: string, user = ownUser()): string {
+  const real = trustedPath(path, user);
+  const file = openSync(real, "r");
+  try {
+    const found = fstatSync(file);
+    if (!found.isFile()) throw new TrustError(`${path}: is not a file`);
+    if (found.size > MAX_FILE_BYTES) throw new TrustError(`${path}: is larger than 8 MB`);
+    checkOwner(real, found, { user, isLast: true });
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+}
+
+interface Check {
+  readonly user: number | null;
+  readonly isLast: boolean;
+}
+
+function checkOwner(path: string, found: Stats, { user, isLast }: Check): void {
+  requireOwner(path, found, user);
+  if (user === null || (found.mode & GROUP_OR_OTHERS) === 0) return;
+  if (!isLast && found.isDirectory() && (found.mode & STICKY) !== 0) return;
+  throw new TrustError(
+    `${path}: other users can write to it: remove the right with chmod go-w ${path}`,
+  );
+}
+
+function requireOwner(path: string, { uid }: Stats, user: number | null): void {
+  if (user === null || uid === 0 || uid === user) return;
+  throw new TrustError(
+    `${path}: belongs to the user ${uid}: it must belong to root or to the user of the gateway (${user})`,
+  );
+}

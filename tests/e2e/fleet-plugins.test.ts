@@ -1,0 +1,43 @@
+// Plugins of a directory in a fleet: each node runs its own files, and a node without a plugin says which one it lacks.
+import { expect } from "bun:test";
+import { TestFleet } from "../support/fleet.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+import { PluginFiles, pluginSource } from "../support/own-plugin.ts";
+import { eventually } from "../support/poll.ts";
+
+const { test } = needs("executable", "postgres");
+
+const hashOn = async (node: Gateway) =>
+  (await node.ok("GET", "/api/v1/plugins/directory")).plugins[0]?.hash;
+
+test("a node that lacks a plugin of the configuration is refused with its name, and goes on with the file", async () => {
+  using one = new PluginFiles();
+  using two = new PluginFiles();
+  one.write("own.ts", pluginSource("own"));
+  const directories: Readonly<Record<string, string>> = { n1: one.path, n2: two.path };
+  const fleet = await TestFleet.start(2, {
+    node: (name) => ({ name, args: ["--plugins-dir", directories[name] ?? ""] }),
+  });
+  try {
+    const [first, second] = fleet.nodes as [Gateway, Gateway];
+    await first.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
+    const refused = await eventually(async () => {
+      const node = await first.ok("GET", "/api/v1/nodes/n2");
+      return node.state === "refused" ? node : null;
+    });
+    expect(refused.error).toContain('there is no plugin "own"');
+    two.write("own.ts", pluginSource("own", { word: "two" }));
+    await eventually(async () => (await first.ok("GET", "/api/v1/nodes/n2")).state === "serving");
+    expect(await second.ok("GET", "/api/v1/plugins")).toHaveLength(1);
+    expect(await hashOn(second)).toMatch(/^[0-9a-f]{64}$/);
+    expect(await hashOn(second)).not.toBe(await hashOn(first));
+    // A reload on one node changes nothing but the time of the instance on the others.
+    one.write("own.ts", pluginSource("own", { word: "newer" }));
+    const { plugins } = await first.ok("POST", "/api/v1/plugins/directory");
+    expect(plugins[0]).toMatchObject({ state: "loaded", reloads: 1, problem: null });
+    await eventually(async () => (await first.ok("GET", "/api/v1/nodes/n2")).state === "serving");
+  } finally {
+    await fleet.stop();
+  }
+});

@@ -1,0 +1,90 @@
+// Which files the gateway runs: only those that no other user can change, on the whole way to them.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readTrusted, TrustError, trustedPath } from "../../../src/plugin-directory/trust.ts";
+
+const root = mkdtempSync(join(tmpdir(), "sluice-trust-"));
+const at = (...names: string[]) => join(root, ...names);
+
+beforeAll(() => {
+  for (const name of ["open", "safe", "safe/inner", "sticky"]) mkdirSync(at(name), { mode: 0o755 });
+  for (const file of [
+    "safe/a.ts",
+    "safe/inner/b.ts",
+    "open/c.ts",
+    "sticky/d.ts",
+    "safe/foreign.ts",
+  ])
+    writeFileSync(at(file), `// ${file}`, { mode: 0o644 });
+  for (const [name, mode] of [
+    ["group.ts", 0o664],
+    ["others.ts", 0o646],
+  ] as const) {
+    writeFileSync(at("safe", name), "", { mode: 0o644 });
+    chmodSync(at("safe", name), mode);
+  }
+  chmodSync(at("open"), 0o777);
+  chmodSync(at("sticky"), 0o1777);
+  symlinkSync("../safe/a.ts", at("safe/inner/link.ts"));
+  symlinkSync(at("open/c.ts"), at("safe/outside.ts"));
+  symlinkSync(at("safe"), at("open/back"));
+  symlinkSync("loop.ts", at("safe/loop.ts"));
+  symlinkSync("../../safe", at("safe/inner/up"));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+describe("a file is read", () => {
+  test.each([
+    { file: "safe/a.ts", why: "plain", text: "// safe/a.ts" },
+    { file: "safe/inner/b.ts", why: "below", text: "// safe/inner/b.ts" },
+    {
+      file: "sticky/d.ts",
+      why: "others cannot replace it in a sticky directory",
+      text: "// sticky/d.ts",
+    },
+    { file: "safe/inner/up/a.ts", why: "a link to a directory", text: "// safe/a.ts" },
+  ])("$file: $why", ({ file, text }) => expect(readTrusted(at(file))).toBe(text));
+});
+
+describe("a file is refused", () => {
+  test.each([
+    { file: "safe/group.ts", why: "its group can write", says: "group.ts: other users can write" },
+    { file: "safe/others.ts", why: "others can write", says: "others.ts: other users can write" },
+    { file: "open/c.ts", why: "others can replace it", says: "open: other users can write" },
+    { file: "safe/outside.ts", why: "a link leads there", says: "open: other users can write" },
+    {
+      file: "open/back/a.ts",
+      why: "others can replace the link",
+      says: "open: other users can write",
+    },
+    { file: "safe/loop.ts", why: "a link to itself", says: "too many symbolic links" },
+    { file: "safe", why: "a directory", says: "is not a file" },
+  ])("$file: $why", ({ file, says }) => {
+    expect(() => readTrusted(at(file))).toThrow(TrustError);
+    expect(() => readTrusted(at(file))).toThrow(says);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("that belongs to another user", () => {
+    const other = 4711;
+    chownSync(at("safe/foreign.ts"), other, other);
+    expect(() => trustedPath(at("safe/foreign.ts"))).toThrow("belongs to the user 4711");
+    expect(trustedPath(at("safe/foreign.ts"), other)).toBe(at("safe/foreign.ts"));
+  });
+
+  test("that is larger than 8 MB, and not at 8 MB", () => {
+    writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024), { mode: 0o644 });
+    expect(readTrusted(at("safe/large.ts"))).toHaveLength(8 * 1024 * 1024);
+    writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024 + 1), { mode: 0o644 });
+    expect(() => readTrusted(at("safe/large.ts"))).toThrow("is larger than 8 MB");
+  });
+});
