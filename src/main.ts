@@ -2,7 +2,8 @@
 import "./supervisor/engine-settings.ts";
 import { join } from "node:path";
 import { parseJson } from "./api/json-body.ts";
-import { announce } from "./cli/announce.ts";
+import { storeFirstAdmin } from "./auth/first-admin.ts";
+import { announce, announceAdmin } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
@@ -55,6 +56,7 @@ import { CacheDirectories } from "./supervisor/cache-directories.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
+import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
@@ -139,6 +141,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
+  await addFirstAdmin(state, control, () => mayChange.resolve());
   const isReachable = await state.membership?.joined();
   const server = await listen(serveApi, {
     management,
@@ -151,10 +154,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // must be free to choose other ports when the first one fails.
   if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
+  if (state.firstAdmin !== null) announceAdmin(state.firstAdmin, log);
   await former?.finish();
   mayChange.resolve();
   await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
   const running = new RunningGateway({
+    service: ServiceManager.open(process.env),
     options,
     log,
     store,
@@ -178,6 +183,17 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   watchGarbage();
   giveBackProgramLater();
   return running;
+}
+
+/** A new configuration has the user already. `allowChanges`: no other process serves that could make one. */
+async function addFirstAdmin(
+  { firstAdmin, store }: OpenedState,
+  { changes }: ControlPlane,
+  allowChanges: () => void,
+): Promise<void> {
+  if (firstAdmin === null || store.isEmpty()) return;
+  allowChanges();
+  await storeFirstAdmin(changes, firstAdmin);
 }
 
 function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {

@@ -14,6 +14,7 @@ const PACKAGES = {
   crowdsec: "crowdsec",
   "cockpit-ws": "cockpit-ws",
   curl: "curl",
+  "dpkg-deb": "dpkg",
   "fail2ban-regex": "fail2ban",
   faketime: "faketime",
   fish: "fish",
@@ -39,9 +40,12 @@ const PACKAGES = {
   node: "nodejs",
   python3: "python3",
   "redis-server": "redis-server",
+  ruby: "ruby",
+  skopeo: "skopeo",
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  "systemd-analyze": "systemd",
   "update-ca-certificates": "ca-certificates",
   syncthing: "syncthing",
   "transmission-daemon": "transmission-daemon",
@@ -94,6 +98,11 @@ const conditions = {
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
   "grpc-go": () =>
     existsSync("/usr/share/gocode/src/google.golang.org/grpc") ? null : "golang-google-grpc-dev",
+  sprig: () =>
+    existsSync("/usr/share/gocode/src/github.com/Masterminds/sprig") &&
+    existsSync("/usr/share/gocode/src/gopkg.in/yaml.v3")
+      ? null
+      : "golang-github-masterminds-sprig-dev and golang-gopkg-yaml.v3-dev",
   ipv6: () => (listensOn("::1") ? null : "IPv6 on the loopback interface"),
 } as const satisfies Record<string, () => string | null>;
 
