@@ -35,6 +35,7 @@ async function describeApi(): Promise<Description> {
 
 /** Actions without a request body. */
 const withoutBody = [
+  "POST /api/v1/plugins/directory",
   "POST /api/v1/nodes/{id}/drain",
   "POST /api/v1/acme/accounts/{id}/rotate-key",
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
@@ -267,7 +268,9 @@ describe("the guard's table", () => {
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
         else
           expect(role).toBe(
-            /listeners|settings|import|restore|nodes/.test(path) ? "admin" : "editor",
+            /listeners|settings|import|restore|nodes|plugins\/directory/.test(path)
+              ? "admin"
+              : "editor",
           );
       }
   });
