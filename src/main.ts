@@ -117,8 +117,9 @@ interface Gateway {
 
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const { dataDir, workers } = options;
-  const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
+  // Before another process pauses its changes for this one.
   const pluginDirectory = await openPlugins(options, log);
+  const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
   const state = await openState(options, { clock, log, plugins: catalogue });
   const { store, stored, management } = state;
   // The former process holds its ports, and shares them.

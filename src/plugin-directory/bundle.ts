@@ -29,6 +29,9 @@ export interface Bundle {
   readonly inputs: readonly string[];
 }
 
+/** What becomes part of the text: other files would have to be read when the plugin runs. */
+const IMPORTABLE = /\.(?:[cm]?[jt]s|[jt]sx|jsonc?|ya?ml|toml|txt)$/;
+
 /** Imports resolve from the file; built-in modules of Bun and Node stay imports. Throws a PluginError. */
 export async function bundlePlugin(directory: string, entry: string): Promise<Bundle> {
   const inputs: string[] = [];
@@ -36,6 +39,8 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
   const load = ({ path, loader }: { readonly path: string; readonly loader: Bun.Loader }) => {
     try {
       inputs.push(path);
+      if (loader !== "text" && !IMPORTABLE.test(path))
+        throw new Error(`${path}: only code, JSON, YAML, TOML and text can be imported`);
       return { contents: readTrusted(path), loader };
     } catch (error) {
       const { message } = error as Error;

@@ -3,6 +3,7 @@ import type { ControlPlane } from "../../control-plane.ts";
 import { listResponses, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
+import { includesRole } from "../../control/principal.ts";
 import { ApiError } from "../../model/error.ts";
 import type { PluginDirectoryView } from "../../plugin-directory/known.ts";
 import { descriptionOf } from "./resource-endpoints.ts";
@@ -72,7 +73,8 @@ function directoryEndpoints({ directory }: ControlPlane["plugins"]): Endpoint[] 
       },
       answer: (call) => {
         requireKnownQuery(call, []);
-        return { body: directory?.view() ?? noDirectory };
+        const view = directory?.view() ?? noDirectory;
+        return { body: includesRole(call.principal.role, "editor") ? view : withoutMessages(view) };
       },
     },
     {
@@ -100,6 +102,15 @@ function directoryEndpoints({ directory }: ControlPlane["plugins"]): Endpoint[] 
     },
   ];
 }
+
+/** The message of an error of any code may hold anything: it is for those who change the configuration. */
+const withoutMessages = (view: PluginDirectoryView): PluginDirectoryView => ({
+  ...view,
+  plugins: view.plugins.map(({ problem, ...plugin }) => ({
+    ...plugin,
+    problem: problem && { ...problem, message: "an editor or admin sees the reason" },
+  })),
+});
 
 const noDirectory: PluginDirectoryView = {
   directory: null,

@@ -35,6 +35,7 @@ async function describeApi(): Promise<Description> {
 
 /** Actions without a request body. */
 const withoutBody = [
+  "POST /api/v1/plugins/directory",
   "POST /api/v1/nodes/{id}/drain",
   "POST /api/v1/acme/accounts/{id}/rotate-key",
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
@@ -273,7 +274,9 @@ describe("the guard's table", () => {
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
         else
           expect(role).toBe(
-            /listeners|settings|import|restore|nodes|local-ca/.test(path) ? "admin" : "editor",
+            /listeners|settings|import|restore|nodes|local-ca|plugins\/directory/.test(path)
+              ? "admin"
+              : "editor",
           );
       }
   });

@@ -1,5 +1,7 @@
 // Plugins of a directory beside the built-in ones: forms, validation, errors with file and line, and replacement by a change.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { PluginFiles, pluginSource } from "../../support/own-plugin.ts";
 import { eventually } from "../../support/poll.ts";
@@ -23,6 +25,9 @@ beforeAll(async () => {
   files.write("broken.ts", "// A comment.\nexport default {\n  name: ,\n};\n");
   files.write("cors.ts", pluginSource("cors"));
   files.write("wrong.ts", pluginSource("other"));
+  files.write("picture.png", "");
+  files.write("open/x.ts", "export const x = 1;");
+  chmodSync(join(files.path, "open"), 0o777);
   files.write("own.test.ts", "throw new Error('not a plugin');");
   gateway = await startGateway({ args: ["--plugins-dir", files.path] });
   url = `http://127.0.0.1:${gateway.httpPort}`;
@@ -149,6 +154,18 @@ describe("a changed file", () => {
       says: "Unexpected ;",
     },
     {
+      why: "it imports what no text can hold",
+      source: { head: 'import image from "./picture.png"; if (image === "x") throw image;' },
+      problem: { phase: "read", file: "picture.png" },
+      says: "only code, JSON, YAML, TOML and text can be imported",
+    },
+    {
+      why: "it imports what others can write to",
+      source: { head: 'import { x } from "./open/x.ts"; void x;' },
+      problem: { phase: "read", file: "open/x.ts" },
+      says: "open: other users can write to it",
+    },
+    {
       why: "it throws at the top",
       source: { head: 'const a = 1;\nif (a) throw new Error("at the top");' },
       problem: { phase: "import", file: "own.ts", line: 2 },
@@ -240,4 +257,29 @@ test("a removed file serves on while an instance uses it, and is gone after that
   await gateway.ok("DELETE", `/api/v1/plugins/${id}`);
   await eventually(async () => (await looked("brief")) === undefined);
   expect((await gateway.api("GET", "/api/v1/plugins/schemas/brief")).status).toBe(404);
+});
+
+test("viewers see which plugin fails, and not the message of its error", async () => {
+  files.write("own.ts", pluginSource("own", { head: 'throw new Error("for few eyes");' }));
+  expect((await looked("own")).problem.message).toContain("for few eyes");
+  // The first user ends the access without authentication: this test is the last one.
+  const { token: asViewer } = await gateway.ok("POST", "/api/v1/tokens", {
+    name: "eyes",
+    role: "viewer",
+  });
+  await gateway.ok("POST", "/api/v1/users", {
+    name: "Admin",
+    email: "admin@example.com",
+    password: "correct horse battery staple",
+    role: "admin",
+  });
+  const read = (method: string) =>
+    gateway.api(method, "/api/v1/plugins/directory", undefined, {
+      authorization: `Bearer ${asViewer}`,
+    });
+  const text = await (await read("GET")).text();
+  expect(text).toContain('"state":"loaded"');
+  expect(text).not.toContain("for few eyes");
+  expect((await read("POST")).status).toBe(403);
+  expect((await gateway.api("GET", "/api/v1/plugins/directory")).status).toBe(401);
 });
