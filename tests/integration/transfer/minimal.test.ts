@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Ajv } from "ajv";
 import { fillGateway } from "../../support/filled-gateway.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
+import { eventually } from "../../support/poll.ts";
 
 let [first, second]: [Gateway | null, Gateway | null] = [null, null];
 let [minimal, whole, filled, differences] = ["", "", "", ""];
@@ -87,6 +88,29 @@ test("it is not offered with secrets", async () => {
     400,
     { error: "minimal: is not valid with secrets" },
   ]);
+});
+
+test("an application with a certificate of the gateway is only what was sent", async () => {
+  const gateway = second;
+  if (gateway === null) throw new Error("not started");
+  const wiki = {
+    name: "wiki",
+    access: "private",
+    domains: ["wiki.test"],
+    https: { hsts: true, mode: "local_ca" },
+    upstream: "http://127.0.0.1:9",
+  };
+  await gateway.ok("POST", "/api/v1/applications", wiki);
+  await eventually(async () => (await gateway.ok("GET", "/api/v1/certificates")).length > 0);
+  const text = await exported(gateway, "--minimal");
+  const document = Bun.YAML.parse(text) as Record<string, unknown>;
+  expect([document["applications"], document["certificates"], document["plugins"]]).toEqual([
+    [wiki],
+    [],
+    [],
+  ]);
+  for (const flags of [[], ["--prune"]])
+    expect((await run(gateway, ["diff", "-", ...flags], text)).stdout).toBe("no changes\n");
 });
 
 /** With positions for ids, and without times. */
