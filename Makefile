@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
@@ -126,6 +126,21 @@ release: dist/ui/embedded.js dist/packed/recheck.js | setup
 	@$(BUN) scripts/api-types.ts
 	BUILD_FLAGS="$(BUILD_FLAGS)" $(BUN) scripts/release.ts $(ARGS)
 
+#? image: The container image for x64 and arm64 from dist/release into dist/image, without a daemon (ARGS="--only x64")
+.PHONY: image
+image: setup
+	@$(BUN) scripts/image.ts $(ARGS)
+
+#? packages: Debian packages and a Homebrew formula from dist/release into dist/packages (ARGS="--only deb --url URL")
+.PHONY: packages
+packages: setup
+	@$(BUN) scripts/packages.ts $(ARGS)
+
+#? publish: Push and sign what was built, create the release (ARGS="--tag v1.2.3 --image ghcr.io/you/sluice --dry-run")
+.PHONY: publish
+publish:
+	@scripts/publish.sh $(ARGS)
+
 #? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
 .PHONY: ui
 ui: dist/ui/embedded.js
@@ -148,6 +163,11 @@ screenshots: build
 .PHONY: api-types
 api-types: setup
 	$(BUN) scripts/api-types.ts
+
+#? client: Write the npm package @sluice/client, the API with types, into dist/client
+.PHONY: client
+client: setup
+	$(BUN) scripts/client.ts
 
 #? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for fewer rounds)
 .PHONY: bench
@@ -192,6 +212,11 @@ docs: setup
 	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
+
+#? monitoring: Write the Grafana dashboard and the alert rules into examples/monitoring
+.PHONY: monitoring
+monitoring: setup
+	$(BUN) scripts/monitoring.ts
 
 #? plugin-types: Write the npm package @sluice/plugin, types for editors, into dist/plugin-types
 .PHONY: plugin-types

@@ -4,17 +4,20 @@ import { applyCommand, diffCommand } from "../src/cli/apply.ts";
 import { createCheck } from "../src/cli/check.ts";
 import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
+import { createCompletion } from "../src/cli/completion.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
 import { createPluginCommand } from "../src/cli/plugin.ts";
 import { createSchemaCommand } from "../src/cli/schema.ts";
 import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
+import { createManual } from "../src/cli/manual.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { createRotateKey } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "../src/cli/trust.ts";
 import { fleetCommand } from "../src/cli/fleet.ts";
 import { upgradeCommand } from "../src/cli/upgrade.ts";
 import { versionCommand } from "../src/cli/version.ts";
@@ -118,7 +121,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Certificates",
     "certificate",
     certificateInput,
-    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, or issued by an ACME CA: [acme.md](acme.md).",
+    "`/api/v1/certificates`. Certificates that are uploaded, self-signed, issued by an ACME CA ([acme.md](acme.md)) or signed by the [local CA](local-ca.md).",
   ],
   [
     "ACME accounts",
@@ -157,6 +160,8 @@ const commands: readonly Command[] = [
   createResetPassword(never),
   createResetAdminNetworks(never),
   createTokenCommand(never),
+  createTrustCommand(never),
+  createUntrustCommand(never),
   createRotateKey(never),
   backupCommand,
   exportCommand,
@@ -168,6 +173,8 @@ const commands: readonly Command[] = [
   healthcheckCommand,
   fleetCommand,
   upgradeCommand,
+  createCompletion(() => []),
+  createManual(() => []),
   versionCommand,
 ];
 

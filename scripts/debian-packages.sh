@@ -18,5 +18,14 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
   trap 'rm -f "$policy"' EXIT
 fi
+# The package would otherwise register this machine at crowdsec.net, and fail where it cannot.
+central=/etc/crowdsec/online_api_credentials.yaml
+if [[ " ${missing[*]} " == *" crowdsec "* && ! -s "$central" ]]; then
+  mkdir -p "${central%/*}" && echo '# not registered' >"$central"
+fi
 apt-get update -qq </dev/null || true
-apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null || echo "could not install all of: ${missing[*]}" >&2
+install() { apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null; }
+# One that cannot be installed must not take the others with it.
+install "${missing[@]}" || for package in "${missing[@]}"; do
+  install "$package" || echo "could not install $package" >&2
+done

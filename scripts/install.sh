@@ -120,7 +120,7 @@ Wants=network-online.target
 After=network-online.target
 
 [Service]
-Type=exec
+Type=notify
 User=sluice
 Group=sluice
 EnvironmentFile=$settings
@@ -128,6 +128,10 @@ ExecStart=$bin serve --data-dir $data
 # Another process takes over and notifies systemd; this one ends after its last request.
 ExecReload=$bin upgrade --data-dir $data
 NotifyAccess=all
+# The start of a node of a fleet waits for its database.
+TimeoutStartSec=300
+# The gateway replaces a worker that hangs; systemd restarts a gateway of which no worker answers.
+WatchdogSec=30
 KillMode=mixed
 Restart=always
 RestartSec=1
@@ -372,7 +376,7 @@ install_new() {
   fi
   manage daemon-reload
   [ "$start" = yes ] || return 0
-  manage enable --now sluice.service
+  manage enable --now sluice.service || true
   is_ready || fail "it is installed but not ready: journalctl -u sluice says why"
   say "the gateway is ready; create the first user before another client does: http://$admin"
 }
@@ -411,6 +415,8 @@ upgrade() {
     say "replaced $before by $fetched; it counts from the next start on"
     return 0
   fi
+  # systemd would end a process that runs without the watchdog as soon as the unit has one.
+  if [ "$service" = systemd ] && ! grep -q '^WatchdogSec=' "$root$unit" 2>/dev/null; then manage stop sluice.service; fi
   write_service
   manage daemon-reload
   if switch && is_ready; then
@@ -469,7 +475,7 @@ roll_back() {
     as_owner cp "$1" "$root$data/sluice.db"
     warn "the database is the one from before the upgrade; the newer one is $aside"
   fi
-  [ "$start" = no ] || manage start sluice.service
+  [ "$start" = no ] || manage start sluice.service || true
   [ "$service" = none ] || [ "$start" = no ] || is_ready || fail "the former version is not ready either: journalctl -u sluice says why"
 }
 

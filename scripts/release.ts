@@ -2,8 +2,8 @@
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import manifest from "../package.json" with { type: "json" };
 import { billOfMaterials, type BuiltFile, type Release } from "./release/bill-of-materials.ts";
+import { describeRelease } from "./release/describe.ts";
 import { licenceTexts } from "./release/licences.ts";
 import { packagesInside } from "./release/packages.ts";
 import { chooseTargets, fetchBun, run, type Target, targets } from "./release/targets.ts";
@@ -15,6 +15,12 @@ const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICE
 const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
 const program = ["src/main.ts", "src/worker.ts", "src/importer.ts", "src/plugin-reader.ts"];
 
+/** The repository that builds the release, of which `sluice version --check` asks. */
+const [, repository] =
+  /^https:\/\/github\.com\/([\w.-]+\/[\w.-]+)$/.exec(process.env["SLUICE_SOURCE_URL"] ?? "") ?? [];
+const releasesUrl =
+  repository === undefined ? null : `https://api.github.com/repos/${repository}/releases/latest`;
+
 const { values } = parseArgs({
   args: process.argv.slice(2),
   options: {
@@ -22,31 +28,6 @@ const { values } = parseArgs({
     out: { type: "string", default: join(root, "dist/release") },
   },
 });
-
-async function describe(): Promise<Release> {
-  const bunVersion = manifest.packageManager.replace("bun@", "");
-  if (Bun.version !== bunVersion)
-    throw new Error(`Bun ${bunVersion} is wanted, and this is ${Bun.version}: make setup`);
-  const git = (...words: string[]) =>
-    run(["git", ...words], { cwd: root }).then((text) => text.trim());
-  const { version } = manifest;
-  try {
-    const isChanged = (await git("status", "--porcelain", "--untracked-files=no")) !== "";
-    const tags = (await git("tag", "--points-at", "HEAD")).split("\n");
-    const tag = tags.find((name) => /^v\d/.test(name));
-    if (tag !== undefined && tag !== `v${version}`)
-      throw new Error(`the commit is tagged ${tag}, but package.json says ${version}`);
-    return {
-      version,
-      bunVersion,
-      commit: `${await git("rev-parse", "HEAD")}${isChanged ? "-changed" : ""}`,
-      committedAt: await git("log", "-1", "--format=%cI"),
-    };
-  } catch (error) {
-    if (!String(error).includes("not a git repository")) throw error;
-    return { version, bunVersion, commit: null, committedAt: "1970-01-01T00:00:00Z" };
-  }
-}
 
 interface Build {
   readonly release: Release;
@@ -68,6 +49,7 @@ async function build(target: Target, { release, out }: Build): Promise<BuiltFile
         ...[process.execPath, "build", ...flags, `--target=${target.bun}`],
         `--compile-executable-path=${bun}`,
         ...["--define", `SLUICE_COMMIT=${JSON.stringify(release.commit)}`],
+        ...["--define", `SLUICE_RELEASES=${JSON.stringify(releasesUrl)}`],
         ...[...program, "--outfile", built],
       ],
       { cwd: root },
@@ -92,7 +74,7 @@ async function main(): Promise<void> {
   const names = (values.only ?? []).flatMap((words) => words.split(","));
   const chosen = chooseTargets(names);
   const out = resolve(values.out);
-  const release = await describe();
+  const release = await describeRelease();
   await mkdir(out, { recursive: true });
   // Files of an earlier release must not look like part of this one.
   for (const name of [...targets.map((target) => `sluice-${target.name}`), ...others, "SHA256SUMS"])

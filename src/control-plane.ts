@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
+import type { Certificate } from "./model/certificate.ts";
 import type { SecretBox } from "./crypto/secret-box.ts";
 import { ManagementCookies } from "./http/management-cookies.ts";
 import type { AlertType } from "./model/alert.ts";
@@ -50,6 +51,7 @@ import type { OverrideStore } from "./control/health/overrides.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
 import { Acme, type AcmeParts } from "./acme/create-acme.ts";
 import { identitiesOf } from "./acme/caa.ts";
+import type { LocalCaStore } from "./acme/local-ca.ts";
 import { Preflight } from "./applications/preflight.ts";
 import type { UseStore } from "./control/last-use.ts";
 import { listenerEventsOf } from "./control/listener-event.ts";
@@ -88,6 +90,8 @@ export interface ControlPlaneOptions extends Pick<PluginsOptions, "pluginDirecto
   readonly credentialUseStore: UseStore;
   /** Overrides of target health; a fleet needs it. */
   readonly overrideStore?: OverrideStore;
+  /** The root of the local CA. Default: none at the start. */
+  readonly localCaStore?: LocalCaStore;
   /** All plugins. */
   readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;
@@ -306,21 +310,15 @@ function createPreflight(
 /** Certificates, and applications, which request some. */
 function createPublication(
   options: ControlPlaneOptions,
-  parts: { readonly changes: Changes; readonly states: TargetStates; readonly acme: Acme },
+  { acme, ...own }: Pick<ControlPlane, "acme" | "changes"> & { readonly states: TargetStates },
 ) {
-  const { acme } = parts;
-  const certificates = new Certificates({
-    ...options,
-    ...parts,
-    progressOf: (certificate) => acme.engine.progressOf(certificate),
-  });
-  const applications = new Applications({
-    ...options,
-    ...parts,
-    certificateView: (certificate) => certificates.view(certificate),
-  });
   const { duty = soleDuty } = options;
-  const reconciler = new ApplicationReconciler({ ...options, ...parts, duty });
+  const parts = { ...options, ...own, duty, localCa: acme.localCa };
+  const progressOf = (certificate: Certificate) => acme.engine.progressOf(certificate);
+  const certificates = new Certificates({ ...parts, progressOf });
+  const certificateView = (certificate: Certificate) => certificates.view(certificate);
+  const applications = new Applications({ ...parts, certificateView });
+  const reconciler = new ApplicationReconciler(parts);
   duty.onChange(() => reconciler.wake());
   return { certificates, applications, reconciler };
 }

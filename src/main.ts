@@ -2,7 +2,8 @@
 import "./supervisor/engine-settings.ts";
 import { join } from "node:path";
 import { parseJson } from "./api/json-body.ts";
-import { announce } from "./cli/announce.ts";
+import { storeFirstAdmin } from "./auth/first-admin.ts";
+import { announce, announceAdmin } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
@@ -31,11 +32,13 @@ import { diskProblem, isExplained, refuse, StartError } from "./cli/start-error.
 import { createControl } from "./cli/stored-control.ts";
 import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
+import { createTrustCommand, createUntrustCommand } from "./cli/trust.ts";
 import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
+import { createCallout } from "./dataplane/plugin/callout.ts";
 import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
@@ -53,6 +56,7 @@ import { CacheDirectories } from "./supervisor/cache-directories.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
+import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
@@ -138,6 +142,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
+  await addFirstAdmin(state, control, () => mayChange.resolve());
   const isReachable = await state.membership?.joined();
   const server = await listen(serveApi, {
     management,
@@ -150,10 +155,12 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // must be free to choose other ports when the first one fails.
   if (fleet !== null) await foundFleet(state, firstEntry);
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
+  if (state.firstAdmin !== null) announceAdmin(state.firstAdmin, log);
   await former?.finish();
   mayChange.resolve();
   await fleet?.follower.begin({ ...control, store: fleet.store }, isReachable);
   const running = new RunningGateway({
+    service: ServiceManager.open(process.env),
     options,
     log,
     store,
@@ -177,6 +184,17 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   watchGarbage();
   giveBackProgramLater();
   return running;
+}
+
+/** A new configuration has the user already. `allowChanges`: no other process serves that could make one. */
+async function addFirstAdmin(
+  { firstAdmin, store }: OpenedState,
+  { changes }: ControlPlane,
+  allowChanges: () => void,
+): Promise<void> {
+  if (firstAdmin === null || store.isEmpty()) return;
+  allowChanges();
+  await storeFirstAdmin(changes, firstAdmin);
 }
 
 function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, log: Log): void {
@@ -242,6 +260,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     },
     ...memory,
     definitionOf: (name) => catalogue.get(name),
+    callout: createCallout({ loopToken: loopToken(stored.instanceId) }),
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),
@@ -345,6 +364,8 @@ process.exit(
     createResetPassword(openOffline),
     createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
+    createTrustCommand(openOffline),
+    createUntrustCommand(openOffline),
     createRotateKey(openOffline),
     fleetCommand,
     backupCommand,

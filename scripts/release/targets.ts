@@ -67,7 +67,10 @@ export async function fetchBun(
 /** Resolves to the output of the program; throws with its error output when it fails. */
 export async function run(
   command: readonly string[],
-  options: { readonly cwd?: string } = {},
+  options: {
+    readonly cwd?: string;
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  } = {},
 ): Promise<string> {
   const child = Bun.spawn([...command], { ...options, stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([

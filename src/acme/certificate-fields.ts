@@ -1,5 +1,6 @@
 // Fields of an ACME certificate: their validation, and the present material during an order; sends no request to a CA.
 import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 import type { Certificate, CertificateInput } from "../model/certificate.ts";
 import { invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -26,6 +27,10 @@ function namesToOrder(domains: readonly string[]): string[] {
   }
   return [...new Set(domains.map((name) => name.toLowerCase()))];
 }
+
+/** In lower case, and an address in its shortest form. */
+export const normalName = (name: string): string =>
+  isIP(name) === 0 ? name.toLowerCase() : ipaddr.parse(name).toString();
 
 type Material = Pick<
   Certificate,

@@ -5,6 +5,7 @@ import type { Log } from "../log.ts";
 import {
   type Certificate,
   isIssued,
+  isRenewed,
   revocationInput,
   revocationReasons,
 } from "../model/certificate.ts";
@@ -21,6 +22,7 @@ import type { DnsParts } from "./dns-proof.ts";
 import { AcmeEngine } from "./engine.ts";
 import { AcmeFailure } from "./failure.ts";
 import { FleetAcmeStore, shareOver } from "./fleet-acme.ts";
+import { LocalCa, type LocalCaStore } from "./local-ca.ts";
 import type { AcmeStore } from "./state.ts";
 import { AcmeEvents } from "./acme-events.ts";
 
@@ -40,6 +42,8 @@ export interface AcmeOptions {
   readonly box: SecretBox;
   readonly clock: Clock;
   readonly log: Log;
+  /** Absent: the local CA has no root at the start. */
+  readonly localCaStore?: LocalCaStore;
   /** Absent: this is no fleet. */
   readonly fleet?: FleetView;
   readonly duty?: FleetDuty;
@@ -76,17 +80,20 @@ function overFleet(options: AcmeOptions, { store }: AcmeParts) {
 export class Acme {
   readonly #options: AcmeOptions;
   readonly engine: AcmeEngine;
+  readonly localCa: LocalCa;
 
   constructor(options: AcmeOptions) {
     this.#options = options;
     const events = new AcmeEvents(options.events, options.clock);
     const { acme = idleParts, dns = noDns } = options;
-    this.engine = new AcmeEngine({ ...options, ...acme, ...overFleet(options, acme), dns, events });
+    this.localCa = new LocalCa(options);
+    const parts = { dns, events, localCa: this.localCa };
+    this.engine = new AcmeEngine({ ...options, ...acme, ...overFleet(options, acme), ...parts });
   }
 
-  /** Requests a new certificate now; throws a 409 for one without ACME. */
+  /** Requests a new certificate now; throws a 409 for one that no CA issued. */
   renew(certificate: Certificate, by: Actor): void {
-    requireAcme(certificate, "renewed");
+    if (!isRenewed(certificate)) requireAcme(certificate, "renewed");
     if (!certificate.enabled)
       throw new ApiError(409, `certificate "${certificate.name}" is disabled`);
     if (certificate.domains.length === 0)

@@ -9,6 +9,9 @@ import type { ChangeEvent } from "../control/change-contract.ts";
 import { type FleetDuty, soleDuty } from "../control/fleet-view.ts";
 import type { Actor } from "../control/principal.ts";
 import type { Fact } from "../model/fact.ts";
+import { ApiError } from "../model/error.ts";
+import { readChain } from "../crypto/certificate-chain.ts";
+import { materialOfNone } from "./certificate-fields.ts";
 import { changeAccountKey } from "./account-keys.ts";
 import type { KnownAccounts } from "./ca-client.ts";
 import {
@@ -23,6 +26,7 @@ import { describeExpiry, describeTroubles, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
 import { accountsFor, accountToRevokeWith, issue, openCa } from "./issue.ts";
+import type { LocalCa } from "./local-ca.ts";
 import type { Progress } from "./progress.ts";
 import { SharedExclusiveGate } from "./shared-exclusive-gate.ts";
 import { askRenewal, settled } from "./renewal-info.ts";
@@ -40,6 +44,7 @@ export interface AcmeEngineOptions {
   readonly store: AcmeStore;
   readonly show: ShowChallenges;
   readonly dns: DnsParts;
+  readonly localCa: LocalCa;
   /** Subscribers to events of certificates. */
   readonly events: AcmeEvents;
   /** From 0 to 1; default: Math.random. */
@@ -136,12 +141,20 @@ export class AcmeEngine {
     for (const certificate of this.#options.changes.config.certificates.values()) {
       this.#warn(certificate, now);
       this.#askRenewalIfDue(certificate, now);
-      const due = dueAt(certificate, this.stateOf(certificate.id));
+      const due = this.#dueAt(certificate);
       if (due === null || this.#runs.has(certificate.id)) continue;
       if (due > now) next = Math.min(next, due);
       else if (this.#mayRun(certificate)) this.#begin(certificate);
     }
     return next;
+  }
+
+  /** A certificate of a former root of the local CA is due like one that was not issued. */
+  #dueAt(certificate: Certificate): number | null {
+    const state = this.stateOf(certificate.id);
+    const isOutdated =
+      certificate.source === "local_ca" && !this.#options.localCa.hasSigned(certificate);
+    return dueAt(isOutdated ? { ...certificate, ...materialOfNone } : certificate, state);
   }
 
   /** The next node resumes the orders. */
@@ -160,7 +173,8 @@ export class AcmeEngine {
       this.#states.set(fact.certificate_id, toState(fact.document));
       // Another node may have been asked for a certificate.
       if (node !== undefined) setImmediate(() => this.tick());
-    } else if (fact.kind === "acme_challenges" && fact.node_id !== node)
+    } else if (fact.kind === "local_ca") setImmediate(() => this.tick());
+    else if (fact.kind === "acme_challenges" && fact.node_id !== node)
       return this.#board.observe(fact.node_id, readShared(fact.sealed, box));
   }
 
@@ -186,7 +200,7 @@ export class AcmeEngine {
   /** The progress of a certificate. */
   progressOf(certificate: Certificate): Progress {
     const state = this.stateOf(certificate.id);
-    const due = dueAt(certificate, state);
+    const due = this.#dueAt(certificate);
     const { renewal } = state;
     const window =
       renewal?.fingerprint === certificate.fingerprint && renewal.start !== null
@@ -234,6 +248,7 @@ export class AcmeEngine {
     const { changes, box, clock } = this.#options;
     const isBusy = [...changes.config.certificates.values()].some(
       (certificate) =>
+        certificate.source === "acme" &&
         this.#isOrdering(certificate.id) &&
         accountsFor(certificate, changes.config).some(({ id }) => id === account.id),
     );
@@ -258,9 +273,10 @@ export class AcmeEngine {
   warnings(): readonly string[] {
     const { changes, clock } = this.#options;
     const now = clock.now();
-    return [...changes.config.certificates.values()].flatMap((certificate) =>
+    const troubles = [...changes.config.certificates.values()].flatMap((certificate) =>
       describeTroubles(certificate, this.stateOf(certificate.id).attempts, now),
     );
+    return [...this.#options.localCa.warnings(), ...troubles];
   }
 
   /** Two orders for one name would conflict on tls-alpn-01. */
@@ -292,14 +308,15 @@ export class AcmeEngine {
   async #run(certificate: Certificate, signal: AbortSignal): Promise<void> {
     const { id } = certificate;
     try {
-      const result = await issue(certificate, this.stateOf(id), this.#issueParts(id, signal));
+      const result =
+        certificate.source === "local_ca"
+          ? await this.#sign(certificate)
+          : await issue(certificate, this.stateOf(id), this.#issueParts(id, signal));
       if (!("chain" in result)) return this.#failed(certificate, result);
       const { chain, account } = result;
-      const { fingerprint } = chain;
-      const directory_url = directoryOf(account) ?? account.directory_url;
       const at = toTime(this.#options.clock.now());
-      const issued = { account_id: account.id, fingerprint, directory_url, at };
-      this.tally.add(account.id, "issued");
+      const issued = { account_id: "", fingerprint: chain.fingerprint, at, ...issuedBy(account) };
+      if (account !== null) this.tally.add(account.id, "issued");
       const document = { ...emptyState, issued };
       const { domains } = certificate;
       const isUsed = await this.#installation.install({
@@ -315,6 +332,17 @@ export class AcmeEngine {
       // The order stays: the next attempt downloads the certificate again.
       const { message } = error as Error;
       this.#failed(certificate, [new AcmeFailure(message, { type: "unreachable", cause: error })]);
+    }
+  }
+
+  /** Signs a certificate of the local CA. */
+  async #sign({ domains }: Certificate) {
+    try {
+      const { cert, key } = await this.#options.localCa.sign(domains, { dryRun: false });
+      return { chain: readChain(cert, key), account: null };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return [new AcmeFailure(error.message, { cause: error })];
     }
   }
 
@@ -422,7 +450,9 @@ export class AcmeEngine {
     // On-demand certificates start at once.
     if (by === issuer) return this.tick();
     // A changed account or provider may fix failures: retry at once.
-    const isForAll = accounts.upserts.length + providers.upserts.length > 0;
+    const isForAll =
+      accounts.upserts.length + providers.upserts.length > 0 ||
+      before.settings.local_ca !== after.settings.local_ca;
     const touched = isForAll
       ? [...this.#states].filter(([, state]) => state.last_error !== null).map(([id]) => id)
       : certificates.upserts.map(({ id }) => id);
@@ -475,6 +505,12 @@ export class AcmeEngine {
     }
   }
 }
+
+/** The account, and the CA at the time. */
+const issuedBy = (account: AcmeAccount | null) =>
+  account === null
+    ? {}
+    : { account_id: account.id, directory_url: directoryOf(account) ?? account.directory_url };
 
 const loadStates = (store: AcmeStore): Map<string, AcmeState> =>
   new Map([...store.load()].map(([id, document]) => [id, toState(document)]));

@@ -1,5 +1,10 @@
 // Expiry thresholds of certificates, and their warnings; knows no event and no renewal.
-import { type Certificate, type IssuedCertificate, isIssued } from "../model/certificate.ts";
+import {
+  type Certificate,
+  type IssuedCertificate,
+  isIssued,
+  isRenewed,
+} from "../model/certificate.ts";
 import { holdsAllNames } from "./schedule.ts";
 
 const DAY_MS = 86_400_000;
@@ -22,7 +27,7 @@ export function expiryOf(certificate: Certificate, now: number): Expiry | null {
   if (days === undefined) return null;
   // Automatic renewal is expected in the last third of the lifetime.
   const lifeMs = end - Date.parse(certificate.not_before);
-  const isExpected = certificate.source === "acme" && days > 0 && days * DAY_MS >= lifeMs / 3;
+  const isExpected = isRenewed(certificate) && days > 0 && days * DAY_MS >= lifeMs / 3;
   return isExpected ? null : { certificate, days };
 }
 
@@ -45,7 +50,7 @@ export function describeTroubles(
 ): readonly string[] {
   const expiry = expiryOf(certificate, now);
   const expires = expiry === null ? [] : [describeExpiry(expiry, now)];
-  if (attempts === 0 || certificate.source !== "acme" || !certificate.enabled) return expires;
+  if (attempts === 0 || !isRenewed(certificate) || !certificate.enabled) return expires;
   const what = !isIssued(certificate)
     ? "could not be issued"
     : holdsAllNames(certificate)

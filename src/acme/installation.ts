@@ -1,6 +1,6 @@
 // Puts issued certificates into service, in one change for all that are ready; knows no CA.
 import type { CertificateChain } from "../crypto/certificate-chain.ts";
-import type { Certificate } from "../model/certificate.ts";
+import { type Certificate, isRenewed } from "../model/certificate.ts";
 import type { Changes } from "../control/change.ts";
 import type { Actor } from "../control/principal.ts";
 import type { Fact } from "../model/fact.ts";
@@ -88,7 +88,7 @@ export class Installation {
 }
 
 const isWanted = (old: Certificate, { domains }: Issued) =>
-  old.source === "acme" && Bun.deepEquals(old.domains, domains);
+  isRenewed(old) && Bun.deepEquals(old.domains, domains);
 
 function withChain(old: Certificate, { chain, seal }: Issued, at: string): Certificate {
   return {

@@ -1,6 +1,12 @@
 // The schedule of orders, renewals and retries: pure arithmetic over times; knows no timer and no CA.
-import { namesIn } from "../crypto/certificate-chain.ts";
-import { type Certificate, type IssuedCertificate, isIssued } from "../model/certificate.ts";
+import { addressesIn, namesIn } from "../crypto/certificate-chain.ts";
+import {
+  type Certificate,
+  type IssuedCertificate,
+  isIssued,
+  isRenewed,
+} from "../model/certificate.ts";
+import { normalName } from "./certificate-fields.ts";
 import type { AcmeFailure } from "./failure.ts";
 import type { AcmeState } from "./state.ts";
 
@@ -22,7 +28,7 @@ const SHORT_LIFE_MS = 10 * DAY_MS;
 
 /** Time of the next order, in milliseconds since the Unix epoch; 0: now; null: never. */
 export function dueAt(certificate: Certificate, state: AcmeState): number | null {
-  if (certificate.source !== "acme" || !certificate.enabled || certificate.domains.length === 0)
+  if (!isRenewed(certificate) || !certificate.enabled || certificate.domains.length === 0)
     return null;
   return Math.max(wantedAt(certificate, state), timeOf(state.next_attempt_at));
 }
@@ -91,10 +97,11 @@ export function holdsAllNames(certificate: IssuedCertificate): boolean {
 
 /** The first name that is missing in the certificate (PEM). */
 export function nameMissingIn(pem: string, domains: readonly string[]): string | undefined {
-  const held = namesIn(pem);
-  return domains.find(
-    (name) => !held.includes(name) && !held.includes(name.replace(/^[^.*]+(?=\.)/, "*")),
-  );
+  const held = [...namesIn(pem), ...addressesIn(pem)];
+  return domains.find((domain) => {
+    const name = normalName(domain);
+    return !held.includes(name) && !held.includes(name.replace(/^[^.*]+(?=\.)/, "*"));
+  });
 }
 
 /** Time of the retry after the `attempts`th consecutive failure. `random`: from 0 to 1. */

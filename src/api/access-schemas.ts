@@ -40,7 +40,7 @@ const node = t.Object(
   { title: "Node" },
 );
 
-export const fleetStatus = t.Object(
+const fleetStatus = t.Object(
   {
     node: t.String({ description: "Name of this node" }),
     state: words(nodeStates, "State of this node"),

@@ -77,6 +77,11 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
   { path: "/api/v1/certificates/:id/renew", methods: { POST: "editor" } },
   { path: "/api/v1/certificates/:id/revoke", methods: { POST: "editor" } },
+  { path: "/api/v1/local-ca", methods: readOnly },
+  { path: "/api/v1/local-ca/rotate", methods: { POST: "admin" } },
+  // Devices that are to trust the root have no login, and it is public.
+  { path: "/api/v1/local-ca/root.pem", methods: open },
+  { path: "/api/v1/local-ca/root.crt", methods: open },
   { path: "/api/v1/dns-providers/types", methods: readOnly },
   { path: "/api/v1/dns-providers/:id/test", methods: { POST: "editor" } },
   { path: "/api/v1/alerts/types", methods: readOnly },
@@ -105,6 +110,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: SCHEMA_PATH, methods: open },
   { path: "/docs", methods: open },
   { path: "/docs/json", methods: open },
+  { path: "/openapi.json", methods: open },
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
   // Pages and assets of the web UI: they hold no data.

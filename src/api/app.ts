@@ -2,7 +2,14 @@
 import { Elysia } from "elysia";
 import type { ControlPlane } from "../control-plane.ts";
 import type { FleetView, FleetWrite } from "../control/fleet-view.ts";
-import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
+import {
+  DESCRIPTION_PATH,
+  DOCS_PATH,
+  JSON_PATH,
+  SCRIPT_PATH,
+  scriptResponse,
+  YAML_PATH,
+} from "./docs.ts";
 import type { Call, Endpoint } from "./endpoint.ts";
 import { nodesHeaders, requirementOf, requireNodes, takeWait } from "./fleet-write.ts";
 import type { Admission } from "./guard.ts";
@@ -23,6 +30,7 @@ import { cacheEndpoints } from "./routes/cache.ts";
 import { collectionEndpoints } from "./routes/resource-endpoints.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { credentialEndpoints } from "./routes/credentials.ts";
+import { localCaEndpoints } from "./routes/local-ca.ts";
 import { alertEndpoints } from "./routes/alerts.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
@@ -83,7 +91,7 @@ export function createApp(source: AppSource): App {
     version: source.version,
     sessionCookie: source.control.auth.cookies.nameOf(false),
   });
-  for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
+  for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH, JSON_PATH])
     elysia.get(path, () => reference(path));
   elysia.get(SCRIPT_PATH, ({ request }) => scriptResponse(request));
   routeUi(elysia, exchanges);
@@ -115,6 +123,7 @@ export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[
     ...healthEndpoints(control),
     ...explainEndpoints(control),
     ...certificateEndpoints(control),
+    ...localCaEndpoints(control),
     ...dnsProviderEndpoints(control),
     ...alertEndpoints(control),
     ...preflightEndpoints(control),

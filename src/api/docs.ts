@@ -6,6 +6,7 @@ export const DOCS_PATH = "/docs";
 export const DESCRIPTION_PATH = "/docs/json";
 export const SCRIPT_PATH = "/docs/scalar.js";
 export const YAML_PATH = "/openapi.yaml";
+export const JSON_PATH = "/openapi.json";
 
 /** The page runs the gateway's own script only and connects to this gateway only. */
 const pagePolicy = [
@@ -30,6 +31,7 @@ export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string
     "content-type": "text/html; charset=utf-8",
   },
   [DESCRIPTION_PATH]: { "content-type": "application/json; charset=utf-8" },
+  [JSON_PATH]: { "content-type": "application/json; charset=utf-8" },
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 

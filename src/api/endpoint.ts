@@ -26,6 +26,8 @@ export interface Reply {
 
 /** The part of an OpenAPI operation that the endpoint itself describes. */
 export interface Description {
+  /** Name in generated clients. Default: from method and path. */
+  readonly operationId?: string;
   readonly summary: string;
   readonly description?: string;
   readonly tags: readonly string[];

@@ -1,11 +1,12 @@
 // Builds the API reference page and the OpenAPI description from the endpoints; handles no call.
 import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
-import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, YAML_PATH } from "./docs.ts";
+import { DESCRIPTION_PATH, DOCS_PATH, JSON_PATH, SCRIPT_PATH, YAML_PATH } from "./docs.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { withoutForm } from "../model/fields.ts";
-import { schemas } from "./schemas.ts";
-import { anyScheme, describeAccess, securitySchemes } from "./security-schemes.ts";
+import { describedSchemas } from "./described-schemas.ts";
+import { tagDescriptions } from "./tags.ts";
+import { anyScheme, describeAccess, OPEN, securitySchemes } from "./security-schemes.ts";
+import { errorResponses } from "./description.ts";
 
 export interface Reference {
   /** The page or the description at a path. */
@@ -28,8 +29,9 @@ export function createReference(
     elysia.route(endpoint.method, endpoint.path, () => "", {
       detail: describeAccess(endpoint) as object,
     });
-  elysia.use(docsPlugin(options));
-  elysia.get(YAML_PATH, () => describeAsYaml(elysia), { detail: yamlDescription });
+  elysia.use(docsPlugin(endpoints, options));
+  elysia.get(YAML_PATH, () => describeAsYaml(elysia), { detail: descriptionIn("YAML") });
+  elysia.get(JSON_PATH, () => ask(elysia, DESCRIPTION_PATH), { detail: descriptionIn("JSON") });
   return { answer: (path) => ask(elysia, path) };
 }
 
@@ -54,7 +56,7 @@ const introduction = [
 ].join("\n\n");
 
 /** The plugin that serves the page and collects the description from the routes. */
-function docsPlugin({ version, sessionCookie }: ReferenceOptions) {
+function docsPlugin(endpoints: readonly Endpoint[], { version, sessionCookie }: ReferenceOptions) {
   return swagger({
     provider: "scalar",
     path: DOCS_PATH,
@@ -69,15 +71,25 @@ function docsPlugin({ version, sessionCookie }: ReferenceOptions) {
         title: "Sluice management API",
         version,
         description: introduction,
+        license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
       },
-      components: { schemas: describedSchemas(), securitySchemes: securitySchemes(sessionCookie) },
+      servers: [{ url: "/", description: "The gateway that serves this description" }],
+      tags: Object.entries(tagDescriptions).map(([name, description]) => ({ name, description })),
+      components: {
+        schemas: describedSchemas(schemasOfRequests(endpoints)),
+        securitySchemes: securitySchemes(sessionCookie),
+      },
       security: anyScheme,
     } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
   });
 }
 
-const describedSchemas = () =>
-  JSON.parse(JSON.stringify(schemas, withoutForm)) as Record<string, object>;
+function schemasOfRequests(endpoints: readonly Endpoint[]): ReadonlySet<string> {
+  const bodies = JSON.stringify(endpoints.map(({ description }) => description.requestBody));
+  return new Set(
+    [...bodies.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name = ""]) => name),
+  );
+}
 
 /** A sluice gate; without an icon in the page browsers request /favicon.ico. */
 const ICON =
@@ -97,14 +109,19 @@ const scalarConfig = {
   mcp: { disabled: true },
 };
 
-const yamlDescription = {
-  summary: "OpenAPI description",
+const descriptionIn = (format: "JSON" | "YAML") => ({
+  operationId: `getDescriptionAs${format === "JSON" ? "Json" : "Yaml"}`,
+  summary: `Get the API description as ${format}`,
+  description: OPEN,
   tags: ["Status"],
   security: [],
   responses: {
     "200": {
-      description: "OpenAPI 3.1 as YAML",
-      content: { "application/yaml": { schema: { type: "string" as const } } },
+      description: `OpenAPI 3.1 as ${format}`,
+      content: {
+        [`application/${format.toLowerCase()}`]: { schema: { type: "object" as const } },
+      },
     },
+    ...errorResponses([403, 500]),
   },
-};
+});

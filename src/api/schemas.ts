@@ -1,7 +1,7 @@
 // Response schemas of the management API, composed from the model's; used for the API description only.
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
 import { upstreamCheckInput } from "../applications/upstream-check.ts";
-import { accessSchemas, fleetStatus } from "./access-schemas.ts";
+import { accessSchemas } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { alertSchemas } from "./alert-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
@@ -14,6 +14,8 @@ import { cachePurgeInput } from "../model/cache-purge.ts";
 import { type CollectionName, collectionNames, definitionOf } from "../model/gateway-config.ts";
 import { explainInput } from "../model/explain.ts";
 import { oneOf } from "../model/fields.ts";
+import { schemaRef } from "../model/resource.ts";
+import { localCaView } from "../model/local-ca.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
 import { inlineTargetInput, targetHealthInput, targetState } from "../model/target.ts";
@@ -160,7 +162,10 @@ const explanation = t.Object(
       }),
       { description: "Plugins of the request, in execution order" },
     ),
-    default_site: orNull(t.Unknown(), "The setting default_site, when no route matches"),
+    default_site: orNull(
+      settingsInput.properties.default_site,
+      "The setting default_site, when no route matches",
+    ),
   },
   { title: "Explanation" },
 );
@@ -183,6 +188,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   TargetHealthInput: targetHealthInput,
   ServiceHealth: serviceHealth,
   Revocation: revocationInput,
+  LocalCa: localCaView,
   Connection: t.Object(
     {
       id: t.String({ description: "ID of the connection" }),
@@ -324,7 +330,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "Workers that serve the current configuration" }),
       warnings: t.Array(t.String(), { description: "Valid, but probably mistakes" }),
-      fleet: t.Union([fleetStatus, t.Null()]),
+      fleet: t.Union([schemaRef("FleetStatus"), t.Null()]),
     },
     { title: "Status" },
   ),

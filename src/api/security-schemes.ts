@@ -43,13 +43,36 @@ function withFleetHeaders(responses: Description["responses"]) {
   return { ...responses, "200": { ...success, headers: { ...success.headers, ...fleetHeaders } } };
 }
 
+/** In descriptions of operations. */
+export const OPEN = "Needs no authentication.";
+
+/** `GET /api/v1/services/:id/health` -> `getServicesByIdHealth`: stable as long as the path is. */
+function operationIdOf({ method, path }: Endpoint): string {
+  const words = path.replace(/^\/api\/v1/, "").match(/:?[A-Za-z0-9]+/g) ?? [];
+  const parts = words.map((word) =>
+    word.startsWith(":") ? `By${title(word.slice(1))}` : title(word),
+  );
+  return `${method.toLowerCase()}${parts.join("")}`;
+}
+
+const title = (word: string) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
+
 /** The operation as its endpoint describes it, with the requirements of the guard. */
-export function describeAccess({ method, path, takesBody, description }: Endpoint): Description & {
+export function describeAccess(endpoint: Endpoint): Description & {
+  readonly operationId: string;
   readonly security: readonly object[];
   readonly "x-required-role"?: unknown;
 } {
+  const { method, path, takesBody } = endpoint;
   const row = accessTable.find((one) => one.path === path);
   const role = row?.methods[method];
+  const access = role === "open" ? OPEN : `Role: ${role}.`;
+  const { description: text } = endpoint.description;
+  const description = {
+    operationId: operationIdOf(endpoint),
+    ...endpoint.description,
+    description: text === undefined ? access : `${text}\n\n${access}`,
+  };
   const slow = takesBody === false ? [] : [408];
   if (role === "open")
     return {

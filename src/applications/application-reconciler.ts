@@ -5,10 +5,12 @@ import type { Log } from "../log.ts";
 import type { Application, HttpsState } from "../model/application.ts";
 import { markOf } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { LocalCa } from "../acme/local-ca.ts";
 import type { Changes } from "../control/change.ts";
 import type { Draft } from "../control/draft.ts";
 import type { FleetDuty } from "../control/fleet-view.ts";
 import type { Actor } from "../control/principal.ts";
+import { isPublicName } from "./domains.ts";
 import { planHttps } from "./https-plan.ts";
 import { objectOf } from "./parts.ts";
 import { reconcile, type Sign } from "./reconcile.ts";
@@ -19,6 +21,7 @@ export interface ReconcilerOptions {
   readonly changes: Changes;
   readonly box: SecretBox;
   readonly clock: Clock;
+  readonly localCa: LocalCa;
   readonly log: Log;
   readonly duty: FleetDuty;
 }
@@ -65,7 +68,9 @@ export class ApplicationReconciler {
     const made = (role: string) =>
       objectOf(config, application, { role, collection: "certificates" });
     const isGone = state.ordered.length > 0 && made("certificate") === undefined;
-    if (state.secured && state.self_signed.length === 0 && !isGone) return false;
+    const { domains, https } = application;
+    const isPublic = https.mode !== "local_ca" && domains.every(isPublicName);
+    if (isPublic && state.secured && state.self_signed.length === 0 && !isGone) return false;
     const own = made("self_signed");
     if (own !== undefined && needsReplacement(own, this.#options.clock.now())) return true;
     return !Bun.deepEquals(this.#planOf(application, config), state);
@@ -78,6 +83,7 @@ export class ApplicationReconciler {
       now: this.#options.clock.now(),
       ordered: objectOf(config, application, role),
       previous: application.https_state,
+      isPermitted: (name) => this.#options.localCa.permits(name),
     });
   }
 
@@ -101,7 +107,7 @@ export class ApplicationReconciler {
 
   async #change(ids: readonly string[]): Promise<void> {
     const { changes } = this.#options;
-    await withSigning(this.#options, (sign) =>
+    const run = (sign: Sign) =>
       changes.run({
         by: reconciler,
         dryRun: false,
@@ -110,8 +116,8 @@ export class ApplicationReconciler {
           const names = ids.flatMap((id) => this.#update(id, draft, sign) ?? []);
           draft.summary = `update HTTPS of ${names.slice(0, 10).join(", ")}`;
         },
-      }),
-    );
+      });
+    await withSigning(this.#options, run, { dryRun: false });
   }
 
   /** Returns its label, if it was due. */

@@ -5,6 +5,7 @@ import type { Application, ApplicationInput } from "../model/application.ts";
 import type { Certificate } from "../model/certificate.ts";
 import { markOf } from "../model/fields.ts";
 import type { CertificateView } from "../acme/certificates.ts";
+import type { LocalCa } from "../acme/local-ca.ts";
 import type { Changes } from "../control/change.ts";
 import type { Draft } from "../control/draft.ts";
 import type { TargetStates } from "../control/health/target-states.ts";
@@ -30,6 +31,7 @@ export interface ApplicationsOptions {
   readonly changes: Changes;
   readonly box: SecretBox;
   readonly clock: Clock;
+  readonly localCa: LocalCa;
   readonly states: TargetStates;
   readonly certificateView: (certificate: Certificate) => CertificateView;
 }
@@ -114,7 +116,7 @@ export class Applications {
 
   /** Runs a change that may need self-signed certificates. */
   signed<T>(run: (sign: Sign) => Promise<T>): Promise<T> {
-    return withSigning(this.#options, run);
+    return withSigning(this.#options, run, { dryRun: false });
   }
 
   async #write(
@@ -122,7 +124,7 @@ export class Applications {
     work: (writer: Writer) => Promise<Written<ApplicationView>>,
   ): Promise<Written<ApplicationView>> {
     const { adopt, force, dryRun } = options;
-    return await withSigning(this.#options, async (sign) => {
+    const run = async (sign: Sign): Promise<Written<ApplicationView>> => {
       let seen: Draft | null = null;
       const kind = this.#kind({ adopt, force, sign }, (draft) => {
         seen = draft;
@@ -135,7 +137,8 @@ export class Applications {
       const changed = { before: draft.base, after: draft.config, change: draft.change() };
       const changes = objectDifferences(changed, { withAdminParts: false });
       return { ...written, warnings, view: { ...view, changes } };
-    });
+    };
+    return await withSigning(this.#options, run, { dryRun });
   }
 
   #kind(how: How, watch: (draft: Draft) => void): Kind {
@@ -161,6 +164,8 @@ export class Applications {
     { draft, managed_by, ...how }: How & { readonly draft: Draft; readonly managed_by?: string },
   ): FieldsOf<"applications"> {
     const parts = old?.parts ?? [];
+    const { localCa } = this.#options;
+    if (input.https.mode === "local_ca") localCa.requirePermitted(input.domains);
     const ordered = objectOf(
       draft.config,
       { parts },
@@ -171,6 +176,7 @@ export class Applications {
       now: this.#options.clock.now(),
       ordered,
       previous: old?.https_state ?? null,
+      isPermitted: (name) => localCa.permits(name),
     });
     const application = { ...input, https_state };
     const planned = { ...application, ...markOf({ managed_by }) };

@@ -1,13 +1,11 @@
 // Which names a public CA could issue a certificate for; sends no DNS query.
-const PRIVATE_ENDS = ["localhost", "local", "lan", "internal", "home.arpa", "test"];
-
-const isAddress = (name: string) => /^\d+(?:\.\d+){3}$/.test(name);
+import { isAddress, isWithin, PRIVATE_NAMES } from "../model/local-ca.ts";
 
 /** Whether the name can be a public one, by its form. */
 export function isPublicName(name: string): boolean {
   const plain = name.replace(/^\*\./, "").toLowerCase();
   if (!plain.includes(".") || isAddress(plain)) return false;
-  return !PRIVATE_ENDS.some((end) => plain === end || plain.endsWith(`.${end}`));
+  return !isWithin(plain, PRIVATE_NAMES);
 }
 
 /** Names that clients can send in a handshake, which excludes addresses (RFC 6066 section 3). */

@@ -13,6 +13,8 @@ export interface HttpsSituation {
   readonly ordered: Certificate | undefined;
   /** The previous state. */
   readonly previous: HttpsState | null;
+  /** Whether the local CA signs a name. */
+  readonly isPermitted: (name: string) => boolean;
 }
 
 export const hasAccount = ({ acme_accounts: accounts }: GatewayConfig): boolean =>
@@ -35,12 +37,19 @@ function namesToOrder({ domains, https }: Pick<ApplicationInput, "domains" | "ht
 export function planHttps(input: ApplicationInput, situation: HttpsSituation): HttpsState {
   const { config, previous } = situation;
   const { mode, certificate_id: id } = input.https;
-  if (mode === "off") return { ordered: [], self_signed: [], secured: false };
+  const none = { ordered: [], local: [], self_signed: [] };
+  if (mode === "off") return { ...none, secured: false };
   if (mode === "certificate") {
     const named = config.certificates.get(id ?? "");
     const names = namesInForce(named, situation);
     const secured = input.domains.every((name) => covers(names, name));
-    return { ordered: [], self_signed: [], secured };
+    return { ...none, secured };
+  }
+  const local = namesOfLocalCa(input, situation);
+  if (mode === "local_ca") {
+    const secured = local.length === input.domains.length;
+    const others = input.domains.filter((name) => !local.includes(name));
+    return { ...none, local, self_signed: presentable(others), secured };
   }
   const wanted = namesToOrder(input);
   // Retains ACME names without an account: removing them would lose issued certificates.
@@ -49,9 +58,23 @@ export function planHttps(input: ApplicationInput, situation: HttpsSituation): H
   const names = ordered.length === 0 ? [] : namesInForce(situation.ordered, situation);
   return {
     ordered,
-    self_signed: presentable(input.domains).filter((name) => !covers(names, name)),
+    local,
+    self_signed: presentable(input.domains).filter(
+      (name) => !covers(names, name) && !local.includes(name),
+    ),
     secured: ordered.length > 0 && ordered.every((name) => covers(names, name)),
   };
+}
+
+/** Under `auto` those for which no public CA issues certificates. */
+function namesOfLocalCa(
+  { domains, https }: ApplicationInput,
+  { isPermitted }: HttpsSituation,
+): string[] {
+  if (https.mode === "local_ca") return domains.filter(isPermitted);
+  return https.mode === "auto"
+    ? domains.filter((name) => !isPublicName(name) && isPermitted(name))
+    : [];
 }
 
 /** After a valid certificate, its expiry does not revert the redirect to HTTPS. */
@@ -71,12 +94,18 @@ export function httpsWarnings(
   config: GatewayConfig,
 ): string[] {
   const wanted = namesToOrder(input);
-  if (input.https.mode !== "auto" || wanted.length === 0 || input.https_state.ordered.length > 0)
-    return [];
+  const { ordered, self_signed: own } = input.https_state;
+  const refused = own.filter((name) => input.https.mode === "local_ca" || !isPublicName(name));
+  const warnings = refused.map(
+    (name) =>
+      `application "${input.name}" has a self-signed certificate for ${name}, which settings.local_ca does not permit`,
+  );
+  if (input.https.mode !== "auto" || wanted.length === 0 || ordered.length > 0) return warnings;
   const missing = hasAccount(config)
     ? "enabled DNS provider, which *. names require"
     : "enabled ACME account";
   return [
+    ...warnings,
     `application "${input.name}" has a self-signed certificate: there is no ${missing}; the gateway requests a certificate as soon as there is one`,
   ];
 }

@@ -6,7 +6,7 @@ import { matchedPaths } from "../snapshot/matched-paths.ts";
 import type { Draft } from "../control/draft.ts";
 import { labelOf } from "../control/reference.ts";
 import { PartIndex } from "./part-index.ts";
-import { type Planned, selfSignedName, targetRole } from "./wanted-parts.ts";
+import { localName, type Planned, selfSignedName, targetRole } from "./wanted-parts.ts";
 
 export interface FinderOptions {
   readonly draft: Draft;
@@ -52,13 +52,18 @@ export class PartFinder {
       case "route":
         return this.#take("routes", this.#route(application.name, application.domains));
       case "local_route":
-        return this.#take("routes", this.#route(`${application.name} local`, []));
+        return this.#take("routes", this.#route(localName(application.name), []));
       case "certificate":
         return this.#certificate(this.#index.byName("certificates", application.name), "acme");
       case "self_signed":
         return this.#certificate(
           this.#index.byName("certificates", selfSignedName(application.name)),
           "self_signed",
+        );
+      case "local":
+        return this.#certificate(
+          this.#index.byName("certificates", localName(application.name)),
+          "local_ca",
         );
       case "access":
         return this.#plugin("ip-restriction", { service_id: this.idOf("service", "services") });

@@ -2,6 +2,7 @@
 import { connect, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type Static, Type as t } from "@sinclair/typebox";
+import { PRIVATE_NETWORKS } from "../model/local-ca.ts";
 import type { AcmeAccount } from "../model/acme-account.ts";
 import { challengeTypes, type ChallengeType } from "../model/certificate.ts";
 import { decode } from "../model/decode.ts";
@@ -11,7 +12,6 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import { needsAdmin } from "../control/admin-dns-providers.ts";
 import { isPublicName } from "./domains.ts";
-import { PRIVATE_NETWORKS } from "./wanted-parts.ts";
 import { resolveKey } from "../control/key.ts";
 import { type Actor, roleOf } from "../control/principal.ts";
 import { caaRefusal } from "../acme/caa.ts";

@@ -17,7 +17,10 @@ import { PartIndex } from "./part-index.ts";
 import { writableFields, type StoredPart, storedPart } from "./parts.ts";
 import { type Fields, type Planned, type WantedPart, wantedParts } from "./wanted-parts.ts";
 
-/** Completes a self-signed certificate; null when that has to wait. */
+/** Roles of the certificates that the gateway signs itself, as each gateway determines anew. */
+export const signedRoles: readonly string[] = ["self_signed", "local"];
+
+/** Completes a certificate that the gateway signs itself; null when that has to wait. */
 export type Sign = (certificate: Certificate) => Certificate | null;
 
 export interface ReconcileOptions {
@@ -123,9 +126,11 @@ function complete(
   object: StoredPart,
   { sign }: ReconcileOptions,
 ): StoredPart | null {
-  if (role !== "self_signed") return object;
+  if (!signedRoles.includes(role)) return object;
   const certificate = object as Certificate;
-  return certificate.source === "self_signed" ? sign(certificate) : object;
+  return certificate.source === "self_signed" || certificate.source === "local_ca"
+    ? sign(certificate)
+    : object;
 }
 
 function write({ collection, id }: WantedPart, object: StoredPart, draft: Draft): void {

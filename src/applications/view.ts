@@ -28,7 +28,7 @@ export type ApplicationView = Omit<ApplicationInput, "targets"> &
     readonly plugins: readonly Plugin[];
     /** The certificate in the configuration. */
     readonly certificate: CertificateView | null;
-    /** Self-signed: served until the other one is issued, and for private names. */
+    /** Self-signed or of the local CA: served until the other one is issued, and for private names. */
     readonly interim_certificate: CertificateView | null;
     readonly drift: readonly Drift[];
     readonly warnings: readonly string[];
@@ -105,10 +105,11 @@ const serviceOf = (application: Application, config: GatewayConfig) =>
 function certificatesOf(application: Application, config: GatewayConfig) {
   const made = (role: string) =>
     objectOf(config, application, { role, collection: "certificates" });
-  const [ordered, own] = [made("certificate"), made("self_signed")];
+  const [ordered, local, own] = [made("certificate"), made("local"), made("self_signed")];
   const named = config.certificates.get(application.https.certificate_id ?? "");
-  const certificate = named ?? ordered ?? own;
-  return { certificate, interim: certificate === own ? undefined : own };
+  const certificate = named ?? ordered ?? own ?? local;
+  const others = [own, local].filter((one) => one !== undefined && one !== certificate);
+  return { certificate, interim: others[0] };
 }
 
 function partsIn<K extends PartCollection>(

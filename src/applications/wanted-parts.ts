@@ -5,6 +5,7 @@ import type {
   PartCollection,
   PartReference,
 } from "../model/application.ts";
+import { PRIVATE_NETWORKS } from "../model/local-ca.ts";
 import { placeKey } from "../model/target.ts";
 import { isPublicName } from "./domains.ts";
 import { parseUpstream } from "./upstream.ts";
@@ -29,19 +30,9 @@ export type Planned = ApplicationInput & {
 /** The id of the object that has a role, or is to have it. */
 export type IdOf = (role: string, collection: PartCollection) => string;
 
-/** Networks that are not of the Internet: RFC 1918, RFC 4193, link-local and loopback. */
-export const PRIVATE_NETWORKS = [
-  "10.0.0.0/8",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "169.254.0.0/16",
-  "127.0.0.0/8",
-  "::1/128",
-  "fc00::/7",
-  "fe80::/10",
-];
-
 const YEAR_SECONDS = 31_536_000;
+
+export const localName = (name: string): string => `${name} local`;
 
 export const selfSignedName = (name: string): string => `${name} self-signed`;
 
@@ -113,18 +104,23 @@ function routesOf(application: Planned): { readonly role: string; readonly field
   const others = splits ? domains.filter((domain) => !isPublicName(domain)) : [];
   const route = { role: "route", fields: { name, hosts, https_redirect: redirect, maintenance } };
   if (others.length === 0) return [route];
-  const fields = { name: `${name} local`, hosts: others, https_redirect: false, maintenance };
+  const fields = { name: localName(name), hosts: others, https_redirect: false, maintenance };
   return [route, { role: "local_route", fields }];
 }
 
 function certificatesOf({ name, https_state: state }: Planned) {
   const parts: { readonly role: string; readonly fields: Fields }[] = [];
-  const { ordered, self_signed: own } = state;
+  const { ordered, local, self_signed: own } = state;
   const challenge = ordered.some((domain) => domain.startsWith("*.")) ? "dns-01" : "http-01";
   if (ordered.length > 0)
     parts.push({
       role: "certificate",
       fields: { name, source: "acme", domains: ordered, challenge },
+    });
+  if (local.length > 0)
+    parts.push({
+      role: "local",
+      fields: { name: localName(name), source: "local_ca", domains: local },
     });
   if (own.length > 0)
     parts.push({
@@ -150,7 +146,7 @@ function pluginsOf(
         ...nowhere,
         service_id: scopes.service_id,
         config: {
-          allow: PRIVATE_NETWORKS,
+          allow: [...PRIVATE_NETWORKS],
           deny: [],
           status: 403,
           message: null,

@@ -1,12 +1,11 @@
 // Recovery for the owner of the data directory without credentials: passwords, the admin token, allowed networks; knows no HTTP.
-import { randomInt } from "node:crypto";
 import type { ControlPlane } from "../control-plane.ts";
 import { hashPassword } from "../crypto/password.ts";
 import { ApiError } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { User } from "../model/user.ts";
 import { cidrProblem } from "../net/cidr.ts";
-import { checkPassword } from "./password.ts";
+import { checkPassword, createPassword } from "./password.ts";
 import { privateNetworks } from "../control/admin-network.ts";
 import { findUser } from "./users.ts";
 import type { KeyRequest, KeyRotated, KeyRotation } from "../control/key-rotation.ts";
@@ -68,6 +67,13 @@ export class Recovery {
   /** Encrypts all secrets with another key. */
   rotateKey(request: KeyRequest): Promise<KeyRotated> {
     return this.#keyRotation.rotate(request, person);
+  }
+
+  /** The root of the local CA, PEM, which is created when there is none. */
+  async readLocalCa(
+    _: Readonly<Record<string, never>> = {},
+  ): Promise<{ readonly certificate: string }> {
+    return { certificate: await this.#control.acme.localCa.ensureRoot() };
   }
 
   /** Restores the access of a user: new password, enabled, no second factor, no sessions. */
@@ -178,14 +184,4 @@ function findIn({ users }: GatewayConfig, email: string): User {
   const names = [...users.values()].slice(0, MAX_NAMES).map((known) => known.email);
   const more = users.size > MAX_NAMES ? ` and ${users.size - MAX_NAMES} more` : "";
   throw new ApiError(404, `user "${email}" does not exist; users: ${names.join(", ")}${more}`);
-}
-
-/** Without characters that look alike. */
-const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
-
-/** 20 characters in groups, more than 98 bits of entropy, easy to read and type. */
-function createPassword(): string {
-  const group = () =>
-    Array.from({ length: 5 }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
-  return [group(), group(), group(), group()].join("-");
 }

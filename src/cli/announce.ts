@@ -1,4 +1,5 @@
 // Announces that the gateway serves, and where: a few lines on standard output and one log event; knows only its parameters.
+import type { FirstAdmin } from "../auth/first-admin.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { formatAddress } from "./flags.ts";
@@ -34,4 +35,15 @@ export function announce(announcement: Announcement, log: Log): void {
   ] as const;
   const lines = rows.map(([label, text]) => `  ${label.padEnd(12)}${text}`);
   process.stdout.write(`Sluice ${version} is serving\n${lines.join("\n")}\n`);
+}
+
+/** A generated password is shown here only: in the message, because fields with passwords are redacted. */
+export function announceAdmin({ user, password }: FirstAdmin, log: Log): void {
+  const { email } = user;
+  if (password === null) log.info("the first admin was created", { email });
+  else
+    log.warn(
+      `the first admin was created with the password ${password} which is not shown again: sign in and change it`,
+      { email },
+    );
 }

@@ -17,7 +17,7 @@ import { DATABASE } from "../store/store.ts";
 /** Operations of commands. */
 export type LocalOperations = Pick<
   Recovery,
-  "resetPassword" | "issueToken" | "resetNetworks" | "rotateKey"
+  "resetPassword" | "issueToken" | "resetNetworks" | "rotateKey" | "readLocalCa"
 >;
 export type LocalOperation = keyof LocalOperations;
 /** Operations of a running gateway only. */
@@ -145,6 +145,8 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
         return Response.json(await operations.issueToken(decode(tokenInput, body)));
       case "/resetNetworks":
         return Response.json(await operations.resetNetworks(decode(networksInput, body)));
+      case "/readLocalCa":
+        return Response.json(await operations.readLocalCa());
       case "/rotateKey":
         return Response.json(await operations.rotateKey(decode(rotateInput, body)));
       default:

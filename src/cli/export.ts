@@ -13,8 +13,19 @@ import { UsageError } from "./usage-error.ts";
 
 const flags: readonly Flag[] = [
   ...managementFlags,
-  { name: "format", value: "FORMAT", description: "yaml or json", fallback: "yaml" },
+  {
+    name: "format",
+    value: "FORMAT",
+    description: "yaml or json",
+    choices: ["yaml", "json"],
+    fallback: "yaml",
+  },
   { name: "output", value: "FILE", description: "File to write", fallback: "standard output" },
+  {
+    name: "minimal",
+    value: null,
+    description: "Without defaults, times and ids, for a repository; not with --secrets",
+  },
   {
     name: "secrets",
     value: null,
@@ -36,14 +47,16 @@ export const exportCommand: Command = {
     const format = given.get("format") ?? "yaml";
     if (format !== "yaml" && format !== "json")
       throw new UsageError(`--format: must be yaml or json, not "${format}"`);
+    const secrets = given.has("secrets");
+    const minimal = given.has("minimal");
+    if (secrets && minimal) throw new UsageError("--minimal: is not valid with --secrets");
     return reportingErrors(async () => {
-      const secrets = given.has("secrets");
       const text = await managementClient(
         given,
         env,
       )({
         method: "GET",
-        path: `/export?format=${format}&secrets=${secrets ? 1 : 0}`,
+        path: `/export?format=${format}&secrets=${secrets ? 1 : 0}${minimal ? "&minimal=1" : ""}`,
         headers: secrets ? passphraseHeaders(passphraseOf(given, env)) : {},
       });
       const output = given.get("output");

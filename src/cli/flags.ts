@@ -7,6 +7,8 @@ export interface Flag {
   /** Placeholder of the value in the help: `DIR`. Null: the flag has no value. */
   readonly value: string | null;
   readonly description: string;
+  /** The values that it takes, for completion. Default: others than these. */
+  readonly choices?: readonly string[];
   /** Shown in the help. */
   readonly fallback?: string;
   /** Whether it may be repeated; in the environment commas separate the values. */

@@ -26,6 +26,7 @@ const flags: readonly Flag[] = [
   {
     name: "from",
     value: "this-node|store",
+    choices: ["this-node", "store"],
     description: "For adopt: whose configuration is right",
   },
 ];

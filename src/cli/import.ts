@@ -4,6 +4,7 @@ import { type ImportSource, importSources } from "../import/programs.ts";
 import { openTables } from "../import/foreign-tables.ts";
 import { groupReport, type ReportEntry } from "../import/report.ts";
 import { ApiError } from "../model/error.ts";
+import { importModes } from "../model/export-document.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { OutputOptions } from "../import/output.ts";
 import type { adaptCaddyfile } from "./adapt-caddyfile.ts";
@@ -29,6 +30,7 @@ const flags: readonly Flag[] = [
     name: "mode",
     value: "MODE",
     description: "merge adds and updates; replace also deletes objects that the file does not hold",
+    choices: importModes,
     fallback: "merge",
   },
   {
@@ -40,6 +42,7 @@ const flags: readonly Flag[] = [
     name: "from",
     value: "PROGRAM",
     description: `Read the configuration of another program: ${importSources.join(", ")}`,
+    choices: importSources,
   },
   {
     name: "agree-acme-terms",

@@ -54,7 +54,7 @@ function refusalOf(admin: Address, { lacksNetworks, lacksUsers }: Missing): stri
       ? `give --admin-allow NETWORKS with the networks that may use the management API (${NETWORK_WORDS})`
       : null,
     lacksUsers
-      ? "give --allow-unauthenticated-remote, because no user exists yet and every client in these networks could change the configuration"
+      ? "give --admin-email (or --allow-unauthenticated-remote), because no user exists yet and every client in these networks could change the configuration"
       : null,
   ].filter((text) => text !== null);
   return `--admin ${formatAddress(admin)} can be reached from other machines: ${wanted.join(", and ")}; or listen on 127.0.0.1`;
@@ -67,7 +67,7 @@ function reasonOf({ lacksNetworks, lacksUsers }: Missing): string {
       ? "no networks are allowed to use it: start with --admin-allow NETWORKS, or set settings.admin_allowed_cidrs and restart"
       : null,
     lacksUsers
-      ? "no user exists: create one and restart, or start with --allow-unauthenticated-remote"
+      ? "no user exists: start with --admin-email, or create one and restart, or start with --allow-unauthenticated-remote"
       : null,
   ].filter((text) => text !== null);
   return `the management API listens on loopback only and not on the address of --admin, because ${wanted.join("; and because ")}`;

@@ -1,4 +1,5 @@
 // Opens the stored configuration, or creates the first one, and compiles it; starts nothing.
+import { type FirstAdmin, lacksAdmin } from "../auth/first-admin.ts";
 import type { Clock } from "../clock.ts";
 import { type ChangeContext, compileStored } from "../control/stored.ts";
 import type { AdminAccess } from "../control/admin-network.ts";
@@ -25,6 +26,7 @@ import {
 import { Store, type StoredState } from "../store/store.ts";
 import { loadAdminTls } from "./admin-tls.ts";
 import { declaredNetworks, declaresListeners, readConfigFile } from "./config-file.ts";
+import { type FirstAdminOptions, firstAdminOf } from "./first-admin.ts";
 import { type Address, formatAddress } from "./flags.ts";
 import { reachableAt } from "./own-addresses.ts";
 import { placeManagement } from "./management-access.ts";
@@ -48,6 +50,8 @@ export interface OpenedState {
   readonly adminAccess: AdminAccess;
   readonly context: () => ChangeContext;
   readonly current: Compiled;
+  /** In `stored` if the store is empty, else to be added before the management API listens; null: none is needed. */
+  readonly firstAdmin: FirstAdmin | null;
   /** Null: this node is in no fleet. */
   readonly membership: Membership | null;
 }
@@ -58,12 +62,16 @@ export async function openState(
   { clock, log, plugins }: StateContext,
 ): Promise<OpenedState> {
   const { dataDir } = options;
+  const at = new Date(clock.now()).toISOString();
   const file = options.config === null ? null : await readConfigFile(options.config);
   const fromFile = file === null ? null : declaredNetworks(file);
-  const nothing = { isNew: true, users: 0, networks: fromFile ?? [] };
+  const users = options.firstAdmin === null ? 0 : 1;
+  const nothing = { isNew: true, users, networks: fromFile ?? [] };
   // Before the data directory exists, so that a refused first start leaves none behind.
   const joins = options.fleet !== null;
-  if (!Store.isThere(dataDir) && !joins) placeManagement(options, nothing);
+  const isFirst = !Store.isThere(dataDir) && !joins;
+  if (isFirst) placeManagement(options, nothing);
+  const early = isFirst && options.firstAdmin ? await firstAdminOf(options.firstAdmin, at) : null;
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   if (options.takeOver) failPoint("after_take_over");
@@ -71,11 +79,18 @@ export async function openState(
   store.secretKey.keeper = secretKey;
   const { box } = secretKey;
   const membership = await joinFleet(options, { store, box, log });
-  const stored = loadOrMake(store, options, { clock, log, file });
-  const { users, settings } = stored.config;
-  const networks = fromFile ?? settings.admin_allowed_cidrs;
+  const found = loadOrMake(store, options, { at, log, file });
   const isNew = store.isEmpty();
-  const { hostname, access } = placeManagement(options, { isNew, users: users.size, networks });
+  const firstAdmin = needsAdmin(options, found, isNew)
+    ? (early ?? (await firstAdminOf(options.firstAdmin, at)))
+    : null;
+  const stored = isNew ? withAdmin(found, firstAdmin) : found;
+  const networks = fromFile ?? stored.config.settings.admin_allowed_cidrs;
+  const { hostname, access } = placeManagement(options, {
+    isNew,
+    users: stored.config.users.size + (firstAdmin === null ? 0 : 1),
+    networks,
+  });
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
   const management = { hostname, port: options.admin.port };
   const context = (): ChangeContext => ({
@@ -97,9 +112,31 @@ export async function openState(
     adminAccess: access,
     context,
     current,
+    firstAdmin,
     membership,
   };
 }
+
+type WithFirstAdmin = ServeOptions & { readonly firstAdmin: FirstAdminOptions };
+
+/**
+ * Only where the user can be stored before the management API listens: not while another process serves, and in a fleet only on the
+ * node that founds it.
+ */
+const needsAdmin = (
+  options: ServeOptions,
+  { config }: StoredState,
+  isNew: boolean,
+): options is WithFirstAdmin =>
+  options.firstAdmin !== null &&
+  lacksAdmin(config) &&
+  !options.takeOver &&
+  (isNew || options.fleet === null);
+
+const withAdmin = (stored: StoredState, admin: FirstAdmin | null): StoredState =>
+  admin === null
+    ? stored
+    : { ...stored, config: { ...stored.config, users: new Map([[admin.user.id, admin.user]]) } };
 
 async function joinFleet(
   { fleet }: ServeOptions,
@@ -136,17 +173,20 @@ function loadOrMake(
   store: Store,
   options: ServeOptions,
   {
-    clock,
+    at,
     log,
     file,
-  }: Pick<StateContext, "clock" | "log"> & { readonly file: SourceDocument | null },
+  }: {
+    readonly at: string;
+    readonly log: Log;
+    readonly file: SourceDocument | null;
+  },
 ): StoredState {
   if (!store.isEmpty()) {
     const stored = store.load();
     warnAboutIgnoredFlags(options, stored.config, log);
     return stored;
   }
-  const at = new Date(clock.now()).toISOString();
   const isWhole = file !== null && declaresListeners(file);
   const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
   return { config, revision: 1, instanceId: store.instanceId };

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { ApiError } from "../model/error.ts";
 import type { Log } from "../log.ts";
+import type { ServiceManager } from "../supervisor/service-manager.ts";
 
 /** The steps of the handover; each one is reverted by the step below it. */
 export interface Predecessor {
@@ -19,6 +20,7 @@ export interface Predecessor {
   /** Arguments of the process behind `serve`. */
   readonly words: readonly string[];
   readonly log: Log;
+  readonly service: ServiceManager;
 }
 
 /** Override the default times. */
@@ -78,10 +80,11 @@ export class Replacement {
     readonly argv: readonly string[];
     readonly drain_seconds: number;
   }): Promise<{ readonly pid: number; readonly version: string }> {
-    refuseWhereBound();
+    refuseWhereBound(this.#old.service);
     const attempt = this.#open(input.drain_seconds * 1000);
     const { log, words } = this.#old;
     const argv = [...input.argv, "serve", ...words, "--take-over"];
+    this.#old.service.notify("RELOADING=1");
     log.info("the gateway is to be replaced", { program: input.argv.join(" ") });
     try {
       const child = Bun.spawn(argv, {
@@ -106,7 +109,7 @@ export class Replacement {
   async begin({ pid, version }: { readonly pid: number; readonly version: string }): Promise<{
     readonly management_port: number;
   }> {
-    refuseWhereBound();
+    refuseWhereBound(this.#old.service);
     // Started manually: no command waits for the result.
     const attempt = this.#attempt ?? this.#open(DEFAULT_DRAIN_SECONDS * 1000);
     if (attempt.step !== "started") throw busy();
@@ -134,11 +137,21 @@ export class Replacement {
     this.#close(attempt);
     this.#isGone = true;
     const { version, drainMs } = attempt;
-    await notifySystemd(pid, this.#old.log);
+    this.#notifyOfSuccessor(pid);
     this.#old.closeSocket();
     attempt.outcome.resolve({ pid, version, drainMs });
     this.#replaced.resolve({ pid, version, drainMs });
     return {};
+  }
+
+  /** Announces the new main process: systemd ends a service with its main process. */
+  #notifyOfSuccessor(pid: number): void {
+    const { service, log } = this.#old;
+    service.unwatch();
+    if (service.isThere && !service.notify(`MAINPID=${pid}`, "READY=1"))
+      log.warn(
+        "systemd was not notified of the new main process and may end the service with this one",
+      );
   }
 
   /** The new process cannot serve and is about to exit. */
@@ -219,6 +232,7 @@ export class Replacement {
       reason += `; the old process continues to serve, but rejects changes until a restart: ${problem}`;
     }
     log.error("the upgrade failed; the old process continues to serve", { reason });
+    this.#old.service.notify("READY=1");
     this.#attempt = null;
     attempt.outcome.reject(new ApiError(409, reason));
   }
@@ -243,22 +257,22 @@ export class Replacement {
 const busy = () => new ApiError(409, "an upgrade is already in progress");
 
 /** Refuses where the end of this process would end the new one too. */
-function refuseWhereBound(): void {
+function refuseWhereBound(service: ServiceManager): void {
   if (process.pid === 1 || CONTAINER_INITS.includes(parentName()))
     throw new ApiError(
       400,
       "the gateway is the main process of a container, which ends with it: replace the container instead",
     );
-  const { INVOCATION_ID: service, NOTIFY_SOCKET: socket } = process.env;
-  if (socket === undefined && service !== undefined && process.ppid === 1)
+  const { INVOCATION_ID: invocation, NOTIFY_SOCKET: socket } = process.env;
+  if (socket === undefined && invocation !== undefined && process.ppid === 1)
     throw new ApiError(
       400,
       "the gateway is a systemd service without permission to change its main process: its unit needs NotifyAccess=all",
     );
-  if (socket !== undefined && Bun.which("systemd-notify") === null)
+  if (socket !== undefined && !service.isThere)
     throw new ApiError(
       400,
-      "the gateway is a systemd service, but systemd-notify, which changes the main process, is missing",
+      "the gateway is a systemd service, but systemd cannot be notified of its new main process",
     );
 }
 
@@ -286,23 +300,4 @@ function kill(pid: number): void {
   } catch {
     // It has ended, or belongs to another user.
   }
-}
-
-/** Announces the new main process: systemd ends a service with its main process. */
-async function notifySystemd(pid: number, log: Log): Promise<void> {
-  if (process.env["NOTIFY_SOCKET"] === undefined) return;
-  const notifier = Bun.spawn(["systemd-notify", `--pid=${pid}`], {
-    stdio: ["ignore", "ignore", "ignore"],
-    // Not the whole environment: it may hold the key of the secrets.
-    env: { NOTIFY_SOCKET: process.env["NOTIFY_SOCKET"], PATH: process.env["PATH"] },
-    timeout: 5000,
-  });
-  const code = await notifier.exited;
-  if (code !== 0)
-    log.warn(
-      "systemd was not notified of the new main process and may end the service with this one",
-      {
-        code,
-      },
-    );
 }

@@ -14,7 +14,12 @@ const flags: readonly Flag[] = [
     value: null,
     description: "Read the new password from standard input, up to the first line feed",
   },
-  { name: "role", value: "ROLE", description: `Give the user this role: ${roles.join(", ")}` },
+  {
+    name: "role",
+    value: "ROLE",
+    description: `Give the user this role: ${roles.join(", ")}`,
+    choices: roles,
+  },
 ];
 
 /** More than a valid password has. */

@@ -1,6 +1,8 @@
 // Finds and runs the command of a command line, and turns usage errors into exit code 2; knows no command.
 import type { Command } from "./command.ts";
+import { createCompletion } from "./completion.ts";
 import { createHelp, findCommand, helpOf } from "./help.ts";
+import { createManual } from "./manual.ts";
 import { UsageError } from "./usage-error.ts";
 
 const ALIASES: Readonly<Record<string, string>> = {
@@ -15,7 +17,7 @@ export async function runCommandLine(
   argv: readonly string[],
   others: readonly Command[],
 ): Promise<number> {
-  const commands = [...others, createHelp(others)];
+  const commands = withShellCommands(others);
   const [first = "help", ...words] = argv;
   // The program that reads the output may be slow, and the exit would drop what it has not read.
   let written = Promise.resolve();
@@ -38,4 +40,15 @@ export async function runCommandLine(
   } finally {
     await written;
   }
+}
+
+/** The commands with those that are about all of them. */
+function withShellCommands(others: readonly Command[]): readonly Command[] {
+  const commands: Command[] = [
+    ...others,
+    createCompletion(() => commands),
+    createManual(() => commands),
+  ];
+  commands.push(createHelp([...commands]));
+  return commands;
 }

@@ -8,6 +8,7 @@ import type { Follower } from "../fleet/follower.ts";
 import type { Log } from "../log.ts";
 import type { PersistedCounters } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
+import type { ServiceManager } from "../supervisor/service-manager.ts";
 import { createSteering, type Steering } from "../supervisor/port-steering.ts";
 import type { WorkerPool } from "../supervisor/worker-pool.ts";
 import { type ControlSocket, serveControlSocket } from "./control-socket.ts";
@@ -26,6 +27,7 @@ export interface GatewayParts {
   readonly server: ManagementServer;
   /** Opens its listener again, on the same port. */
   readonly serveApi: () => ManagementServer;
+  readonly service: ServiceManager;
   /** Null: this gateway is part of no fleet. */
   readonly follower: Follower | null;
   /** Applies the configuration file and its later changes; null: there is none. */
@@ -63,7 +65,7 @@ export class RunningGateway {
   constructor(parts: GatewayParts) {
     this.#parts = parts;
     this.#server = parts.server;
-    const { log, options } = parts;
+    const { log, options, service } = parts;
     this.#replacement = new Replacement({
       pause: () => this.#pause(),
       resume: () => this.#resume(),
@@ -75,6 +77,7 @@ export class RunningGateway {
       closeSocket: () => void this.#socket?.stop(),
       words: options.words,
       log,
+      service,
     });
   }
 
@@ -96,11 +99,21 @@ export class RunningGateway {
       log,
       handOver: this.#replacement,
     });
+    this.#beginNotifying();
+  }
+
+  #beginNotifying(): void {
+    const { service, pool } = this.#parts;
+    service.notify("READY=1");
+    // Workers that are silent are replaced one by one; when none answers, only another process helps.
+    service.watch(async () => (await pool.askOne({ kind: "flush" })) !== null);
   }
 
   /** Waits for requests in flight, then closes everything. */
   async stop(): Promise<void> {
-    const { control, pool, counts, store, log } = this.#parts;
+    const { control, pool, counts, store, log, service } = this.#parts;
+    service.unwatch();
+    service.notify("STOPPING=1");
     this.#replacement.abandon();
     this.#file?.stop();
     const discovered = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);

@@ -9,6 +9,7 @@ import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
 import { counterFlags, decodeCounters } from "./counter-flags.ts";
 import type { CountersAddress } from "../shared-counters/connection.ts";
+import { decodeFirstAdmin, firstAdminFlags, type FirstAdminOptions } from "./first-admin.ts";
 import { decodeFleet, type FleetOptions, nodeFlags } from "./fleet-flags.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
 import { pluginsDirFlag } from "./plugins-dir.ts";
@@ -21,6 +22,8 @@ export interface ServeOptions {
   readonly adminAllow: readonly string[] | null;
   /** Certificate files of the management API; null: no TLS. */
   readonly adminTls: AdminTlsFiles | null;
+  /** The user to create while no user exists; null: none. */
+  readonly firstAdmin: FirstAdminOptions | null;
   /** Null: not given, so the stored listener applies, or the default at the first start. */
   readonly http: Address | null;
   readonly https: Address | null;
@@ -103,6 +106,7 @@ const flags: readonly Flag[] = [
     value: "FILE",
     description: "Private key (PEM) of --admin-tls-cert",
   },
+  ...firstAdminFlags,
   {
     name: "http",
     value: "ADDRESS:PORT",
@@ -146,6 +150,7 @@ const flags: readonly Flag[] = [
     name: "log-level",
     value: "LEVEL",
     description: `Log level: ${logLevels.join(", ")}`,
+    choices: logLevels,
     fallback: "info",
   },
   {
@@ -186,6 +191,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     admin: address("admin") ?? { hostname: "127.0.0.1", port: 9080 },
     adminAllow: decodeAllowed(given.all("admin-allow")),
     adminTls: decodeAdminTls(given.get("admin-tls-cert"), given.get("admin-tls-key")),
+    firstAdmin: decodeFirstAdmin(given),
     http: address("http"),
     https: address("https"),
     workers: decodeWorkers(given.get("workers")),

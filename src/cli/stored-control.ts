@@ -6,6 +6,7 @@ import {
 } from "../control-plane.ts";
 import { CredentialUseTable } from "../store/credentials.ts";
 import { HealthOverrideRow } from "../store/health-overrides.ts";
+import { LocalCaRow } from "../store/local-ca.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import { RollupTable } from "../store/rollups.ts";
 import { SessionTable } from "../store/sessions.ts";
@@ -25,6 +26,7 @@ export type ControlParts = Omit<
   | "revisionStore"
   | "credentialUseStore"
   | "overrideStore"
+  | "localCaStore"
   | "rollupStore"
 > &
   Partial<Pick<ControlPlaneOptions, "instanceId" | "store">>;
@@ -40,6 +42,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
     tokenStore: store.with((context) => new TokenTable(context)),
     revisionStore: store.with((context) => new RevisionTable(context)),
     overrideStore: store.with((context) => new HealthOverrideRow(context)),
+    localCaStore: store.with((context) => new LocalCaRow(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
     rollupStore: store.with((context) => new RollupTable(context)),
   });

@@ -105,6 +105,13 @@ export class AuditLog implements AuditSink {
     return range === null ? { entries: [], next: null } : store.latest(filter, range, page);
   }
 
+  /** For programs that block addresses by the log: scripts/packaging/fail2ban. */
+  #warn({ action, address, kind }: AuditEntry): void {
+    const { log } = this.#options;
+    if (action === "login") log.warn("a sign-in to the management API was refused", { address });
+    else log.warn("a change without valid credentials was refused", { address, action, kind });
+  }
+
   #write(entry: Omit<AuditEntry, "at">): void {
     const at = new Date(this.#options.clock.now()).toISOString();
     const stored = boundedEntry({ at, ...entry });
@@ -115,6 +122,7 @@ export class AuditLog implements AuditSink {
       this.#options.log.error("an audit entry could not be stored", { ...fields, error });
       return;
     }
+    if (stored.result === "refused" && stored.method === "none") this.#warn(stored);
     for (const listener of this.#recordListeners) listener(stored);
     this.adopt([stored]);
   }

@@ -1,5 +1,6 @@
 // Reads uploaded certificates and keys: puts the chain in order, checks the key, finds names; knows no store.
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import ipaddr from "ipaddr.js";
 
 /** A certificate that can be served. */
 export interface CertificateChain {
@@ -69,6 +70,12 @@ export function namesIn(pem: string): readonly string[] {
   return leaf === undefined ? [] : namesOf(leaf);
 }
 
+/** IP addresses of the first certificate in a PEM text, as ipaddr.js writes them. */
+export function addressesIn(pem: string): readonly string[] {
+  const [leaf] = parseCertificates(pem);
+  return entriesOf(leaf, "IP Address:").map((address) => ipaddr.parse(address).toString());
+}
+
 function parseCertificates(pem: string, most = MAX_CERTIFICATES): X509Certificate[] {
   const blocks = pem.match(BLOCK) ?? [];
   if (blocks.length === 0) throw new ChainError("certificate", "must hold a PEM certificate");
@@ -115,11 +122,15 @@ function order(leaf: X509Certificate, all: readonly X509Certificate[]): X509Cert
 }
 
 function namesOf(leaf: X509Certificate): readonly string[] {
-  const names = (leaf.subjectAltName ?? "")
+  return [...new Set(entriesOf(leaf, "DNS:").map((name) => name.toLowerCase()))];
+}
+
+/** Subject alternative names of one kind. */
+function entriesOf(leaf: X509Certificate | undefined, prefix: string): string[] {
+  return (leaf?.subjectAltName ?? "")
     .split(", ")
-    .filter((entry) => entry.startsWith("DNS:"))
-    .map((entry) => entry.slice(4).toLowerCase());
-  return [...new Set(names)];
+    .filter((entry) => entry.startsWith(prefix))
+    .map((entry) => entry.slice(prefix.length));
 }
 
 function toPem(certificate: X509Certificate): string {

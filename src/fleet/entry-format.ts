@@ -64,6 +64,7 @@ export const formatRules: FormatRules = {
     cache_soft_purged: 3,
     health_override: 2,
     secret_key: 2,
+    local_ca: 7,
     // Older nodes send no notifications while a newer one leads.
     alert_sent: 1,
   },
@@ -92,6 +93,8 @@ export const formatRules: FormatRules = {
       field: "config.response.trailers",
       absent: { set: {}, add: {}, remove: [], rename: {} },
     },
+    { since: 7, in: "certificates", field: "source", values: ["local_ca"] },
+    { since: 7, in: "applications", field: "https.mode", values: ["local_ca"] },
     {
       since: 5,
       in: "plugins",
@@ -99,6 +102,7 @@ export const formatRules: FormatRules = {
       field: "config.rulesets",
       values: ["block-exploits"],
     },
+    { since: 6, in: "plugins", field: "name", values: ["blocklist", "crowdsec"] },
   ],
 };
 

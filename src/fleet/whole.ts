@@ -94,7 +94,9 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
   const sessions = new Set<string>();
   const users = new Set<string>();
   const overridden = new Set<string>();
+  let hasRoot = false;
   for (const fact of next) {
+    if (fact.kind === "local_ca") hasRoot = true;
     if (fact.kind === "session_began") sessions.add(fact.session.id);
     if (fact.kind === "second_factor") users.add(fact.user_id);
     if (fact.kind === "health_override") overridden.add(fact.target_id);
@@ -106,6 +108,7 @@ export function forgotten(before: readonly Fact[], next: readonly Fact[]): Fact[
       return [{ kind: "second_factor", user_id: fact.user_id, record: null }];
     if (fact.kind === "health_override" && !overridden.has(fact.target_id))
       return [{ ...fact, override: null }];
+    if (fact.kind === "local_ca" && !hasRoot) return [{ ...fact, root: null }];
     return [];
   });
 }

@@ -8,7 +8,10 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** JSON Schema 2020-12, without keywords that it does not define. The gateway checks more than it can say. */
+/** Where SchemaStore, the catalogue that editors read, has the schema of the format. */
+const ID = "https://json.schemastore.org/sluice.json";
+
+/** JSON Schema draft 7, which editors support best, and no other keywords. The gateway checks more than it can say. */
 export function documentSchema(plugins: PluginCatalogue): Json {
   const lists = collectionNames.map((name) => [
     name,
@@ -22,16 +25,21 @@ export function documentSchema(plugins: PluginCatalogue): Json {
     const schema = cleaned(recordSchemas[name]);
     return [
       name,
-      { ...schema, properties: { ...(schema["properties"] as Json), updated_at: time } },
+      {
+        ...schema,
+        description: singletonTexts[name],
+        properties: { ...(schema["properties"] as Json), updated_at: time },
+      },
     ];
   });
   return {
-    $schema: "https://json-schema.org/draft/2020-12/schema",
+    $schema: "http://json-schema.org/draft-07/schema#",
+    $id: ID,
     title: "Configuration of Sluice",
     description: "What `sluice apply`, `sluice import` and --config-dir read",
     type: "object",
     properties: {
-      $schema: { type: "string" },
+      $schema: { type: "string", description: "Path or URL of this schema, for editors" },
       format: { const: DOCUMENT_FORMAT, description: "Version of the format" },
       program: { type: "string", description: "The program that wrote the file" },
       ...Object.fromEntries([...singletons, ...lists]),
@@ -39,6 +47,11 @@ export function documentSchema(plugins: PluginCatalogue): Json {
     additionalProperties: false,
   };
 }
+
+const singletonTexts = {
+  settings: "Settings of the whole gateway",
+  sso: "Single sign-on at an OpenID Connect provider",
+} as const;
 
 /** An object of a collection: exports have its identity as well. */
 function objectOf(record: TSchema): Json {

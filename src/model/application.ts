@@ -41,10 +41,10 @@ const shared = {
   ),
   https: group(
     {
-      mode: oneOf(["off", "auto", "acme", "certificate"], {
+      mode: oneOf(["off", "auto", "acme", "certificate", "local_ca"], {
         default: "auto",
         description:
-          "auto: ACME issues certificates for public names, others get a self-signed one; acme: always ACME; certificate: the certificate in certificate_id",
+          "auto: ACME issues certificates for public names, the local CA those for private ones; acme: always ACME; certificate: the certificate in certificate_id; local_ca: the local CA for all names, with the redirect",
       }),
       certificate_id: nullable(
         refersTo("certificates", t.String({ minLength: 1, maxLength: 128 })),
@@ -99,6 +99,7 @@ export const applicationRecord = t.Object(
     https_state: group(
       {
         ordered: names("Names with an ACME certificate"),
+        local: since(7, names("Names with a certificate of the local CA")),
         self_signed: names("Names with a self-signed certificate"),
         secured: flag(false, "Whether a valid certificate was present"),
       },

@@ -19,6 +19,7 @@ export type CacheForward = (typeof cacheForwards)[number];
 const notStored = {
   authorization:
     "The request had Authorization, and cache_authorized is off or the response is not marked as shared",
+  client_host: "The response redirects to the host of its request, which is not part of the key",
   head: "Responses to HEAD have no body to store",
   incomplete: "The response ended before it was complete",
   invalidated: "The resource was invalidated while the response was on its way",

@@ -23,6 +23,15 @@ const hostName = (description: string) =>
     description,
   });
 
+/** One of the names of a certificate: of the local CA also an address. */
+const subjectName = t.String({
+  maxLength: 253,
+  pattern:
+    "^(?:(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$",
+  errorMessage: "must be a host name, or one behind *.",
+  description: "Host name; local_ca: or IP address",
+});
+
 /** How the gateway proves control of a name to a CA (RFC 8555 section 8). */
 export const challengeTypes = ["http-01", "tls-alpn-01", "dns-01"] as const;
 export type ChallengeType = (typeof challengeTypes)[number];
@@ -81,14 +90,14 @@ const issuing = {
 
 const shared = {
   name: name("Unique name"),
-  source: oneOf(["upload", "self_signed", "acme"], {
+  source: oneOf(["upload", "self_signed", "acme", "local_ca"], {
     default: "upload",
     description:
-      "upload: certificate and private_key are uploaded; self_signed: the gateway signs it, for tests and local networks; acme: issued by an ACME CA and renewed in time",
+      "upload: certificate and private_key are uploaded; self_signed: the gateway signs it, for tests and local networks; acme: issued by an ACME CA and renewed in time; local_ca: signed by the gateway's own CA and renewed in time",
   }),
   domains: listOf(
-    hostName("Host name"),
-    "Host names that it serves. upload: default: all names in the certificate, or a subset of them; self_signed and acme: required",
+    subjectName,
+    "Host names that it serves. upload: default: all names in the certificate, or a subset of them; otherwise required. local_ca: also IP addresses, for clients that send no name",
     { maxItems: 200 },
   ),
   ...issuing,
@@ -100,6 +109,10 @@ const chain = t.String({
   maxLength: 262_144,
   description: "PEM: the certificate and its intermediates, in any order",
 });
+
+/** Whether the gateway issues new ones in time by itself. */
+export const isRenewed = ({ source }: { readonly source: string }): boolean =>
+  source === "acme" || source === "local_ca";
 
 /** What clients send. */
 export const certificateInput = t.Object(
@@ -124,6 +137,9 @@ const facts = {
   issuer: nullable(t.String(), "Distinguished name of the issuer"),
   fingerprint: nullable(t.String(), "SHA-256 of the certificate, hexadecimal"),
 };
+
+/** Stored fields that the gateway issues or reads from the certificate. */
+export const issuedFields: readonly string[] = ["certificate", "sealed_key", ...Object.keys(facts)];
 
 /** What is stored. */
 const certificateRecord = t.Object(
@@ -205,6 +221,11 @@ export const certificates = defineResource<Certificate>({
   word: "certificate",
   input: certificateInput,
   rules: ({ challenge, domains, source, on_demand }, _, report) => {
+    for (const [index, name] of domains.entries()) {
+      if (name.includes(":") && source !== "local_ca")
+        report(`domains[${index}]`, "must be a host name: only the local CA signs addresses");
+    }
+    if (source === "local_ca" && domains.length === 0) report("domains", "is required");
     if (source !== "acme") return;
     if (on_demand?.hosts.length === 0) report("on_demand.hosts", "is required");
     const wildcard = domains.findIndex((name) => name.startsWith("*."));

@@ -1,5 +1,6 @@
 // What a change writes beside the configuration, as data: every store can write it, at any time; knows no store.
 import type { Purge } from "../pdk/definition.ts";
+import type { RootConstraints } from "./local-ca.ts";
 
 /** A second factor as it is stored. */
 export interface StoredSecondFactor {
@@ -19,6 +20,15 @@ export interface StoredAdminToken {
   readonly token_hash: string;
   /** RFC 3339, UTC. */
   readonly created_at: string;
+}
+
+/** The root of the local CA as it is stored. */
+export interface StoredLocalCa {
+  /** PEM. */
+  readonly certificate: string;
+  /** Its private key, encrypted. */
+  readonly sealed_key: string;
+  readonly constraints: RootConstraints;
 }
 
 /** A session of the management API as it is stored: of the cookie only the SHA-256, hexadecimal. */
@@ -121,6 +131,8 @@ export type Fact =
     }
   /** Another secret key takes the place of the present one, under which it is sealed (base64url of 32 bytes). Never stored as such. */
   | { readonly kind: "secret_key"; readonly key_id: string; readonly sealed: string }
+  /** The root of the local CA; null: removed. */
+  | { readonly kind: "local_ca"; readonly root: StoredLocalCa | null }
   /** Whether load balancers should send no requests to a node of the fleet; only that node stores it. */
   | { readonly kind: "node_drained"; readonly node_id: string; readonly drained: boolean };
 

@@ -1,5 +1,5 @@
 // Schema pieces that several resources share; knows no resource.
-import { Kind, type TSchema, Type as t } from "@sinclair/typebox";
+import { Kind, type Static, type TSchema, Type as t } from "@sinclair/typebox";
 
 /** How the web UI shows a field or an object of fields. No part of the API: `withoutForm` removes it. */
 export interface FieldForm {
@@ -105,12 +105,16 @@ export const oneOf = <const T extends readonly string[]>(
     ...options,
   });
 
-/** A list that is empty by default. */
+/** A list that is empty by default, or holds `initial`. */
 export const listOf = <T extends TSchema>(
   schema: T,
   description: string,
-  { maxItems = 1000, form }: Shown & { readonly maxItems?: number } = {},
-) => t.Array(schema, { default: [], maxItems, description, ...shown(form) });
+  {
+    maxItems = 1000,
+    initial = [],
+    form,
+  }: Shown & { readonly maxItems?: number; readonly initial?: readonly Static<T>[] } = {},
+) => t.Array(schema, { default: [...initial], maxItems, description, ...shown(form) });
 
 /** An object whose fields all have defaults, so that it may be left out. */
 export const group = <T extends Record<string, TSchema>>(

@@ -20,6 +20,10 @@ export function pathMatchOf(path: string | PathMatch): PathMatch {
   return { type: "prefix", value: path };
 }
 
+/** The text that `pathMatchOf` reads. */
+export const pathTextOf = ({ type, value }: PathMatch): string =>
+  `${{ prefix: "", exact: "=", regex: "~" }[type]}${value}`;
+
 export const grpcMatch = t.Object(
   {
     service: t.String({

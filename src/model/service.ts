@@ -1,6 +1,6 @@
 // A service: an upstream application, its load balancing, health checks and retries; knows nothing of storage or HTTP.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { defineResource, refersTo, schemaRef } from "./resource.ts";
+import { defineResource, refersTo, schemaRef, since } from "./resource.ts";
 import { serviceRules } from "./service-rules.ts";
 import {
   type FieldForm,
@@ -121,6 +121,19 @@ export const serviceInput = t.Object(
         when: { protocol: HTTP },
       },
     }),
+    rewrite_redirects: since(
+      7,
+      flag(
+        true,
+        "Whether Location and Refresh of responses that name scheme, host and port of the target get the address that the client has requested",
+        {
+          title: "Rewrite redirects",
+          help: "Redirects to the target's own address lead clients to the gateway instead, with the prefix that the route strips or replaces",
+          group: "upstream",
+          when: { protocol: HTTP },
+        },
+      ),
+    ),
     algorithm: oneOf(
       ["round_robin", "least_connections", "random_two", "ewma", "consistent_hash", "first"],
       {
@@ -266,9 +279,9 @@ const form: FieldForm = {
     {
       id: "upstream",
       title: "Upstream request",
-      text: "The path and the Host header that targets receive.",
+      text: "The path and the Host header that targets receive, and redirects that they send.",
       folded: true,
-      summary: "Path unchanged, Host header of the client",
+      summary: "Path unchanged, Host header of the client, redirects to the target rewritten",
     },
     {
       id: "balancing",

@@ -14,6 +14,7 @@ import {
   oneOf,
 } from "./fields.ts";
 import { limits } from "./limits.ts";
+import { localCaSettings } from "./local-ca.ts";
 import { SECRET_NAMES } from "./secret-names.ts";
 
 const form: FieldForm = {
@@ -51,6 +52,13 @@ const form: FieldForm = {
       text: "Applications that follow containers and their labels.",
       folded: true,
       summary: "Off",
+    },
+    {
+      id: "local_ca",
+      title: "Local CA",
+      text: "The gateway's own CA, which signs certificates for private names.",
+      folded: true,
+      summary: "Private names and networks",
     },
     {
       id: "fleet",
@@ -262,6 +270,7 @@ export const settingsInput = t.Object(
       { group: "fleet" },
     ),
     discovery,
+    local_ca: localCaSettings,
     limits,
   },
   { additionalProperties: false, title: "Settings", form },

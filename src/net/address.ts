@@ -146,3 +146,30 @@ export function networkOf(address: string, ipv6Prefix: number): string {
   }
   return `${new ipaddr.IPv6([...groups]).toRFC5952String()}/${ipv6Prefix}`;
 }
+
+/** Reads addresses into words of 32 bits, without allocation. */
+export class AddressReader {
+  /** Those of the last address: one for IPv4, four for IPv6. */
+  readonly words = new Uint32Array(4);
+  readonly #groups = new Uint16Array(8);
+
+  /** The number of words: 1 for IPv4 and IPv4-mapped IPv6, 4 for IPv6, 0 when the text is no address. Ignores a zone id. */
+  read(address: string): 0 | 1 | 4 {
+    const { words } = this;
+    const groups = this.#groups;
+    const value = ipv4Value(address);
+    if (value >= 0) {
+      words[0] = value;
+      return 1;
+    }
+    const zone = address.indexOf("%");
+    if (!readIpv6(zone < 0 ? address : address.slice(0, zone), groups)) return 0;
+    const mapped = mappedIpv4Value(groups);
+    if (mapped >= 0) {
+      words[0] = mapped;
+      return 1;
+    }
+    for (let i = 0; i < 4; i++) words[i] = (groups[2 * i] ?? 0) * 65_536 + (groups[2 * i + 1] ?? 0);
+    return 4;
+  }
+}

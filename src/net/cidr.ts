@@ -1,6 +1,6 @@
 // Networks in CIDR notation: validates them and tests addresses against a list; knows nothing of the list's purpose.
 import ipaddr from "ipaddr.js";
-import { ipv4Value, mappedIpv4Value, readIpv6 } from "./address.ts";
+import { AddressReader, ipv4Value, readIpv6 } from "./address.ts";
 
 /** First and last address of a network, as 4 or 16 bytes. */
 interface Network {
@@ -31,26 +31,11 @@ export function compileCidrs(list: readonly string[]): (address: string) => bool
     networks.filter(({ first }) => first.length === 16),
     4,
   );
-  const groups = new Uint16Array(8);
-  const words = new Uint32Array(4);
-  const word = new Uint32Array(1);
+  const reader = new AddressReader();
   return (address) => {
-    const value = ipv4Value(address);
-    if (value >= 0) {
-      word[0] = value;
-      return inIpv4(word);
-    }
-    const zone = address.indexOf("%");
-    if (!readIpv6(zone < 0 ? address : address.slice(0, zone), groups)) return false;
-    const mapped = mappedIpv4Value(groups);
-    if (mapped >= 0) {
-      word[0] = mapped;
-      return inIpv4(word);
-    }
-    for (let i = 0; i < 4; i++) {
-      words[i] = (groups[2 * i] ?? 0) * 65_536 + (groups[2 * i + 1] ?? 0);
-    }
-    return inIpv6(words);
+    const length = reader.read(address);
+    if (length === 0) return false;
+    return length === 1 ? inIpv4(reader.words) : inIpv6(reader.words);
   };
 }
 
@@ -93,7 +78,8 @@ function addressBytes(text: string): Uint8Array | null {
   return Uint8Array.from(ipaddr.parse(text).toByteArray());
 }
 
-function prefixLength(text: string): number {
+/** Number of bits after the slash; -1 when the text is none. */
+export function prefixLength(text: string): number {
   return /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : -1;
 }
 

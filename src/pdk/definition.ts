@@ -10,7 +10,7 @@ import type {
   StreamRefusal,
   StreamResult,
 } from "./context.ts";
-import type { Counters, PluginKit } from "./kit.ts";
+import type { Counters, Feed, FeedKit, PluginKit } from "./kit.ts";
 import type { PluginCode } from "./plugin-code.ts";
 
 /**
@@ -86,6 +86,14 @@ export interface CacheUse<Config> {
   readonly resourceOf: (config: Config, address: string) => string;
   /** The main thread has removed an entry with a file, which had this head. */
   readonly onFileRemoved?: (directory: string, head: Uint8Array) => void;
+}
+
+/** What the main thread fetches for instances, once for all workers. */
+export interface FeedUse<Config> {
+  /** Instances with the same key share a feed. */
+  readonly keyOf: (config: Config) => string;
+  /** Runs when the first of them is in service. */
+  readonly start: (kit: FeedKit) => Feed<Config>;
 }
 
 /** Selects stored responses. */
@@ -170,6 +178,8 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly metrics?: readonly PluginMetric[];
   /** Gives each instance a store of responses for all workers; purges apply to it. */
   readonly cache?: CacheUse<Static<S>>;
+  /** Work in the background, in the main thread; its instances get the results by `PluginKit.followFeed`. */
+  readonly feed?: FeedUse<Static<S>>;
   /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
@@ -177,9 +187,10 @@ export interface PluginDefinition<S extends TObject = TObject> {
 /** A definition without the type of its configuration. */
 export type AnyPlugin = Omit<
   PluginDefinition,
-  "cache" | "check" | "create" | "perNode" | "regexes"
+  "cache" | "check" | "create" | "feed" | "perNode" | "regexes"
 > & {
   readonly cache?: CacheUse<never>;
+  readonly feed?: FeedUse<never>;
   readonly regexes?: (
     config: never,
   ) => readonly { readonly path: string; readonly source: string }[];

@@ -176,6 +176,29 @@ export interface CacheDirectory {
   } | null;
 }
 
+/**
+ * Calls back with what the feed of the instance has published last, and with everything that it publishes from then on. Returns the
+ * function that ends it.
+ */
+export type FollowFeed = (onMessage: (message: unknown) => void) => () => void;
+
+/** What the main thread provides to a feed. */
+export interface FeedKit {
+  readonly callout: Callout;
+  readonly log: PluginKit["log"];
+  /** Sends a message to all workers; those that follow the feed later get the last one. */
+  publish(message: unknown): void;
+  /** Stores numbers in the counters of all instances that share the feed, for their metrics. */
+  report(values: Readonly<Record<string, number>>): void;
+}
+
+/** A running feed. */
+export interface Feed<Config> {
+  /** The configurations of the instances that share it: called at its begin and when they change. */
+  configure(configs: readonly Config[]): void;
+  close(): void;
+}
+
 export interface PluginKit {
   readonly instance: InstanceView;
   /** Index of the worker, from 0. */
@@ -190,6 +213,8 @@ export interface PluginKit {
   /** Null without `--counters`. */
   readonly shared: SharedCounters | null;
   readonly callout: Callout;
+  /** Null: the plugin has no feed. */
+  readonly followFeed: FollowFeed | null;
   /** 32 bytes, the same in all workers and after a restart, different for each instance and purpose. */
   deriveKey(purpose: string): Uint8Array;
   readonly log: (

@@ -2,3 +2,11 @@
 export { cidrProblem, compileCidrs } from "../net/cidr.ts";
 export { networkOf, normalizeAddress } from "../net/address.ts";
 export { isSafeUrl } from "../net/loopback.ts";
+export {
+  compileNetworks,
+  NEVER,
+  type NetworkEntry,
+  networkKey,
+  NetworkLookup,
+  type NetworkTable,
+} from "../net/network-table.ts";

@@ -32,6 +32,7 @@ const MAX_TIMEOUT_MS = 600_000;
 const CARRIED_NOWHERE = {
   metrics: "a plugin from a directory has no metrics of its own: the gateway counts its decisions",
   cache: "a plugin from a directory cannot store responses: use response-cache",
+  feed: "a plugin from a directory has no feed in the main thread: use kit.callout in the workers",
   regexes: "make the fields with regex(), which the gateway checks",
 } as const;
 

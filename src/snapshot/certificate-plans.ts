@@ -1,5 +1,6 @@
 // Chooses the certificate for each name; knows no handshake.
 import { type Certificate, type IssuedCertificate, isIssued } from "../model/certificate.ts";
+import { isAddress } from "../model/local-ca.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { CertificatePlan, Snapshot } from "./snapshot.ts";
 
@@ -30,7 +31,9 @@ export function planCertificates(
   const plans = new Map<string, CertificatePlan>();
   const old = previous?.snapshot.certificates;
   let unchanged = 0;
-  for (const [certificate, names] of namesByOwner(config)) {
+  for (const [certificate, owned] of namesByOwner(config)) {
+    // Clients send no address as a name (RFC 6066 section 3).
+    const names = owned.filter((name) => !isAddress(name));
     const before = old?.get(certificate.id);
     const isUnchanged =
       before !== undefined &&
@@ -48,6 +51,22 @@ export function planCertificates(
     plans.set(certificate.id, plan);
   }
   return old !== undefined && unchanged === plans.size && unchanged === old.size ? old : plans;
+}
+
+/**
+ * The certificate for clients that send no name, as those that connect to an address: the oldest one of the local CA that holds
+ * addresses. Null: there is none.
+ */
+export function planForAddresses(
+  { certificates }: GatewayConfig,
+  plans: Snapshot["certificates"],
+): CertificatePlan | null {
+  for (const { id, source, domains } of certificates.values()) {
+    const plan = plans.get(id);
+    const holdsAddress = source === "local_ca" && domains.some(isAddress);
+    if (plan !== undefined && holdsAddress) return plan;
+  }
+  return null;
 }
 
 function namesByOwner({ certificates }: GatewayConfig): Map<IssuedCertificate, string[]> {

@@ -12,7 +12,7 @@ import { shadowSteps, type Shadows } from "./shadow.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import { consumerSource } from "./consumer-plans.ts";
 import { planPlugins } from "./plugin-plans.ts";
-import { pairOf, planCertificates } from "./certificate-plans.ts";
+import { pairOf, planCertificates, planForAddresses } from "./certificate-plans.ts";
 import { engineRouteSteps } from "./engine-choice.ts";
 import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./snapshot.ts";
 
@@ -59,14 +59,16 @@ export function* compileSteps(
   const issues = yield* checkSteps(candidate, context);
   if (issues.length > 0) return { issues };
   const engineRoutes = yield* engineRouteSteps(candidate, previous?.snapshot.engineRoutes ?? null);
+  const certificates = planCertificates(config, previous, context);
+  const tls = planForAddresses(config, certificates) ?? context.tls;
   const snapshot: Snapshot = {
     revision: context.revision,
     services: planServices({ config, difference }, previous, context),
     routes: config.routes,
-    listeners: planListeners(config, previous, context),
+    listeners: planListeners(config, previous, tls),
     engineRoutes,
     streamRoutes: planStreamRoutes(config, previous, context),
-    certificates: planCertificates(config, previous, context),
+    certificates,
     plugins: planPlugins({ config, difference }, previous, context),
     consumers: consumerSource({ config, difference }, previous, context),
     settings: config.settings,
@@ -149,14 +151,14 @@ function planServices(
 function planListeners(
   config: GatewayConfig,
   previous: Compiled | null,
-  context: CompileContext,
+  tls: CompileContext["tls"],
 ): Snapshot["listeners"] {
   const old = previous?.snapshot.listeners;
   const plans = new Map<string, ListenerPlan>();
   let unchanged = 0;
   for (const listener of config.listeners.values()) {
     if (!listener.enabled) continue;
-    const plan = planListener(listener, old?.get(listener.id), context.tls);
+    const plan = planListener(listener, old?.get(listener.id), tls);
     if (plan === old?.get(listener.id)) unchanged++;
     plans.set(listener.id, plan);
   }

@@ -133,6 +133,8 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
 
 function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {
   checkList(settings.trusted_proxies, checks.cidr, { path: "trusted_proxies", report });
+  const { permitted_networks: networks } = settings.local_ca;
+  checkList(networks, checks.cidr, { path: "local_ca.permitted_networks", report });
   checkList(settings.admin_allowed_cidrs, checks.cidr, { path: "admin_allowed_cidrs", report });
   if (settings.default_site.action === "redirect" && settings.default_site.to === "")
     report("default_site.to", 'is required for the action "redirect"');

@@ -16,15 +16,15 @@ export interface StoredParts {
   readonly routes: StoredRoutes;
   /** Null when unchanged. */
   readonly consumers: SnapshotChange["consumers"];
-  /** The plan of an instance with its store. */
-  readonly withCache: (plan: PluginPlan) => PluginPlan;
+  /** The plan of an instance with its store and its feed. */
+  readonly withShared: (plan: PluginPlan) => PluginPlan;
 }
 
 /** The change from `previous` to `next`; from null it is the whole of `next`. */
 export function diff(
   previous: Snapshot | null,
   next: Snapshot,
-  { routes, consumers, withCache }: StoredParts,
+  { routes, consumers, withShared }: StoredParts,
 ): SnapshotChange {
   const plugins = diffMaps(previous?.plugins, next.plugins);
   return {
@@ -37,7 +37,7 @@ export function diff(
     engineRoutes: diffMaps(previous?.engineRoutes, next.engineRoutes),
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
-    plugins: { upserts: plugins.upserts.map(withCache), removals: plugins.removals },
+    plugins: { upserts: plugins.upserts.map(withShared), removals: plugins.removals },
     consumers,
     settings: previous?.settings === next.settings ? null : next.settings,
   };

@@ -145,3 +145,6 @@ export type WorkerEvent =
       readonly message: string;
       readonly fields: Readonly<Record<string, unknown>>;
     };
+
+/** What a worker sends on the channel of a feed to get its last message. */
+export const FEED_QUESTION = "last?";

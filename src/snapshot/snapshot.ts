@@ -68,6 +68,8 @@ export interface PluginPlan {
   readonly cache?: CacheMemory;
   /** Its files. */
   readonly cacheDirectory?: CacheDirectory;
+  /** The channel of its feed, also from the supervisor. */
+  readonly feed?: string;
 }
 
 /** An enabled consumer. */

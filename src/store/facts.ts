@@ -3,6 +3,7 @@ import type { Fact } from "../model/fact.ts";
 import { AcmeStateTable } from "./acme.ts";
 import { ActivityTables } from "./activity.ts";
 import { HealthOverrideRow } from "./health-overrides.ts";
+import { LocalCaRow } from "./local-ca.ts";
 import { SessionTable } from "./sessions.ts";
 import type { TableContext } from "./store.ts";
 import { TokenTable } from "./tokens.ts";
@@ -16,6 +17,7 @@ export class FactTables {
   readonly #acme: AcmeStateTable;
   readonly #activity: ActivityTables;
   readonly #overrides: HealthOverrideRow;
+  readonly #localCa: LocalCaRow;
 
   constructor(context: TableContext) {
     this.#sessions = new SessionTable(context);
@@ -24,6 +26,7 @@ export class FactTables {
     this.#acme = new AcmeStateTable(context);
     this.#activity = new ActivityTables(context);
     this.#overrides = new HealthOverrideRow(context);
+    this.#localCa = new LocalCaRow(context);
   }
 
   /** All that is stored, as facts that write it elsewhere. */
@@ -45,12 +48,14 @@ export class FactTables {
       target_id,
       override,
     }));
+    const root = this.#localCa.load();
     return [
       ...sessions,
       ...factors,
       { kind: "admin_token", token: this.#tokens.loadAdminToken() },
       ...states,
       ...overrides,
+      ...(root === null ? [] : [{ kind: "local_ca", root } as const]),
     ];
   }
 
@@ -78,6 +83,8 @@ export class FactTables {
         return this.#activity.write(fact.activity);
       case "health_override":
         return this.#overrides.put(fact.target_id, fact.override);
+      case "local_ca":
+        return this.#localCa.put(fact.root);
     }
   }
 }

@@ -30,12 +30,12 @@ class PoolRollout implements Rollout {
     const slots = this.#pool.slots.filter((slot) => slot.isLive);
     if (slots.length === 0)
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
-    const { active, consumers, routes, caches } = this.#pool;
+    const { active, consumers, routes } = this.#pool;
     this.#next = next;
     const change = diff(active, next, {
       consumers: consumers.write(active, next),
       routes: await routes.write(diffRoutes(active.routes, next.routes)),
-      withCache: (plan) => caches.withCache(plan),
+      withShared: (plan) => this.#pool.withShared(plan),
     });
     const answers = await prepareAll(slots, change);
     const failure = answers.findIndex((answer) => answer.status === "rejected");
@@ -59,7 +59,7 @@ class PoolRollout implements Rollout {
     const served = await Promise.all(
       this.#pool.slots.map((slot) => this.#activateSlot(slot, revision)),
     );
-    this.#pool.caches.retain(next.plugins);
+    this.#pool.retain(next.plugins);
     if (served.includes(false))
       throw new ApiError(500, `revision ${revision} is stored but not yet served by every worker`);
   }
@@ -68,7 +68,7 @@ class PoolRollout implements Rollout {
     this.#next = null;
     this.#pool.consumers.rollback();
     this.#pool.routes.rollback();
-    this.#pool.caches.retain(this.#pool.active.plugins);
+    this.#pool.retain(this.#pool.active.plugins);
     // The next change may want the same ports.
     await Promise.all(this.#pool.slots.map((slot) => slot.discard(revision)));
   }

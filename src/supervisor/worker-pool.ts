@@ -14,11 +14,12 @@ import type {
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import { diffRoutes } from "../snapshot/diff.ts";
-import type { Snapshot } from "../snapshot/snapshot.ts";
+import type { PluginPlan, Snapshot } from "../snapshot/snapshot.ts";
 import { ConsumerStore } from "./consumer-store.ts";
 import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
+import { PluginFeeds, type PluginFeedsOptions } from "./plugin-feeds.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
@@ -43,8 +44,10 @@ export interface WorkerPoolOptions {
   readonly targets: TargetBoard;
   /** Counters of plugins. Default: a small table. */
   readonly counters?: CounterTable;
-  /** Finds plugins by name. Default: none has a store. */
+  /** Finds plugins by name. Default: none has a store or a feed. */
   readonly definitionOf?: PluginCachesOptions["definitionOf"];
+  /** Requests of feeds. Default: none can be sent. */
+  readonly callout?: PluginFeedsOptions["callout"];
   /** Where stores of plugin instances may have files. Default: nowhere. */
   readonly cacheDirectories?: PluginCachesOptions["directories"];
   /** Clients used these credentials. Default: ignored. */
@@ -75,6 +78,7 @@ export class WorkerPool {
   readonly routes = new RouteStore();
   /** Stores of plugin instances. */
   readonly caches: PluginCaches;
+  readonly #feeds: PluginFeeds;
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
@@ -103,6 +107,13 @@ export class WorkerPool {
       directories: options.cacheDirectories ?? null,
       log: options.log,
     });
+    this.#feeds = new PluginFeeds({
+      definitionOf: options.definitionOf ?? (() => undefined),
+      callout: options.callout ?? (() => Promise.reject(new Error("requests cannot be sent"))),
+      // One worker number is as good as another: values belong to no worker.
+      countersOf: (instanceId) => counters.forInstance(0, instanceId),
+      log: options.log,
+    });
     this.slots = Array.from(
       { length: options.workers },
       (_, index) =>
@@ -126,6 +137,7 @@ export class WorkerPool {
           sessions: () => this.#sessions,
           routes: this.routes,
           caches: this.caches,
+          withShared: (plan) => this.withShared(plan),
           requests: () => this.#requests,
           challenges: () => this.#challenges,
         }),
@@ -186,9 +198,21 @@ export class WorkerPool {
     return answers.filter((answer) => answer !== null);
   }
 
+  /** The plan as workers get it. */
+  withShared(plan: PluginPlan): PluginPlan {
+    return this.#feeds.withFeed(this.caches.withCache(plan));
+  }
+
+  /** No worker serves other instances than these. */
+  retain(plans: ReadonlyMap<string, PluginPlan>): void {
+    this.caches.retain(plans);
+    this.#feeds.retain(plans);
+  }
+
   /** Starts all workers; resolves when they listen. The issues give the reason why one cannot; throws when one ended. */
   async start(): Promise<readonly Issue[]> {
     this.caches.begin(this.#active.plugins);
+    this.#feeds.retain(this.#active.plugins);
     await this.routes.write(diffRoutes(undefined, this.#active.routes));
     this.routes.commit();
     const issues = await Promise.all(this.slots.map((slot) => slot.start()));
@@ -201,6 +225,8 @@ export class WorkerPool {
    */
   async drain(timeoutMs: number, { lingerMs = 0 } = {}): Promise<number> {
     clearInterval(this.#watch);
+    // Another process may fetch the same from now on; requests in flight go on with what there is.
+    this.#feeds.close();
     const aborted = await Promise.all(
       this.slots.map((slot) => slot.drain({ timeoutMs, lingerMs })),
     );

@@ -79,6 +79,8 @@ export interface WorkerSlotOptions {
   /** And its routes. */
   readonly routes: RouteStore;
   readonly caches: PluginCaches;
+  /** The plan of an instance with its store and its feed. */
+  readonly withShared: (plan: PluginPlan) => PluginPlan;
 }
 
 /** The state of a thread. */
@@ -178,9 +180,8 @@ export class WorkerSlot {
   }
 
   async #serveFirst(run: Run, snapshot: Snapshot): Promise<readonly Issue[]> {
-    const { consumers, routes, caches, times } = this.#options;
-    const withCache = (plan: PluginPlan) => caches.withCache(plan);
-    const stored = { routes: routes.whole(), consumers: consumers.table, withCache };
+    const { consumers, routes, withShared, times } = this.#options;
+    const stored = { routes: routes.whole(), consumers: consumers.table, withShared };
     try {
       const issues = await deliver(run.thread, diff(null, snapshot, stored), times.startMs);
       if (issues.length > 0) {

@@ -19,6 +19,7 @@ import {
   IconRoute,
   IconServer,
   IconSettings,
+  IconShieldCheck,
   IconTopologyRing,
   IconUser,
   IconUserCircle,
@@ -119,6 +120,15 @@ export const pages: readonly PageEntry[] = [
     icon: IconCertificate,
     role: "viewer",
     load: () => import("./pages/certificates/certificates-page.tsx"),
+  },
+  {
+    path: "local-ca",
+    title: "Local CA",
+    group: "Security",
+    icon: IconShieldCheck,
+    role: "viewer",
+    isListed: false,
+    load: () => import("./pages/local-ca/local-ca-page.tsx"),
   },
   {
     path: "acme-accounts",

@@ -77,8 +77,9 @@ describe("without an ACME account", () => {
     ]);
     expect(made.certificate).toMatchObject({
       source: "self_signed",
-      domains: ["shop.example.com", "shop.lan"],
+      domains: ["shop.example.com"],
     });
+    expect(made.interim_certificate).toMatchObject({ source: "local_ca", domains: ["shop.lan"] });
     expect(await issuerOf("shop.example.com")).toBe("shop.example.com");
     expect((await visit("shop.example.com", "https")).text).toBe("served");
     const plain = await visit("shop.example.com", "http");
@@ -105,7 +106,7 @@ describe("with an ACME account", () => {
     const application = await isSecured("shop");
     expect(application).toMatchObject({
       certificate: { source: "acme", status: "valid", domains: ["shop.example.com"] },
-      interim_certificate: { source: "self_signed", domains: ["shop.lan"] },
+      interim_certificate: { source: "local_ca", domains: ["shop.lan"] },
       routes: [{ hosts: ["shop.example.com"] }, { hosts: ["shop.lan"], https_redirect: false }],
       drift: [],
       warnings: [],

@@ -216,3 +216,29 @@ test("only our log lines are written while the database is away, and no password
   );
   expect(said).not.toContain("hunter2");
 }, 60_000);
+
+test("the node that founds the fleet creates the first admin, whom the next node has when it starts", async () => {
+  const postgres = track(await Postgres.create());
+  const env = { SLUICE_SECRET_KEY: newKey(), SLUICE_ADMIN_EMAIL: "ann@example.com" };
+  const remote = ["--admin", "0.0.0.0:0", "--admin-allow", "127.0.0.0/8"];
+  const start = async (name: string) => {
+    const args = [...nodeArgs(postgres, name), ...remote];
+    return track(await startGateway({ binary: executable, workers: 1, env, args }));
+  };
+  const signsIn = async (node: Gateway, password: string) => {
+    // It listens for other machines from the first start on, because a user exists.
+    expect(node.admin).toStartWith("http://0.0.0.0:");
+    node.admin = node.admin.replace("0.0.0.0", "127.0.0.1");
+    expect((await node.api("GET", "/api/v1/services")).status).toBe(401);
+    const body = { email: "ann@example.com", password };
+    expect((await node.api("POST", "/api/v1/auth/login", body)).status).toBe(200);
+  };
+  const founder = await start("n1");
+  const [, password = ""] = /with the password (\S+) /.exec(founder.stderr) ?? [];
+  await signsIn(founder, password);
+  // Its ports are those of all nodes.
+  await founder.kill9();
+  const second = await start("n2");
+  expect(second.stderr).not.toContain("with the password");
+  await signsIn(second, password);
+}, 60_000);

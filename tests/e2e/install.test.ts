@@ -471,8 +471,26 @@ test("the unit has one capability only, and allows code generation at run time",
     "MemoryDenyWriteExecute=no",
     "ExecReload=/usr/local/bin/sluice upgrade --data-dir /var/lib/sluice",
     "NotifyAccess=all",
+    "Type=notify",
+    "WatchdogSec=30",
     "KillMode=mixed",
     "ExecStart=/usr/local/bin/sluice serve --data-dir /var/lib/sluice",
   ])
     expect(unit.split("\n")).toContain(line);
+});
+
+needs("systemd-analyze").test("systemd finds nothing wrong with the unit", () => {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-unit-"));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "sluice.service");
+  // The program of the unit must exist.
+  const unit = Bun.spawnSync(["sh", installer, "--print-unit"]).stdout.toString();
+  writeFileSync(path, unit.replaceAll("/usr/local/bin/sluice", process.execPath));
+  const { exitCode, stderr } = Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
+  // It names problems of other units of the machine, too.
+  const about = stderr
+    .toString()
+    .split("\n")
+    .filter((line) => line.includes("sluice"));
+  expect([exitCode, about]).toEqual([0, []]);
 });

@@ -1,18 +1,14 @@
 // Runs the commands of docs/recipes.md, and then checks what each application requires of a proxy, with stand-ins.
 import { expect } from "bun:test";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Server, ServerWebSocket } from "bun";
 import { curl } from "../support/curl.ts";
-import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable } from "../support/variants.ts";
+import { followRecipe, type RecipeGateway, startRecipeGateway } from "../support/recipes.ts";
 
 const { afterAll, beforeAll, describe, test } = needs("executable", "curl");
-
-const page = readFileSync(resolve(import.meta.dir, "../../docs/recipes.md"), "utf8");
 
 /** Where an application listens according to the page, and its section of the page. */
 const places = {
@@ -30,8 +26,8 @@ const UPLOAD_BYTES = 48 * 1024 * 1024;
 const FILM_BYTES = 8 * 1024 * 1024;
 
 const origins = new Map<Name, Server<unknown>>();
+let scene: RecipeGateway;
 let gateway: Gateway;
-let token = "";
 let ssh: Bun.TCPSocketListener<{ heard: string }>;
 let sshHeard = "";
 const sshPort = quietPort();
@@ -39,15 +35,8 @@ const sshPort = quietPort();
 beforeAll(async () => {
   for (const name of names) origins.set(name, startOrigin(name));
   ssh = startSsh();
-  gateway = await startGateway({ binary: executable, workers: 2 });
-  await gateway.ok("POST", "/api/v1/users", {
-    email: "you@example.com",
-    name: "You",
-    role: "admin",
-    password: "a long password of yours",
-  });
-  const made = await runCommand(["token", "--data-dir", gateway.dataDir], { binary: executable });
-  token = made.stdout.trim();
+  scene = await startRecipeGateway();
+  ({ gateway } = scene);
 }, 30_000);
 afterAll(async () => {
   await gateway?.stop();
@@ -55,43 +44,16 @@ afterAll(async () => {
   ssh?.stop(true);
 });
 
-/** The shell commands of a section of the page. */
-function commandsOf(heading: string | null): string {
-  const part =
-    heading === null
-      ? page.split("\n## ")[0]
-      : page.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0];
-  const blocks = [...(part ?? "").matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
-  if (blocks.length === 0) throw new Error(`docs/recipes.md has no commands under ${heading}`);
-  return blocks.join("\n");
-}
-
 /** Addresses of the page, and their replacements here. */
-function translate(text: string): string {
-  let here = text
-    .replaceAll("http://127.0.0.1:9080", gateway.admin)
-    .replace('"host": "10.0.0.16", "port": 22 ', `"host": "127.0.0.1", "port": ${ssh.port} `)
-    .replace('"listen_port": 2222', `"listen_port": ${sshPort}`);
-  for (const name of names)
-    here = here.replaceAll(places[name].upstream, `http://127.0.0.1:${origins.get(name)?.port}`);
-  expect(here).not.toMatch(/10\.0\.0\.1[0-9]/);
-  return here;
-}
-
-async function follow(heading: string): Promise<void> {
-  const script = translate(`set -e\n${commandsOf(null)}\n${commandsOf(heading)}`);
-  const child = Bun.spawn(["sh", "-c", script], {
-    env: { PATH: process.env["PATH"] ?? "", SLUICE_TOKEN: token },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const output = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`${heading}: ${output.join("\n")}`);
-}
+const follow = (name: Name) => {
+  const { section, upstream } = places[name];
+  const origin = { [upstream]: `http://127.0.0.1:${origins.get(name)?.port}` };
+  const streams = {
+    '"host": "10.0.0.16", "port": 22 ': `"host": "127.0.0.1", "port": ${ssh.port} `,
+    '"listen_port": 2222': `"listen_port": ${sshPort}`,
+  };
+  return followRecipe(section, scene, name === "git" ? { ...origin, ...streams } : origin);
+};
 
 /** An application that rejects requests with wrong proxy headers. */
 function startOrigin(name: Name): Server<unknown> {
@@ -204,14 +166,14 @@ const upload = (name: Name, path: string, args: readonly string[] = []) => {
 
 const serviceOf = async (name: string) => {
   const response = await gateway.api("GET", `/api/v1/services/${name}`, undefined, {
-    authorization: `Bearer ${token}`,
+    authorization: `Bearer ${scene.token}`,
   });
   return (await response.json()) as Record<string, number>;
 };
 
 describe("the commands of the page make each application reachable", () => {
   test.each(names)("%s", async (name) => {
-    await follow(places[name].section);
+    await follow(name);
     const { status, body, header } = await visit(name, "/");
     expect([
       status,

@@ -11,11 +11,21 @@ import { target as headWatch } from "./targets/head-watch.ts";
 import { target as http1Requests } from "./targets/http1-requests.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
+import { target as redirectAddress } from "./targets/redirect-address.ts";
 import { target as requestPath } from "./targets/request-path.ts";
 import { target as responseHead } from "./targets/response-head.ts";
 import { target as router } from "./targets/router.ts";
 
 export const targets: readonly FuzzTarget[] = [
   ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl, cacheFields],
-  ...[requestPath, router, importDocument, dnsMessage, der, headWatch, http1Requests],
+  ...[
+    redirectAddress,
+    requestPath,
+    router,
+    importDocument,
+    dnsMessage,
+    der,
+    headWatch,
+    http1Requests,
+  ],
 ];

@@ -15,10 +15,16 @@ export interface Visit {
 /** Debian's; playwright-core brings none of its own. */
 const EXECUTABLE = "/usr/bin/chromium";
 
-export function openBrowser(): Promise<Browser> {
+/** `home`: where it reads the roots that the user trusts; default: the one of the tests. */
+export function openBrowser({
+  args = [],
+  home,
+}: { readonly args?: readonly string[]; readonly home?: string } = {}): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
+    ...(home === undefined ? {} : { env: { ...process.env, HOME: home } }),
     args: [
+      ...args,
       "--no-sandbox",
       "--disable-gpu",
       "--disable-dev-shm-usage",

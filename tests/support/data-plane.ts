@@ -19,7 +19,10 @@ import { type CountersCommand, WorkerCounters } from "../../src/shared-counters/
 import { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
+import { createCallout } from "../../src/dataplane/plugin/callout.ts";
+import { createLog } from "../../src/log.ts";
 import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
+import { PluginFeeds } from "../../src/supervisor/plugin-feeds.ts";
 import type { Pace } from "../../src/pace.ts";
 import { engineRoutePlan } from "../../src/snapshot/engine-choice.ts";
 import { cut } from "../../src/snapshot/pieces.ts";
@@ -267,6 +270,20 @@ export async function startDataPlane(
     log.push({ level, message, fields });
   const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
   const { worker, withCache } = (sketch.stores ?? new PluginStores()).join();
+  const feeds = new PluginFeeds({
+    definitionOf: (name) => catalogue.get(name),
+    callout: createCallout({ loopToken: "sluice-test" }),
+    countersOf: (id) => counters.forInstance(0, id),
+    log: createLog({
+      level: "debug",
+      format: "json",
+      sink(line) {
+        const { time: _, level, message, ...fields } = JSON.parse(line);
+        log.push({ level, message, fields });
+      },
+    }),
+  });
+  const live = new Map<string, PluginPlan>();
   const dataPlane = createDataPlane({
     worker: 0,
     thread: worker + 1,
@@ -318,7 +335,9 @@ export async function startDataPlane(
       engineRoutes: engineRoutesOf(upserts, services, next.removedRoutes),
       streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
       plugins: {
-        upserts: (next.plugins ?? []).map((plugin) => withCache(pluginPlan(plugin, catalogue))),
+        upserts: (next.plugins ?? []).map((plugin) =>
+          feeds.withFeed(withCache(pluginPlan(plugin, catalogue))),
+        ),
         removals: next.removedPlugins ?? [],
       },
       consumers: consumers.change({
@@ -349,6 +368,9 @@ export async function startDataPlane(
     routes.commit();
     revision = change.revision;
     await dataPlane.activate(revision);
+    for (const plan of change.plugins.upserts) live.set(plan.id, plan);
+    for (const id of change.plugins.removals) live.delete(id);
+    feeds.retain(live);
   };
   await serve(sketch, [listener]);
   const { port } = listener.listener;
@@ -374,6 +396,7 @@ export async function startDataPlane(
     },
     drain: (timeoutMs) => dataPlane.drain({ timeoutMs, lingerMs: 0 }),
     stop: async () => {
+      feeds.close();
       await dataPlane.drain({ timeoutMs: 0, lingerMs: 0 });
     },
   };

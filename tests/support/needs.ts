@@ -6,28 +6,50 @@ import { executable } from "./variants.ts";
 
 /** Programs, with the Debian package that brings each. */
 const PACKAGES = {
+  "ansible-playbook": "ansible-core",
+  apache2: "apache2",
   caddy: "caddy",
+  certutil: "libnss3-tools",
   chromium: "chromium",
+  crowdsec: "crowdsec",
+  "cockpit-ws": "cockpit-ws",
   curl: "curl",
+  "dpkg-deb": "dpkg",
+  "fail2ban-regex": "fail2ban",
   faketime: "faketime",
+  fish: "fish",
+  git: "git",
   go: "golang-go",
   haproxy: "haproxy",
   gtlsclient: "ngtcp2-client",
+  mandoc: "mandoc",
+  mosquitto: "mosquitto",
   named: "bind9",
   nginx: "nginx",
+  // `make setup` needs it as well; the package npm of Debian conflicts with the nodejs of others, which has it.
+  npm: "nodejs",
   openssl: "openssl",
   pebble: "pebble",
   pgbouncer: "pgbouncer",
   podman: "podman",
   postgres: "postgresql",
   prlimit: "util-linux",
+  prometheus: "prometheus",
   promtool: "prometheus",
+  rclone: "rclone",
   node: "nodejs",
   python3: "python3",
   "redis-server": "redis-server",
+  ruby: "ruby",
+  skopeo: "skopeo",
   slapd: "slapd",
   slowhttptest: "slowhttptest",
   strace: "strace",
+  "systemd-analyze": "systemd",
+  "update-ca-certificates": "ca-certificates",
+  syncthing: "syncthing",
+  "transmission-daemon": "transmission-daemon",
+  zsh: "zsh",
 } as const;
 
 export type Program = keyof typeof PACKAGES;
@@ -44,7 +66,7 @@ function newestPostgres(): string {
 }
 
 /** Debian keeps servers where the PATH of a user often does not look. */
-const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:${newestPostgres()}`;
+const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin:/usr/lib/cockpit:${newestPostgres()}`;
 
 /** Null when it is not installed. */
 export const pathOf = (program: string): string | null => Bun.which(program, { PATH });
@@ -76,6 +98,11 @@ const conditions = {
     ownAddress("IPv4") === null ? "an IPv4 address besides loopback" : null,
   "grpc-go": () =>
     existsSync("/usr/share/gocode/src/google.golang.org/grpc") ? null : "golang-google-grpc-dev",
+  sprig: () =>
+    existsSync("/usr/share/gocode/src/github.com/Masterminds/sprig") &&
+    existsSync("/usr/share/gocode/src/gopkg.in/yaml.v3")
+      ? null
+      : "golang-github-masterminds-sprig-dev and golang-gopkg-yaml.v3-dev",
   ipv6: () => (listensOn("::1") ? null : "IPv6 on the loopback interface"),
 } as const satisfies Record<string, () => string | null>;
 

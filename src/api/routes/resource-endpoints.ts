@@ -91,7 +91,8 @@ export function readEndpoints(name: CollectionName, resource: AnyResource): Endp
       path: at.path,
       takesBody: false,
       description: {
-        summary: `List ${at.tag.toLowerCase()}`,
+        operationId: `list${at.schema}s`,
+        summary: `List ${at.word}s`,
         tags: [at.tag],
         parameters: [...filterParameters, ...at.filters],
         responses: readResponses(at.schema, { list: true }),
@@ -103,7 +104,8 @@ export function readEndpoints(name: CollectionName, resource: AnyResource): Endp
       path: `${at.path}/:id`,
       takesBody: false,
       description: {
-        summary: `Get a ${at.word}`,
+        operationId: `get${at.schema}`,
+        summary: `Get ${oneOf(at)}`,
         tags: [at.tag],
         parameters: [keyParameter(at)],
         responses: readResponses(at.schema),
@@ -132,7 +134,8 @@ function createEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
     path: at.path,
     takesBody: true,
     description: {
-      summary: `Create a ${at.word}`,
+      operationId: `create${at.schema}`,
+      summary: `Create ${oneOf(at)}`,
       tags: [at.tag],
       parameters: [dryRunParameter],
       requestBody: bodyOf(at.inputSchema),
@@ -153,7 +156,8 @@ function replaceEndpoint(at: CollectionDescription, resource: AnyResource): Endp
     path: `${at.path}/:id`,
     takesBody: true,
     description: {
-      summary: `Replace a ${at.word}`,
+      operationId: `replace${at.schema}`,
+      summary: `Replace ${oneOf(at)}`,
       description: ["Absent fields return to their defaults.", at.replaceNote, CREATES]
         .filter((sentence) => sentence !== undefined)
         .join(" "),
@@ -175,7 +179,8 @@ function patchEndpoint(at: CollectionDescription, resource: AnyResource): Endpoi
     path: `${at.path}/:id`,
     takesBody: true,
     description: {
-      summary: `Change fields of a ${at.word}`,
+      operationId: `update${at.schema}`,
+      summary: `Change fields of ${oneOf(at)}`,
       tags: [at.tag],
       parameters: [keyParameter(at), dryRunParameter, ifMatchParameter],
       requestBody: patchOf(at.inputSchema),
@@ -194,7 +199,8 @@ function deleteEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
     path: `${at.path}/:id`,
     takesBody: false,
     description: {
-      summary: `Delete a ${at.word}`,
+      operationId: `delete${at.schema}`,
+      summary: `Delete ${oneOf(at)}`,
       tags: [at.tag],
       parameters: [
         keyParameter(at),
@@ -226,6 +232,9 @@ async function remove(call: Call, resource: AnyResource): Promise<Reply> {
     },
   };
 }
+
+/** `a user`, `an ACME account`. */
+const oneOf = ({ word }: CollectionDescription) => `${/^[aeio]/i.test(word) ? "an" : "a"} ${word}`;
 
 const keyParameter = ({ key, word }: CollectionDescription) =>
   pathParameter(`${key} of the ${word}`);

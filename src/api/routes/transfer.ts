@@ -37,12 +37,9 @@ export function transferEndpoints(
       takesBody: false,
       description: exportDescription,
       answer: async (call) => {
-        requireKnownQuery(call, ["format", "secrets"]);
+        requireKnownQuery(call, ["format", "secrets", "minimal"]);
         const type = wordOf(call, "format", documentTypes);
-        const passphrase = call.headers.get(PASSPHRASE);
-        const document = flagOf(call, "secrets")
-          ? await transfer.exportWhole(call.principal, { program, passphrase })
-          : transfer.exportPlain(call.principal, program);
+        const document = await exported(call, { transfer, program });
         return toResponse(document, type, changes.config.settings.public_url);
       },
     },
@@ -94,6 +91,20 @@ export function transferEndpoints(
       },
     },
   ];
+}
+
+async function exported(
+  call: Call,
+  { transfer, program }: Pick<ControlPlane, "transfer"> & { readonly program: string },
+): Promise<object> {
+  const passphrase = call.headers.get(PASSPHRASE);
+  const isMinimal = flagOf(call, "minimal");
+  if (!flagOf(call, "secrets"))
+    return isMinimal
+      ? await transfer.exportMinimal(call.principal, program)
+      : transfer.exportPlain(call.principal, program);
+  if (isMinimal) throw new ApiError(400, "minimal: is not valid with secrets");
+  return await transfer.exportWhole(call.principal, { program, passphrase });
 }
 
 /** A configuration file of Sluice, or another program's configuration. */
@@ -175,6 +186,10 @@ const exportDescription = {
   parameters: [
     queryParameter("format", "`json` (default) or `yaml`"),
     queryParameter("secrets", "1: everything, encrypted"),
+    queryParameter(
+      "minimal",
+      "1: without defaults, times and parts of applications, and with names for ids; not with `secrets`",
+    ),
     passphraseHeader,
   ],
   responses: {

@@ -6,6 +6,7 @@ import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
+import { FEED_QUESTION } from "../../snapshot/message.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import { openCache } from "../../shared-memory/cache/open.ts";
 import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
@@ -117,7 +118,7 @@ export class PluginLoader {
   }
 
   #kitOf(plan: PluginPlan, derived: Derived): PluginKit {
-    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null } = plan;
+    const { id, name: plugin, label, scope, config, cache, cacheDirectory = null, feed } = plan;
     const { worker, workers, thread, countersOf, sharedCounters } = this.#options;
     const { callout, logDirectories, log, used, dropped } = this.#options;
     const key = this.#key;
@@ -136,6 +137,7 @@ export class PluginLoader {
       cacheDirectory,
       shared: sharedCounters?.forInstance(id) ?? null,
       callout,
+      followFeed: feed === undefined ? null : (onMessage) => followChannel(feed, onMessage),
       logDirectories,
       used,
       dropped: (count) => dropped(plugin, count),
@@ -243,3 +245,13 @@ function issuesOf({ id, name, label }: PluginPlan, error: unknown): readonly (Is
 
 const nameOf = ({ name, label }: Pick<PluginPlan, "name" | "label">) =>
   label === null ? name : `${name} "${label}"`;
+
+/** The supervisor sends the last message again when a worker asks for it. */
+function followChannel(name: string, onMessage: (message: unknown) => void): () => void {
+  const channel = new BroadcastChannel(name);
+  channel.addEventListener("message", ({ data }) => {
+    if (data !== FEED_QUESTION) onMessage(data);
+  });
+  channel.postMessage(FEED_QUESTION);
+  return () => channel.close();
+}

@@ -90,8 +90,9 @@ export class ProxyTransaction
 
   // Events of the exchange.
 
-  onHead(head: ResponseHead): void {
+  onHead(received: ResponseHead): void {
     const { grpc } = this;
+    const head = this.forClient(received);
     const status = grpc === null ? head.status : grpc.responded(head);
     this.attemptResponded(status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
@@ -189,8 +190,7 @@ export class ProxyTransaction
   onFinished(): void {
     if (this.grpc !== null) this.attemptTrailed(this.grpc.targetStatus);
     this.attemptCompleted();
-    const { request } = this;
-    request.upstreamEndAt = request.receivedAt;
+    this.request.upstreamEndAt = this.request.receivedAt;
     // Plugins may still work on the response; the target is done.
     this.#exchange = null;
     this.#stopBuffering();

@@ -7,10 +7,12 @@ import { hashKey } from "../hash-key.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { RequestBody } from "../upstream/request-body.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
 import type { ExchangeTimeouts } from "../upstream/transport.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ClientRequest } from "./client-request.ts";
 import type { GrpcCall } from "./grpc-call.ts";
+import { withClientAddress } from "./redirect-address.ts";
 import { exchangeTimeouts, upstreamHost } from "./upstream-request.ts";
 
 /** RFC 9110 section 9.2.2. */
@@ -147,6 +149,11 @@ export class UpstreamAttempts implements PickRequest {
     if (!this.#isStarted || this.target === null) return;
     this.#isStarted = false;
     this.service.group.leave(this.target);
+  }
+
+  /** The head as the client gets it. */
+  protected forClient(head: ResponseHead): ResponseHead {
+    return head.hasLocation ? withClientAddress(head, this) : head;
   }
 
   /** The response head has arrived. An error status completes the attempt; other responses may still break off. */

@@ -28,6 +28,8 @@ export interface ResponseHead {
   /** Whether the body is an event stream, which must not be buffered. */
   readonly isEventStream: boolean;
   readonly hasContentType: boolean;
+  /** Whether it has a Location or Refresh. */
+  readonly hasLocation: boolean;
 }
 
 /** A head that is not valid HTTP/1.1. */
@@ -40,6 +42,7 @@ class Framing {
   connection: string | null = null;
   upgrade: string | null = null;
   contentType: string | null = null;
+  hasLocation = false;
   readonly #cookies: ManagementCookies | null;
 
   constructor(cookies: ManagementCookies | null) {
@@ -52,9 +55,15 @@ class Framing {
       case 2:
         return same(name, "TE", "te");
       case 7:
-        if (!same(name, "Upgrade", "upgrade")) return same(name, "Trailer", "trailer");
-        this.upgrade = value;
-        return true;
+        if (same(name, "Upgrade", "upgrade")) {
+          this.upgrade = value;
+          return true;
+        }
+        if (same(name, "Refresh", "refresh")) this.hasLocation = true;
+        return same(name, "Trailer", "trailer");
+      case 8:
+        if (same(name, "Location", "location")) this.hasLocation = true;
+        return false;
       case 10:
         if (same(name, "Connection", "connection")) {
           this.connection = this.connection === null ? value : `${this.connection},${value}`;
@@ -223,6 +232,7 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
     upgrade: upgradeOf(framing, line.isHttp10),
     isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
     hasContentType: framing.contentType !== null,
+    hasLocation: framing.hasLocation,
   };
 }
 

@@ -145,7 +145,7 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   onHead(head: ResponseHead): void {
     this.attemptResponded(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    this.#head = head;
+    this.#head = this.forClient(head);
   }
 
   onContent(chunk: Buffer): void {

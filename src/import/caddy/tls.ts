@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { addDnsProvider } from "../acme.ts";
 import type { Members } from "../members.ts";
+import { isWithin, PRIVATE_NAMES } from "../../model/local-ca.ts";
 import { addCertificate } from "../pem.ts";
 import type { CaddyContext } from "./caddy.ts";
 
@@ -119,6 +120,22 @@ function readDns(dns: Members, { output }: CaddyContext): string | null {
   return null;
 }
 
+/** Caddy's internal issuer signs any name, the local CA those that its settings permit. */
+function addLocal(domain: string, label: string, { output }: CaddyContext): void {
+  const isPermitted = isLocal(domain) || isWithin(domain, PRIVATE_NAMES);
+  output.report.changed(
+    label,
+    isPermitted
+      ? "the local CA signs it: devices have to trust its root, which is another one than Caddy's"
+      : "the local CA signs it once settings.local_ca.permitted_names has the name; devices have to trust its root, which is another one than Caddy's",
+  );
+  output.add(
+    "certificates",
+    { key: domain, label },
+    { name: output.name("certificates", domain), source: "local_ca", domains: [domain] },
+  );
+}
+
 const isLocal = (name: string) =>
   !name.includes(".") ||
   isIP(name) !== 0 ||
@@ -133,8 +150,7 @@ function addOrdered(domain: string, policies: readonly Policy[], context: CaddyC
     standard;
   const label = `certificate for ${domain}`;
   if (policy.isInternal || isLocal(domain)) {
-    const why = "Caddy signs it itself: the gateway presents its own certificate instead";
-    context.output.report.changed(label, why);
+    addLocal(domain, label, context);
     return;
   }
   context.ordered.add({ ...policy, key: domain, label, name: domain, domains: [domain] });

@@ -5,6 +5,7 @@ const CONVERTED = new Set([
   ...["server", "location", "listen", "server_name", "upstream", "map", "http2", "ssl", "include"],
   ...[
     "proxy_pass",
+    "proxy_redirect",
     "proxy_set_header",
     "proxy_hide_header",
     "add_header",
@@ -49,8 +50,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   error_page: "use the plugin error-pages; redirects to a login are not imported",
   ssl_protocols: "set tls_min_version of the listener: TLS 1.2 and 1.3 are supported",
   ssl_password_file: "upload the certificate with a key that is not encrypted",
-  proxy_redirect:
-    "Location headers of responses are not changed: applications read X-Forwarded-Host and X-Forwarded-Proto",
   proxy_cookie_path: "cookies of responses are not changed",
   proxy_cookie_domain: "cookies of responses are not changed",
   proxy_ssl_certificate: "set tls.client_certificate_id of the service",

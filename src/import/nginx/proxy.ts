@@ -1,5 +1,6 @@
 // Converts proxy_pass to a service with its targets, and the settings of proxied requests; knows no path.
 import type { Document } from "../../control/body.ts";
+import type { Report } from "../report.ts";
 import type { NginxContext } from "./nginx.ts";
 import { addressOf, shownAddress, type TargetAddress } from "./upstreams.ts";
 import { type Directive, type Level, shownPlace } from "./tree.ts";
@@ -52,6 +53,7 @@ export function serviceOf(
   const fields = {
     protocol: scheme,
     host_header: hostHeader(host, { isUpstream: upstream !== undefined, authority }),
+    ...redirectsOf({ destination, level }, output.report),
     ...upstream?.fields,
     ...(scheme === "https" ? { tls: tlsOf(level, context) } : {}),
     // The defaults of nginx.
@@ -97,6 +99,31 @@ export function serviceOf(
     );
   }
   return id;
+}
+
+/** The client's own scheme, host and port, and the path behind them. */
+const TO_CLIENT =
+  /^(?:(?:https?|\$\{?scheme\}?):\/\/\$\{?(?:http_)?host\}?(?::\$\{?server_port\}?)?)?(\/.*)$/;
+
+/** proxy_redirect: the gateway has only `off` and `default`, and reports rules that do anything else. */
+function redirectsOf(
+  { destination, level }: Pick<Proxied, "destination" | "level">,
+  report: Report,
+): Document {
+  const rules = level.nearest("proxy_redirect");
+  if (rules.some(({ args }) => args[0] === "off")) return { rewrite_redirects: false };
+  const { scheme, authority, uri } = destination;
+  for (const { args, place } of rules) {
+    const [from = "", to = ""] = args.map((arg) => withFixed(arg, level));
+    const isOfTarget = from.replace(/\/$/, "") === `${scheme}://${authority}`;
+    const isDefault = isOfTarget && uri === null && TO_CLIENT.exec(to)?.[1] === "/";
+    if (from !== "default" && !isDefault)
+      report.changed(
+        `proxy_redirect at ${shownPlace(place)}`,
+        "only redirects to the target's own address are changed, to the client's address and the path of the location; applications read X-Forwarded-Host and X-Forwarded-Proto",
+      );
+  }
+  return {};
 }
 
 function hostHeader(

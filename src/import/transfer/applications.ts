@@ -14,7 +14,7 @@ import { planHttps } from "../../applications/https-plan.ts";
 import { checkApplication } from "../../applications/input.ts";
 import { objectOf, partOf, storedPart } from "../../applications/parts.ts";
 import { PartIndex } from "../../applications/part-index.ts";
-import { reconcile } from "../../applications/reconcile.ts";
+import { reconcile, signedRoles } from "../../applications/reconcile.ts";
 import { needsReplacement } from "../../applications/signing.ts";
 import { inputOf } from "../../applications/view.ts";
 import { wantedParts } from "../../applications/wanted-parts.ts";
@@ -79,12 +79,13 @@ export function completeApplications(
 function keepStateOfHttps(id: string, draft: Draft): void {
   const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
   if (application === undefined || old === undefined || application === old) return;
-  const own = old.parts.filter(({ role }) => role === "self_signed");
-  const parts = [...application.parts.filter(({ role }) => role !== "self_signed"), ...own];
-  const role = { role: "self_signed", collection: "certificates" } as const;
-  const certificate = objectOf(draft.base, old, role);
-  if (certificate !== undefined && certificate !== draft.config.certificates.get(certificate.id))
-    draft.put("certificates", certificate);
+  const own = old.parts.filter(({ role }) => signedRoles.includes(role));
+  const parts = [...application.parts.filter(({ role }) => !signedRoles.includes(role)), ...own];
+  for (const role of signedRoles) {
+    const certificate = objectOf(draft.base, old, { role, collection: "certificates" });
+    if (certificate !== undefined && certificate !== draft.config.certificates.get(certificate.id))
+      draft.put("certificates", certificate);
+  }
   draft.put("applications", {
     ...application,
     https_state: old.https_state,
@@ -114,12 +115,16 @@ function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
     const isSpokenOf = document[reference.collection] !== undefined;
     if (!isSpokenOf && own !== undefined && isThere(own)) return own;
     // Its key is on another gateway: this one generates its own.
-    return part.role === "self_signed" ? [] : part;
+    return signedRoles.includes(part.role) ? [] : part;
   });
   if (Bun.deepEquals(parts, application.parts)) return;
   const { https_state: state } = application;
-  const isSigned = parts.some(({ role }) => role === "self_signed");
-  const https_state = isSigned ? state : { ...state, self_signed: [] };
+  const has = (role: string) => parts.some((part) => part.role === role);
+  const https_state = {
+    ...state,
+    local: has("local") ? state.local : [],
+    self_signed: has("self_signed") ? state.self_signed : [],
+  };
   draft.put("applications", { ...application, https_state, parts });
 }
 
@@ -172,9 +177,16 @@ function complete(
   const input = checkApplication(inputOf(old), draft.config);
   const ordered = objectOf(draft.config, old, { role: "certificate", collection: "certificates" });
   const previous = old.https_state;
-  const plan = planHttps(input, { config: draft.config, now: clock.now(), ordered, previous });
+  const plan = planHttps(input, {
+    config: draft.config,
+    now: clock.now(),
+    ordered,
+    previous,
+    isPermitted: () => false,
+  });
   const https_state = {
     ...plan,
+    local: previous.local.filter((name) => input.domains.includes(name)),
     self_signed: previous.self_signed.filter((name) => input.domains.includes(name)),
   };
   const application = { ...input, https_state };

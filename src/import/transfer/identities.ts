@@ -197,7 +197,8 @@ class Registry {
   }
 }
 
-function keyOf(collection: CollectionName, object: object): string | null {
+/** What identifies an object in its collection without its id; null: nothing. */
+export function keyOf(collection: CollectionName, object: object): string | null {
   const values = definitionOf(collection).identifiedBy.map(
     (name) => (object as Document)[name] ?? null,
   );
@@ -208,7 +209,7 @@ function keyOf(collection: CollectionName, object: object): string | null {
 }
 
 /** The name of an object in references. */
-function nameOf(collection: CollectionName, object: object): string | null {
+export function nameOf(collection: CollectionName, object: object): string | null {
   const name = (object as Document)[definitionOf(collection).nameField ?? "name"];
   return typeof name === "string" ? name : null;
 }
@@ -216,7 +217,7 @@ function nameOf(collection: CollectionName, object: object): string | null {
 const collections = new Map<string, CollectionName | null>();
 
 /** The collection that a field refers to: `client_certificate_id` -> `certificates`. There are few field names. */
-function collectionOf(field: string): CollectionName | null {
+export function collectionOf(field: string): CollectionName | null {
   if (!field.endsWith("_id") && !field.endsWith("_ids")) return null;
   let found = collections.get(field);
   if (found === undefined) {

@@ -2,6 +2,7 @@
 import { Value } from "@sinclair/typebox/value";
 import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
+import { isRenewed } from "../../model/certificate.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
 import type { CollectionName } from "../../model/gateway-config.ts";
@@ -58,12 +59,14 @@ function typed(
 /** Without this check a key of another certificate would only show in failed handshakes. */
 function checkCertificate(fields: Document, old: Document | undefined, box: SecretBox): Document {
   const { certificate, sealed_key: key } = fields;
-  if (fields["source"] === "acme" && (certificate ?? null) === null) return withIssued(fields, old);
+  if (isRenewed({ source: String(fields["source"]) }) && (certificate ?? null) === null)
+    return withIssued(fields, old);
   if ((certificate ?? null) === null) throw invalid("certificate", "is required");
   if ((key ?? null) === null) throw invalid("sealed_key", "is required");
   if (typeof certificate !== "string" || typeof key !== "string") return fields;
   if (certificate === "" || key === "") return fields;
-  if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
+  if (certificate === old?.["certificate"] && key === old["sealed_key"])
+    return { ...fields, ...materialOf(old) };
   // The gateway has issued another certificate since the export, and has its key.
   const isIssuedHere = fields["source"] !== "upload" && fields["source"] === old?.["source"];
   if (isIssuedHere && key === old?.["sealed_key"]) return { ...fields, ...materialOf(old) };
@@ -86,8 +89,8 @@ function withKey(fields: Document, old: Document | undefined, box: SecretBox): D
 
 /** A file may describe a certificate without its material: the issued one stays as long as its names are the same. */
 function withIssued(fields: Document, old: Document | undefined): Document {
-  if (old?.["source"] !== "acme" || !Bun.deepEquals(old["domains"], fields["domains"]))
-    return fields;
+  if (old === undefined || old["source"] !== fields["source"]) return fields;
+  if (!Bun.deepEquals(old["domains"], fields["domains"])) return fields;
   return { ...fields, ...materialOf(old) };
 }
 

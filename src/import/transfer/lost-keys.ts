@@ -1,5 +1,6 @@
 // Handles imported certificates with masked keys that the gateway can issue again; changes nothing.
 import { type ApplicationPart, referenceOf } from "../../model/application.ts";
+import { isRenewed } from "../../model/certificate.ts";
 import { MASK } from "../../model/export-document.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { isDocument } from "../../control/body.ts";
@@ -24,7 +25,8 @@ export function withoutLostKeys(items: readonly Item[], base: GatewayConfig): re
   return items.flatMap((item) => {
     if (!hasLostKey(item, base)) return [item];
     const { fields, id } = item;
-    if (fields["source"] === "acme") return [{ ...item, fields: { ...fields, ...NOT_ISSUED } }];
+    if (isRenewed({ source: String(fields["source"]) }))
+      return [{ ...item, fields: { ...fields, ...NOT_ISSUED } }];
     return interim.has(id) ? [] : [item];
   });
 }

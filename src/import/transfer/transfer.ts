@@ -88,10 +88,25 @@ export class Transfer {
 
   /** Without users and tokens, secrets masked; for roles below admin without the parts that only admins see. */
   exportPlain({ role }: Pick<Principal, "role">, program: string): Document {
+    return this.#plainOf(this.#options.changes.config, { role, program });
+  }
+
+  /** The same without defaults, times and what an import makes again, with names for ids. */
+  async exportMinimal({ role }: Pick<Principal, "role">, program: string): Promise<Document> {
+    const { plugins, changes } = this.#options;
+    const { config } = changes;
+    const { minimalDocument } = await import("./minimal.ts");
+    return minimalDocument(this.#plainOf(config, { role, program }), { config, plugins });
+  }
+
+  #plainOf(
+    config: GatewayConfig,
+    { role, program }: Pick<Principal, "role"> & { program: string },
+  ) {
     const left: readonly string[] = personalCollections;
     const isShown = (part: Part) =>
       !left.includes(part) && (includesRole(role, "admin") || !isAdminPart(part));
-    return documentOf(this.#options.changes.config, { program, isShown, convert: maskSecrets });
+    return documentOf(config, { program, isShown, convert: maskSecrets });
   }
 
   /** The complete configuration including secrets, encrypted with the passphrase. Recorded in the audit log. */

@@ -77,6 +77,7 @@ export function createInstance(own: Config, kit: PluginKit, open: CacheOpener): 
         keysCookies: own.key.cookies.length > 0,
       },
       varyNames,
+      own.key.host,
     ),
     cachedResponses: new CachedResponses(),
     comparable: comparer(),

@@ -13,6 +13,8 @@ import type { StoredHead } from "./store.ts";
 export interface FillRequest {
   readonly cacheKey: CacheKey;
   readonly request: StoringRequest;
+  /** Host and port in the client's address. */
+  readonly clientHost: string;
   /** Reads the upstream request headers. */
   readonly fieldOf: (name: string) => string | null;
   /** When the request went upstream, in milliseconds of the monotonic clock. */
@@ -53,21 +55,31 @@ function tagsOf(headers: Headers): string[] {
   return [...new Set(tags)].filter((tag) => tag !== "").slice(0, MAX_TAGS);
 }
 
+/** Where the host is no part of the key, one client's Host would decide where all others are redirected. */
+const redirectsTo = (clientHost: string, headers: Headers): boolean =>
+  ["location", "refresh"].some(
+    (name) => headers.get(name)?.toLowerCase().includes(`//${clientHost.toLowerCase()}`) === true,
+  );
+
 export class Storing {
   readonly #rules: FreshnessRules;
   readonly #varyNames: readonly string[];
+  readonly #keysHost: boolean;
 
-  constructor(rules: FreshnessRules, varyNames: readonly string[]) {
+  /** `keysHost`: whether the host is part of the key. */
+  constructor(rules: FreshnessRules, varyNames: readonly string[], keysHost = true) {
     this.#rules = rules;
     this.#varyNames = varyNames;
+    this.#keysHost = keysHost;
   }
 
   judge(
     response: { readonly status: number; readonly headers: Headers },
-    { request, startedAt }: FillRequest,
+    { request, clientHost, startedAt }: FillRequest,
     now: number,
   ): StoringDecision {
     const { status, headers } = response;
+    if (!this.#keysHost && redirectsTo(clientHost, headers)) return { reason: "client_host" };
     const delayMs = now - startedAt;
     const freshness = freshnessOf({ status, headers, delayMs }, request, this.#rules);
     if (typeof freshness === "string") return { reason: freshness };

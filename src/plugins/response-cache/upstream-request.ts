@@ -9,7 +9,7 @@ import type { FillRequest } from "./storing.ts";
 const VALIDATORS = ["if-none-match", "if-modified-since"] as const;
 
 export function fillRequestOf(
-  { upstream, headers }: RequestContext,
+  { upstream, headers, clientHost }: RequestContext,
   { cacheKey, said, epoch }: { cacheKey: CacheKey; said: Directives | null; epoch: number },
 ): FillRequest {
   const read = upstream.snapshot();
@@ -21,6 +21,7 @@ export function fillRequestOf(
       hasCookies: headers["cookie"] !== undefined,
       hasQuery: cacheKey.query !== "",
     },
+    clientHost,
     fieldOf: (name) => comparableValue(name, read(name)),
     startedAt: performance.now(),
     epoch,

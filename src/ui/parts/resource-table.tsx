@@ -39,7 +39,7 @@ export interface ResourceTableProps<K extends ResourceKey> {
   readonly page: string;
   readonly title: string;
   /** One sentence about the purpose. */
-  readonly text: string;
+  readonly text: ReactNode;
   /** Columns after the name. */
   readonly columns: readonly Column<Read<K>>[];
   /** The empty state: `{ title, text }`. */

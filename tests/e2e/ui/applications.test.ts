@@ -88,7 +88,7 @@ async function fillIn(page: Page, domain: string) {
 
 const create = (page: Page) => page.getByRole("button", { name: "Create", exact: true }).click();
 
-test("from an empty data directory to a private name with a self-signed certificate", async () => {
+test("from an empty data directory to a private name with a certificate of the local CA", async () => {
   const { page, complaints } = root;
   await page.getByLabel("Name").fill("Root");
   await page.getByLabel("E-mail address").fill(emailOf("admin"));
@@ -122,17 +122,17 @@ test("from an empty data directory to a private name with a self-signed certific
   expect(await field(page, "Upstream URL").inputValue()).toBe(upstream());
   await page.getByText(`${upstream()} responds with status 200`).waitFor();
   await next(page);
-  await page.getByText("is a private name and gets a self-signed certificate").waitFor();
+  await page.getByText("nas.home.arpa gets a certificate of the local CA").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await next(page);
-  await page.getByText("New: certificate nas self-signed").waitFor();
+  await page.getByText("New: certificate nas local").waitFor();
   await screenshots(page, "application-wizard-plan");
   await create(page);
 
   const { httpsPort } = scene.gateway;
   const link = page.getByRole("link", { name: `Open https://nas.home.arpa:${httpsPort}` });
   await link.waitFor();
-  await page.getByText("A self-signed certificate is in use").waitFor();
+  await page.getByText("A certificate of the local CA is in use").waitFor();
   await page.getByText(/Live on \d+ workers?, revision \d+/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect((await visit("nas.home.arpa")).text()).toBe("it runs");

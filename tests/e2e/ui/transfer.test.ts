@@ -290,7 +290,16 @@ test("a viewer can only download the plain configuration file", async () => {
   ]);
   const path = join(directory, "plain.yaml");
   await download.saveAs(path);
-  expect(await Bun.file(path).text()).toMatch(/^# yaml-language-server: .*\nformat: 1\n/);
+  const whole = await Bun.file(path).text();
+  expect(whole).toMatch(/^# yaml-language-server: .*\nformat: 1\n/);
+  expect(whole).toContain("created_at");
+  await page.getByLabel("Minimal").check();
+  const [minimal] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download YAML" }).click(),
+  ]);
+  await minimal.saveAs(path);
+  expect(await Bun.file(path).text()).not.toContain("created_at");
   expect(await page.getByRole("tab").allTextContents()).toEqual(["Export", "Backup"]);
   expect(await page.getByLabel("Passphrase").count()).toBe(0);
   expect(complaints).toEqual([]);

@@ -14,6 +14,7 @@ import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { AcmeStateTable } from "../../../src/store/acme.ts";
 import { CredentialUseTable } from "../../../src/store/credentials.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
+import { LocalCaRow } from "../../../src/store/local-ca.ts";
 import { RevisionTable } from "../../../src/store/revisions.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import { Store } from "../../../src/store/store.ts";
@@ -135,6 +136,7 @@ export class AcmeWorld {
       sessionStore: store.with((tables) => new SessionTable(tables)),
       tokenStore: store.with((tables) => new TokenTable(tables)),
       revisionStore: store.with((tables) => new RevisionTable(tables)),
+      localCaStore: store.with((tables) => new LocalCaRow(tables)),
       credentialUseStore: store.with((tables) => new CredentialUseTable(tables)),
       acme: {
         store: store.with((tables) => new AcmeStateTable(tables)),

@@ -188,7 +188,7 @@ describe("a part that was deleted by hand", () => {
   test("does not prevent the application's deletion", async () => {
     await make("gone");
     await ok("DELETE /routes/gone");
-    await ok("DELETE /certificates/gone%20self-signed");
+    await ok("DELETE /certificates/gone%20local");
     await ok("DELETE /applications/gone");
     expect((await api.call("GET /services/gone")).status).toBe(404);
   });
@@ -205,11 +205,11 @@ describe("deleting an application", () => {
         'service "whole"',
         `target "127.0.0.1:${origin.port}"`,
         'route "whole"',
-        'certificate "whole self-signed"',
+        'certificate "whole local"',
         'plugin "whole access"',
       ].join(", "),
     );
-    for (const path of ["services/whole", "routes/whole", "certificates/whole%20self-signed"])
+    for (const path of ["services/whole", "routes/whole", "certificates/whole%20local"])
       expect((await api.call(`GET /${path}`)).status).toBe(404);
     expect((await api.call("GET /services/bystander")).status).toBe(200);
   });
@@ -239,8 +239,8 @@ describe("an existing object", () => {
     await api.create("/services", { name: "old" });
     await api.create("/routes", { name: "old-route", hosts: ["Old2.test"] });
     await api.create("/certificates", {
-      name: "old3 self-signed",
-      source: "self_signed",
+      name: "old3 local",
+      source: "local_ca",
       domains: ["x.test"],
     });
     const refusal = async (name: string) =>
@@ -248,7 +248,7 @@ describe("an existing object", () => {
     const tail = "?adopt=1 adopts it";
     expect(await refusal("old")).toBe(`service "old" exists already; ${tail}`);
     expect(await refusal("old2")).toBe(`route "old-route" serves Old2.test already; ${tail}`);
-    expect(await refusal("old3")).toBe(`certificate "old3 self-signed" exists already; ${tail}`);
+    expect(await refusal("old3")).toBe(`certificate "old3 local" exists already; ${tail}`);
     expect(await refusal("old-route")).toBe(`route "old-route" exists already; ${tail}`);
   });
 

@@ -60,7 +60,7 @@ describe("one request", () => {
       service: { name: "shop", protocol: "http", path: "/base" },
       targets: [{ host: "127.0.0.1", port: origin.port }],
       routes: [{ name: "shop", hosts: ["shop.test"], https_redirect: false }],
-      certificate: { source: "self_signed", status: "valid", domains: ["shop.test"] },
+      certificate: { source: "local_ca", status: "valid", domains: ["shop.test"] },
       interim_certificate: null,
       drift: [],
       warnings: [],
@@ -110,7 +110,7 @@ describe("one request", () => {
     });
     for (const path of ["applications", "services", "routes"])
       expect((await api.call(`GET /${path}/broken`)).status).toBe(404);
-    expect((await api.call("GET /certificates/broken%20self-signed")).status).toBe(404);
+    expect((await api.call("GET /certificates/broken%20local")).status).toBe(404);
     expect((await api.callRoot("GET /api/v1/admin/status")).body.revision).toBe(before);
   });
 
@@ -260,7 +260,7 @@ describe("every field has an effect", () => {
     expect([renamed.service.name, renamed.routes[0].name, renamed.certificate.name]).toEqual([
       "app2",
       "app2",
-      "app2 self-signed",
+      "app2 local",
     ]);
     await api.call("PATCH /applications/app2", { body: { name: "app" } });
   });
@@ -270,7 +270,7 @@ describe("every field has an effect", () => {
     expect(off.certificate).toBeNull();
     expect(await presented("app.test")).not.toContain("app.test");
     const back = await patch({ https: { mode: "auto" } });
-    expect(back.certificate.source).toBe("self_signed");
+    expect(back.certificate.source).toBe("local_ca");
   });
 
   test("https.mode certificate is none for the certificate that goes with another mode", async () => {

@@ -41,6 +41,7 @@ const withoutBody = [
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
   ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
   "POST /api/v1/auth/logout",
+  "POST /api/v1/local-ca/rotate",
   "POST /api/v1/revisions/{id}/restore",
   "POST /api/v1/revisions/{id}/undo",
 ];
@@ -57,7 +58,7 @@ const operationsOf = ({ paths }: Description) =>
 
 describe("/docs and /openapi.yaml", () => {
   test("respond the same every time", async () => {
-    for (const path of ["/docs", "/docs/json", "/openapi.yaml"]) {
+    for (const path of ["/docs", "/docs/json", "/openapi.yaml", "/openapi.json"]) {
       const first = await api.callRoot(`GET ${path}`);
       expect(first.status).toBe(200);
       for (let again = 0; again < 2; again++) {
@@ -101,6 +102,9 @@ describe("/docs and /openapi.yaml", () => {
     const { body } = await api.callRoot("GET /docs/json");
     expect(await describeApi()).toEqual(body);
     expect(body.openapi).toBe("3.1.0");
+    const json = await api.callRoot("GET /openapi.json");
+    expect(json.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(json.body).toEqual(body);
   });
 });
 
@@ -120,8 +124,7 @@ describe("the description", () => {
           missing.push("body schema");
         if (!operation.responses["400"]) missing.push("400");
       }
-      if (path !== "/openapi.yaml" && !operation.responses["500"]?.content)
-        missing.push("error shape");
+      if (!operation.responses["500"]?.content) missing.push("error shape");
       for (const [, name] of path.matchAll(/\{(\w+)\}/g))
         if (!operation.parameters?.some((one) => one.in === "path" && one.name === name))
           missing.push(`parameter ${name}`);
@@ -241,12 +244,15 @@ describe("the guard's table", () => {
       "/api/v1/auth/login",
       "/api/v1/auth/sso/callback",
       "/api/v1/auth/sso/start",
+      "/api/v1/local-ca/root.crt",
+      "/api/v1/local-ca/root.pem",
       "/assets/:name",
       "/docs",
       "/docs/json",
       "/docs/scalar.js",
       "/healthz",
       "/metrics",
+      "/openapi.json",
       "/openapi.yaml",
       "/readyz",
       "/schema.json",
@@ -268,7 +274,7 @@ describe("the guard's table", () => {
         else if (method === "GET" || path.endsWith("/explain")) expect(role).toBe("viewer");
         else
           expect(role).toBe(
-            /listeners|settings|import|restore|nodes|plugins\/directory/.test(path)
+            /listeners|settings|import|restore|nodes|local-ca|plugins\/directory/.test(path)
               ? "admin"
               : "editor",
           );

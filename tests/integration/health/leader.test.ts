@@ -33,7 +33,7 @@ async function threads(port: number) {
   );
   const routes = { table: null, upserts: [], removals: [] };
   const change = structuredClone(
-    diff(null, snapshot, { routes, consumers: null, withCache: (plan) => plan }),
+    diff(null, snapshot, { routes, consumers: null, withShared: (plan) => plan }),
   );
   for (const { service: checked } of change.services.upserts)
     Object.assign(checked.health.active, { interval: INTERVAL, unhealthy_interval: INTERVAL });

@@ -35,6 +35,7 @@ beforeAll(async () => {
   const configs = {
     plain: { bypass_when: { header: { "X-Preview": "*" } }, max_body: 10_000 },
     shared: { cache_authorized: true, ttl_default: 60 },
+    hostless: { key: { host: false } },
     tiny: { max_total: 3000, max_body: 3000 },
   };
   for (const [name, config] of Object.entries(configs)) {
@@ -210,6 +211,12 @@ const rows: Row[] = [
   ["without-freshness", notStored("no_freshness"), [reply()], [GET]],
   ["cookie", notStored("set_cookie"), [fresh("Set-Cookie: a=b\r\n")], [GET]],
   ["any-variant", notStored("vary_any"), [fresh("Vary: *\r\n")], [GET]],
+  [
+    "client-host",
+    notStored("client_host"),
+    [fresh("Location: http://hostless.test/a\r\n")],
+    [{ host: "hostless.test" }],
+  ],
   ["events", notStored("streaming"), [fresh("Content-Type: text/event-stream\r\n")], [GET]],
   ["too-large", notStored("too_large"), [fresh("", "x".repeat(10_001))], [GET]],
   [

@@ -101,6 +101,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       cacheDirectory: null,
       shared: null,
       callout: unused,
+      followFeed: null,
       deriveKey: () => new Uint8Array(32),
       logDirectories: null,
       log() {},

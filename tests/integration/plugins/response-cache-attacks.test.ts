@@ -65,6 +65,30 @@ test.each(["h.test:1234", "H.TEST", "h.test.", "other.test"])(
   },
 );
 
+describe("a redirect to the target's own address, which gets the client's,", () => {
+  const redirectOf = async (host: string) => {
+    const { headers } = await cache.get("/moved", { Host: host });
+    return [wordOf({ headers } as SceneAnswer), headers.get("location"), headers.get("refresh")];
+  };
+  const to = (host: string) => [`http://${host}/new`, `1; url=http://${host}/new`];
+  beforeEach(() => {
+    const own = `http://127.0.0.1:${cache.scene.originPort}/new`;
+    cache.answer = () => fresh("", { Location: own, Refresh: `1; url=${own}` });
+  });
+
+  test("is stored for each host and port that clients send", async () => {
+    for (const word of ["MISS", "HIT"])
+      for (const host of ["h.test", "h.test:666", "H.test", INJECTED])
+        expect(await redirectOf(host)).toEqual([word, ...to(host)]);
+  });
+
+  test("is not stored where the host is no part of the key", async () => {
+    await cache.use({ key: { host: false } });
+    for (const host of [INJECTED, "h.test", "H.TEST:666", "h.test"])
+      expect(await redirectOf(host)).toEqual(["MISS", ...to(host)]);
+  });
+});
+
 test("an allowed origin is part of the variant", async () => {
   cache.answer = ({ headers }) =>
     fresh("x", { "Access-Control-Allow-Origin": headers.get("origin") ?? "none" });

@@ -57,7 +57,7 @@ async function start(originPort: number) {
   });
   const port = freePort();
   const routes = await new RouteStore().write(diffRoutes(new Map(), snapshot.routes));
-  const withCache = caches.withCache.bind(caches);
+  const withShared = caches.withCache.bind(caches);
   const [workers, targets] = [WorkerBoard.create(WORKERS), TargetBoard.create(WORKERS)];
   const shared = {
     workers: workers.buffer,
@@ -70,7 +70,7 @@ async function start(originPort: number) {
   return await Promise.all(
     Array.from({ length: WORKERS }, async (_, worker) => {
       const address = `127.0.0.${worker + 1}`;
-      const change = structuredClone(diff(null, snapshot, { routes, consumers: null, withCache }));
+      const change = structuredClone(diff(null, snapshot, { routes, consumers: null, withShared }));
       for (const { listener: own } of change.listeners.upserts)
         Object.assign(own, { address, port });
       const { promise: gone, resolve } = Promise.withResolvers<void>();

@@ -244,7 +244,7 @@ describe("a restored revision", () => {
   });
 });
 
-describe("a plain export that was written while there was a self-signed certificate", () => {
+describe("a plain export that was written while there was a certificate of the local CA", () => {
   test("can be applied after its deletion, and the application gets another one if it needs it", async () => {
     const name = "interim";
     const body = { name, domains: ["interim.test"], upstream: addressOf(origin) };
@@ -261,7 +261,7 @@ describe("a plain export that was written while there was a self-signed certific
       const application = await read(name);
       return application.certificate === null ? null : application;
     });
-    expect(back.certificate).toMatchObject({ source: "self_signed", status: "valid" });
+    expect(back.certificate).toMatchObject({ source: "local_ca", status: "valid" });
     expect(back.certificate.fingerprint).not.toBe(made.certificate.fingerprint);
     expect(back.drift).toEqual([]);
     expect(await visit("interim.test")).toBe("origin");

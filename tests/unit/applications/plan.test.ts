@@ -76,8 +76,13 @@ describe("HTTPS", () => {
   const identity = { id: "1", created_at: "", updated_at: "" };
   const account = { ...decodeRecord.acme_accounts({ name: "le", sealed_key: "k" }), ...identity };
   const withAccount: GatewayConfig = { ...empty, acme_accounts: new Map([["1", account]]) };
-  const secured: HttpsState = { ordered: ["a.com"], self_signed: [], secured: true };
-  const pending: HttpsState = { ordered: ["a.com"], self_signed: ["a.com"], secured: false };
+  const secured: HttpsState = { ordered: ["a.com"], local: [], self_signed: [], secured: true };
+  const pending: HttpsState = {
+    ordered: ["a.com"],
+    local: [],
+    self_signed: ["a.com"],
+    secured: false,
+  };
   let issued: Certificate;
   beforeAll(async () => {
     const pair = await createSelfSigned({
@@ -95,18 +100,21 @@ describe("HTTPS", () => {
       not_after: new Date(NOW + 90 * DAY_MS).toISOString(),
     };
   });
+  const isSigned = (name: string) => name.endsWith(".lan") || name === "10.0.0.1";
   const plan = (fields: object, situation: object = {}) =>
     planHttps(input(fields), {
       config: empty,
       now: NOW,
       ordered: undefined,
       previous: null,
+      isPermitted: isSigned,
       ...situation,
     });
 
   test("no certificate is planned when it is off", () => {
     expect(plan({ https: { mode: "off" } })).toEqual({
       ordered: [],
+      local: [],
       self_signed: [],
       secured: false,
     });
@@ -114,7 +122,7 @@ describe("HTTPS", () => {
 
   test("without an account a public name has a self-signed certificate, with a warning", () => {
     const state = plan({});
-    expect(state).toEqual({ ordered: [], self_signed: ["a.com"], secured: false });
+    expect(state).toEqual({ ordered: [], local: [], self_signed: ["a.com"], secured: false });
     expect(httpsWarnings({ ...input({}), https_state: state }, empty)).toHaveLength(1);
     expect(httpsWarnings({ ...input({}), https_state: pending }, withAccount)).toEqual([]);
   });
@@ -128,7 +136,8 @@ describe("HTTPS", () => {
     expect(plan({}, situation)).toEqual(secured);
     expect(plan({ domains: ["a.com", "b.com", "c.lan"] }, situation)).toEqual({
       ordered: ["a.com", "b.com"],
-      self_signed: ["b.com", "c.lan"],
+      local: ["c.lan"],
+      self_signed: ["b.com"],
       secured: false,
     });
   });
@@ -146,10 +155,11 @@ describe("HTTPS", () => {
     expect(plan({}, { previous: pending }).ordered).toEqual(["a.com"]);
   });
 
-  test("wildcards wait for a DNS provider, addresses have no certificate", () => {
+  test("wildcards wait for a DNS provider, addresses have a certificate of the local CA", () => {
     const domains = ["*.a.com", "10.0.0.1"];
     expect(plan({ domains }, { config: withAccount })).toEqual({
       ordered: [],
+      local: ["10.0.0.1"],
       self_signed: ["*.a.com"],
       secured: false,
     });
@@ -158,7 +168,24 @@ describe("HTTPS", () => {
   test("only private names: clients are never redirected to HTTPS", () => {
     expect(plan({ domains: ["a.lan"] }, { config: withAccount })).toEqual({
       ordered: [],
+      local: ["a.lan"],
+      self_signed: [],
+      secured: false,
+    });
+    expect(plan({ domains: ["a.lan"] }, { isPermitted: () => false })).toMatchObject({
+      local: [],
       self_signed: ["a.lan"],
+    });
+  });
+
+  test("the mode local_ca uses the local CA for all names, and redirects clients", () => {
+    const fields = { domains: ["a.lan", "home.example.com"], https: { mode: "local_ca" } };
+    const whole = { ordered: [], local: fields.domains, self_signed: [], secured: true };
+    expect(plan(fields, { config: withAccount, isPermitted: () => true })).toEqual(whole);
+    expect(plan(fields)).toEqual({
+      ordered: [],
+      local: ["a.lan"],
+      self_signed: ["home.example.com"],
       secured: false,
     });
   });

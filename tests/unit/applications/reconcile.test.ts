@@ -9,7 +9,7 @@ import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 
 const AT = "2026-06-01T00:00:00.000Z";
-const off = { ordered: [], self_signed: [], secured: false };
+const off = { ordered: [], local: [], self_signed: [], secured: false };
 
 const planned = (fields: object = {}): Planned => ({
   ...decode(applicationInput, {
@@ -100,7 +100,12 @@ describe("parts", () => {
 
   test("public and private names have a route each while a certificate is managed", () => {
     const domains = ["shop.example.com", "shop.lan"];
-    const state = { ordered: ["shop.example.com"], self_signed: ["shop.lan"], secured: true };
+    const state = {
+      ordered: ["shop.example.com"],
+      local: [],
+      self_signed: ["shop.lan"],
+      secured: true,
+    };
     const { config } = run(emptyConfiguration(AT), {
       ...planned({ domains, https: { mode: "auto", hsts: true } }),
       https_state: state,

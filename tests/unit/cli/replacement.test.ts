@@ -1,5 +1,6 @@
 // How a gateway hands over to a new process, and continues when that one fails; the processes are real, the gateway is a list of steps.
 import { expect, test } from "bun:test";
+import { ServiceManager } from "../../../src/supervisor/service-manager.ts";
 import { Replacement } from "../../../src/cli/replacement.ts";
 import { createLog } from "../../../src/log.ts";
 
@@ -21,6 +22,7 @@ function scene(deadlineMs = 60_000) {
       managementPort: () => 9080,
       closeSocket: () => void steps.push("close socket"),
       words: [],
+      service: ServiceManager.open({}),
       log,
     },
     { deadlineMs },

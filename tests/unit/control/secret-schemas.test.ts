@@ -117,7 +117,7 @@ describe("each secret in a configuration has a destination, or stays for a reaso
     const sending = kinds.filter(({ config }) => spotsOf(config).some(isSent));
     expect(sending.map(({ name }) => name)).toEqual(
       [
-        ...["access-log", "ldap-auth", "oidc", "otel-tracing"],
+        ...["access-log", "blocklist", "crowdsec", "ldap-auth", "oidc", "otel-tracing"],
         ...["alert webhook", "alert smtp"],
         ...Object.keys(dnsProviders)
           .filter((type) => type !== "exec")

@@ -236,14 +236,19 @@ describe("what the gateway does not do is named with its host", () => {
   });
 
   test("a certificate of Caddy's own CA", async () => {
-    const automation = { policies: [{ subjects: ["a.test"], issuers: [{ module: "internal" }] }] };
+    const subjects = ["a.test", "a.example.com"];
+    const automation = { policies: [{ subjects, issuers: [{ module: "internal" }] }] };
     const { report, document } = await made([at("a.test", proxy())], {}, { tls: { automation } });
-    expect(document.certificates).toBeUndefined();
+    expect(document.certificates).toMatchObject(
+      subjects.map((name) => ({ name, source: "local_ca", domains: [name] })),
+    );
     expect(report).toContainEqual({
       level: "changed",
       what: "certificate for a.test",
-      why: "Caddy signs it itself: the gateway presents its own certificate instead",
+      why: "the local CA signs it: devices have to trust its root, which is another one than Caddy's",
     });
+    const other = report.find(({ what }) => what === "certificate for a.example.com");
+    expect(other?.why).toContain("once settings.local_ca.permitted_names has the name");
   });
 });
 

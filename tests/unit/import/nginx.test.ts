@@ -313,3 +313,28 @@ describe("proxied requests", () => {
     expect(says).toContain("has no equivalent");
   });
 });
+
+test.each([
+  ["off", false, false],
+  ["default", true, false],
+  ["http://10.0.0.1:80/ /", true, false],
+  ["http://10.0.0.1:80 $scheme://$host:$server_port/", true, false],
+  ["http://10.0.0.1:80/ https://$http_host/", true, false],
+  ["http:// https://", true, true],
+  ["http://10.0.0.1:80/ /app/", true, true],
+  ["http://10.0.0.1:80/ https://other.test/", true, true],
+  ["~^http://x(.*)$ $1", true, true],
+])("proxy_redirect %s", async (rule, isOn, isReported) => {
+  const { document, says } = await site(
+    `proxy_redirect ${rule}; location / { proxy_pass http://10.0.0.1:80; }`,
+  );
+  expect(document.services[0].rewrite_redirects ?? true).toBe(isOn);
+  expect(says.includes("proxy_redirect")).toBe(isReported);
+});
+
+test("locations with and without proxy_redirect off have services of their own", async () => {
+  const { document } = await site(
+    "location / { proxy_pass http://10.0.0.1:80; } location /a { proxy_redirect off; proxy_pass http://10.0.0.1:80; }",
+  );
+  expect(document.services).toHaveLength(2);
+});

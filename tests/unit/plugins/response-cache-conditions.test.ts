@@ -170,6 +170,7 @@ test("a 304 without Date does not begin the time until Expires anew", () => {
       cacheControl: parseDirectives(null),
       ...{ hasAuthorization: false, hasCookies: false, hasQuery: false },
     },
+    clientHost: "h.test",
     fieldOf: () => null,
     startedAt: performance.now(),
     epoch: 0,

@@ -6,11 +6,19 @@ import { healthcheckCommand } from "../../../src/cli/healthcheck.ts";
 import { environmentName } from "../../../src/cli/flags.ts";
 import { placeManagement } from "../../../src/cli/management-access.ts";
 import { createServe, type ServeOptions } from "../../../src/cli/serve.ts";
-import { targets } from "../../../scripts/release/targets.ts";
+import { imageConfig } from "../../../scripts/release/image-config.ts";
 
 const root = resolve(import.meta.dir, "../../..");
 const read = (path: string) => readFileSync(resolve(root, path), "utf8");
-const dockerfile = read("scripts/packaging/Dockerfile");
+const { config: image } = imageConfig({
+  version: "1.2.3",
+  bunVersion: "1.0.0",
+  commit: null,
+  committedAt: "2026-01-01T00:00:00Z",
+});
+const imageVariables = Object.fromEntries(
+  image.Env.map((text) => text.split("=") as [string, string]),
+);
 const compose = Bun.YAML.parse(read("scripts/packaging/compose.yaml")) as {
   services: Record<string, Record<string, unknown>>;
   volumes: object;
@@ -29,40 +37,65 @@ const optionsOf = (variables: Record<string, string>) =>
   });
 
 test("every variable belongs to a flag of serve", () => {
-  const files = [dockerfile, read("scripts/packaging/compose.yaml"), read("scripts/install.sh")];
+  const files = [
+    image.Env.join("\n"),
+    read("scripts/packaging/compose.yaml"),
+    read("scripts/install.sh"),
+  ];
   const found = files.flatMap((text) => text.match(/\bSLUICE_[A-Z_]+\b(?=[=:])/g) ?? []);
   expect(new Set(found).size).toBeGreaterThan(4);
   for (const name of found)
-    if (name !== "SLUICE_URL") expect([name, variables.has(name)]).toEqual([name, true]);
+    // The first is of the installer, the second of the compose file itself.
+    if (name !== "SLUICE_URL" && name !== "SLUICE_IMAGE")
+      expect([name, variables.has(name)]).toEqual([name, true]);
 });
 
-test("the image contains executables of a release, and runs as an unprivileged user", () => {
-  const names = targets.map(({ name }) => `sluice-${name}`);
-  const wanted = dockerfile.match(/name=(sluice-[\w-]+)/g) ?? [];
-  expect(wanted.length).toBe(2);
-  for (const word of wanted) expect(names).toContain(word.replace("name=", ""));
-  expect(dockerfile).toMatch(/^USER 65532:65532$/m);
-  expect(dockerfile).toContain(`CMD ["/usr/local/bin/sluice", "${healthcheckCommand.name}"]`);
-  expect(dockerfile).toContain('CMD ["serve"]');
+test("the image runs serve, and its health check, as an unprivileged user", () => {
+  expect(image.User).toBe("65532:65532");
+  expect(image.Healthcheck.Test).toEqual(["CMD", ...image.Entrypoint, healthcheckCommand.name]);
+  expect(image.Cmd).toEqual(["serve"]);
 });
 
 test("the data of the compose file survives the container", () => {
   const { sluice = {} } = compose.services;
   expect(sluice["volumes"]).toEqual(["sluice-data:/var/lib/sluice"]);
   expect(Object.keys(compose.volumes)).toEqual(["sluice-data"]);
-  expect(dockerfile).toMatch(/^VOLUME \/var\/lib\/sluice$/m);
+  expect(Object.keys(image.Volumes)).toEqual(["/var/lib/sluice"]);
   expect(sluice["ports"]).toContain("127.0.0.1:9080:9080");
 });
 
-test("the management API of the compose file is restricted, as its address requires", async () => {
+/** A variable without a value of the user's has its default. */
+const withDefaults = (env: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries({ ...imageVariables, ...env }).map(([name, value]) => [
+      name,
+      value.replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1").replaceAll(/\$\{[^}]*\}/g, "password"),
+    ]),
+  );
+
+test("`docker compose up` starts with an admin, and serves the management API at once", async () => {
   const { sluice = {} } = compose.services;
-  const env = sluice["environment"] as Record<string, string>;
-  const fresh = { isNew: true, users: 0, networks: [] };
-  const first = { ...env, SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "1" };
-  expect(placeManagement(await optionsOf(first), fresh).access.heldBack).toBeNull();
-  const later = { ...env, SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "0" };
-  const served = { isNew: false, users: 1, networks: [] };
-  expect(placeManagement(await optionsOf(later), served).hostname).toBe("0.0.0.0");
+  const options = await optionsOf(withDefaults(sluice["environment"] as Record<string, string>));
+  expect(options.firstAdmin).toEqual({ email: "admin@localhost", passwordFile: null });
+  const fresh = { isNew: true, users: 1, networks: [] };
+  const { hostname, access } = placeManagement(options, fresh);
+  expect([hostname, access.heldBack]).toEqual(["0.0.0.0", null]);
+  expect(options.allowUnauthenticatedRemote).toBe(false);
+});
+
+test("the comments of the compose file give a password file as serve reads it", async () => {
+  const text = read("scripts/packaging/compose.yaml").replaceAll(
+    /^( *)# (?=( *)(secrets|SLUICE|- admin_p|admin_p|file:))/gm,
+    "$1",
+  );
+  const { services, secrets } = Bun.YAML.parse(text) as {
+    services: { sluice: { environment: Record<string, string>; secrets: string[] } };
+    secrets: Record<string, { file: string }>;
+  };
+  const { environment, secrets: used } = services.sluice;
+  expect(used).toEqual(Object.keys(secrets));
+  const options = await optionsOf(withDefaults(environment));
+  expect(options.firstAdmin?.passwordFile).toBe(`/run/secrets/${used[0]}`);
 });
 
 describe("the examples of a fleet", () => {
@@ -89,14 +122,9 @@ describe("the examples of a fleet", () => {
 
   test("start as serve decodes them", async () => {
     for (const { environment } of nodes) {
-      const first = {
-        ...environment,
-        SLUICE_STORE: environment["SLUICE_STORE"]!.replace(/\$\{[^}]*\}/, "password"),
-        SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "1",
-      };
-      const options = await optionsOf(first);
+      const options = await optionsOf(withDefaults(environment));
       expect(options.fleet?.database.urls).toEqual(["postgres://sluice:password@db/sluice"]);
-      const fresh = { isNew: true, users: 0, networks: [] };
+      const fresh = { isNew: true, users: 1, networks: [] };
       expect(placeManagement(options, fresh).access.heldBack).toBeNull();
     }
   });

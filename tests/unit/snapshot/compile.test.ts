@@ -30,7 +30,7 @@ const inWeb = (id: string, fields: object) => target(id, { service_id: "web", ..
 const nothingStored = {
   routes: { table: null, upserts: [], removals: [] },
   consumers: null,
-  withCache: <T>(plan: T) => plan,
+  withShared: <T>(plan: T) => plan,
 };
 
 describe("a configuration is rejected", () => {

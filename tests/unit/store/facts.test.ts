@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Fact } from "../../../src/model/fact.ts";
 import { AcmeStateTable } from "../../../src/store/acme.ts";
+import { LocalCaRow } from "../../../src/store/local-ca.ts";
 import { SessionTable } from "../../../src/store/sessions.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { TokenTable } from "../../../src/store/tokens.ts";
@@ -9,9 +10,10 @@ import { TotpTable } from "../../../src/store/totp.ts";
 import { changeOf, commitOf, firstCommit, openStore, temporaryDirectory } from "./fixture.ts";
 
 const created_at = "2026-01-01T00:00:00.000Z";
+const sealed = "sealed:1:00000000:AAAA";
 const record = {
   user_id: "u1",
-  sealed_key: "sealed:1:00000000:AAAA",
+  sealed_key: sealed,
   confirmed: true,
   last_step: 3,
   recovery_hashes: ["x"],
@@ -22,6 +24,7 @@ const facts: readonly Fact[] = [
   { kind: "second_factor", user_id: "u2", record: null },
   { kind: "admin_token", token: { token_hash: "hash", created_at } },
   { kind: "acme_state", certificate_id: "c1", document: { attempts: 2 } },
+  { kind: "local_ca", root: { certificate: "PEM", sealed_key: sealed, constraints: null } },
 ];
 /** Violates a rule of its table. */
 const invalid = {
@@ -53,6 +56,7 @@ const stateOf = (store: Store) =>
     factors: new TotpTable(context).all(),
     token: new TokenTable(context).loadAdminToken(),
     acme: [...new AcmeStateTable(context).load()],
+    root: new LocalCaRow(context).load(),
   }));
 
 const before = {
@@ -60,12 +64,14 @@ const before = {
   factors: [{ ...record, user_id: "u2" }],
   token: null,
   acme: [],
+  root: null,
 };
 const after = {
   sessions: ["s2"],
   factors: [record],
   token: { token_hash: "hash", created_at },
   acme: [["c1", { attempts: 2 }]],
+  root: { certificate: "PEM", sealed_key: sealed, constraints: null },
 };
 
 test("are stored with the change", () => {

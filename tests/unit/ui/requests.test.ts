@@ -107,8 +107,14 @@ test.each([
   ["ip.denied", "ip-restriction"],
   ["auth.jwt.something", "jwt"],
   ["waf.942100", "waf-lite"],
+  ["crowdsec.ban", "crowdsec"],
+  ["blocklist.listed.spamhaus-drop", "blocklist"],
   ["my-script.error", "my-script"],
   ["constructor", null],
 ])("%s is a word of %p", (word, plugin) => {
   expect(explainReason(word).plugin).toBe(plugin);
+});
+
+test("the reason of a block list names the list", () => {
+  expect(explainReason("blocklist.listed.spamhaus-drop").text).toContain("spamhaus-drop");
 });

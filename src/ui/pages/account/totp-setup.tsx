@@ -10,7 +10,7 @@ import { HelpText } from "../../parts/page-layout.tsx";
 import { CopyableValue } from "../../parts/secret-once.tsx";
 import { fieldErrorOf } from "./field-error.ts";
 import { ProofForm } from "./proof-form.tsx";
-import { QrCode } from "./qr-code.tsx";
+import { QrCode } from "../../parts/qr-code.tsx";
 import { type MeansProps, meansPath } from "./means.ts";
 
 interface Props extends MeansProps {

@@ -161,6 +161,16 @@ function CertificateLine({ application }: ApplicationProps) {
         Encrypted, but browsers show a warning unless they trust it. {link}
       </Line>
     );
+  if (source === "local_ca" && (status === "valid" || status === "renewing"))
+    return (
+      <Line mark="done" title="A certificate of the local CA is in use">
+        Browsers show a warning until the device{" "}
+        <Anchor component={Link} href={pagePath("local-ca")} size="sm" underline="always">
+          trusts its root
+        </Anchor>
+        . {link}
+      </Line>
+    );
   if (status === "valid" || status === "renewing")
     return (
       <Line mark="done" title="The certificate is valid">
@@ -186,7 +196,7 @@ function RedirectLine({ application }: ApplicationProps) {
   const routes = application.routes as readonly Schemas["Route"][];
   const isOn = routes.some((route) => route.https_redirect !== false);
   const certificate = application.certificate as Schemas["Certificate"] | null;
-  if (!isOn && certificate?.source === "self_signed")
+  if (!isOn && (certificate?.source === "self_signed" || certificate?.source === "local_ca"))
     return (
       <Line mark="done" title="No redirect to HTTPS">
         HTTP requests are not redirected while browsers do not trust the certificate.

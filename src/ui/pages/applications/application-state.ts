@@ -50,6 +50,12 @@ export function httpsOf(application: Application): StateText {
       tone: "warn",
       detail: application.warnings[0] ?? "Browsers show a warning unless they trust it",
     };
+  if (status === "valid" && certificate.source === "local_ca")
+    return {
+      state: "local CA",
+      tone: "good",
+      detail: application.warnings[0] ?? "Devices that trust the local CA show no warning",
+    };
   if (status === "valid" || status === "renewing")
     return {
       state: status,

@@ -16,7 +16,12 @@ const modes: readonly { readonly value: Mode; readonly label: string; readonly t
   {
     value: "auto",
     label: "Automatic",
-    text: "An issued certificate for public names, a self-signed one for private names",
+    text: "An issued certificate for public names, one of the local CA for private names",
+  },
+  {
+    value: "local_ca",
+    label: "Local CA",
+    text: "Signed by this gateway, with the redirect: for devices that trust its root",
   },
   {
     value: "acme",
@@ -93,7 +98,9 @@ function HttpsForecast({ form }: ApplicationFieldsProps) {
   const providers = useResourceList("dns-providers");
   if (https.mode === "off" || https.mode === "certificate") return null;
   const named = domains.map((domain) => domain.trim()).filter(isDomain);
-  const ordered = named.filter((domain) => https.mode === "acme" || isPublicName(domain));
+  const isOrdered = (domain: string) =>
+    https.mode === "acme" || (https.mode === "auto" && isPublicName(domain));
+  const ordered = named.filter(isOrdered);
   const isOffered = accounts.data !== undefined && !accounts.data.some(({ enabled }) => enabled);
   return (
     <Stack gap="sm">
@@ -101,8 +108,11 @@ function HttpsForecast({ form }: ApplicationFieldsProps) {
         .filter((domain) => !ordered.includes(domain))
         .map((domain) => (
           <CheckLine key={domain} status="ok">
-            <b>{domain}</b> is a private name and gets a self-signed certificate. Browsers show a
-            warning unless they trust it.
+            <b>{domain}</b> gets a certificate of the{" "}
+            <Anchor component={Link} href={pagePath("local-ca")} size="sm" underline="always">
+              local CA
+            </Anchor>
+            . Browsers show a warning unless they trust its root.
           </CheckLine>
         ))}
       {ordered.length > 0 && isOffered && (

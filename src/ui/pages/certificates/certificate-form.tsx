@@ -104,6 +104,11 @@ function SourceField({ form }: CertificateFieldsProps) {
             description="Certificate and key as PEM; upload a new one before it expires"
           />
           <Radio
+            value="local_ca"
+            label="Local CA"
+            description="Signed by this gateway for private names and addresses; devices that trust its root show no warning"
+          />
+          <Radio
             value="self_signed"
             label="Self-signed"
             description="For tests and private networks: browsers show a warning"
@@ -120,6 +125,12 @@ function SourceFields({ form, id }: CertificateFieldsProps & { readonly id: stri
       return <AcmeFields form={form} isNew={id === null} />;
     case "upload":
       return <UploadFields form={form} id={id} />;
+    case "local_ca":
+      return (
+        <Section title="Names" text="Private names and IP addresses that the certificate covers.">
+          <DomainsField form={form} isNew={id === null} example="nas.home.arpa" />
+        </Section>
+      );
     case "self_signed":
       return (
         <Section title="Names" text="Names that the certificate covers.">

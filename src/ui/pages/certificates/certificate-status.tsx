@@ -8,6 +8,7 @@ import type { Read } from "../../api/resources.ts";
 import { Can, Fact, Section } from "../../parts/page-layout.tsx";
 import { RelativeTime, StatusBadge } from "../../parts/status.tsx";
 import { adviceFor } from "./certificate-advice.ts";
+import { isRenewed } from "./certificate-values.ts";
 import { RevokeDialog } from "./revoke-dialog.tsx";
 import { ValidityTimeline } from "./validity.tsx";
 
@@ -19,6 +20,7 @@ const sources: Readonly<Record<Read<"certificates">["source"], string>> = {
   acme: "Issued by a CA",
   upload: "Uploaded",
   self_signed: "Self-signed",
+  local_ca: "Signed by the local CA",
 };
 
 const stateOf = ({ status, enabled, on_demand: onDemand }: Props["certificate"]): string =>
@@ -100,6 +102,7 @@ export function CertificateActions({ certificate }: Props) {
     done: () => `Certificate ${name} requested`,
   });
   const isOrdered = source === "acme" && onDemand === null;
+  const canRenew = isRenewed(source) && onDemand === null;
   const isIssued = certificate.fingerprint !== null;
   return (
     <>
@@ -115,7 +118,7 @@ export function CertificateActions({ certificate }: Props) {
         </Button>
       )}
       <Can needs="editor">
-        {isOrdered && enabled && (
+        {canRenew && enabled && (
           <Button
             variant="light"
             loading={isPending || status === "ordering"}

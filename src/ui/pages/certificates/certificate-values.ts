@@ -24,6 +24,10 @@ export interface CertificateValues extends Pick<
   readonly private_key: string;
 }
 
+/** Whether the gateway issues new ones in time by itself. */
+export const isRenewed = (source: CertificateValues["source"]): boolean =>
+  source === "acme" || source === "local_ca";
+
 export function toValues(certificate: Partial<Read<"certificates">>): CertificateValues {
   const { on_demand: onDemand = null } = certificate;
   return {
@@ -50,7 +54,7 @@ export function toValues(certificate: Partial<Read<"certificates">>): Certificat
 export function toBody(values: CertificateValues): Write<"certificates"> {
   const { name, source, domains, enabled, tags, description } = values;
   const shared = { name, source, enabled, tags, description };
-  if (source === "self_signed") return { ...shared, domains };
+  if (source === "self_signed" || source === "local_ca") return { ...shared, domains };
   if (source === "upload")
     return {
       ...shared,
@@ -73,7 +77,9 @@ export function toBody(values: CertificateValues): Write<"certificates"> {
   };
 }
 
-const isNameWrong = (domain: string): boolean => /[\s/:]/.test(domain);
+/** The local CA signs addresses, too. */
+const isNameWrong = (domain: string, source: CertificateValues["source"]): boolean =>
+  source === "local_ca" && /^[0-9a-f:.]+$/i.test(domain) ? false : /[\s/:]/.test(domain);
 
 /** The gateway's rules, so that errors show while typing. */
 export const rules = {
@@ -89,7 +95,7 @@ export const rules = {
   ) => {
     if (source === "upload" || (source === "acme" && isOnDemand)) return null;
     if (domains.length === 0) return "At least one name is required, such as shop.example.com";
-    const wrong = domains.find(isNameWrong);
+    const wrong = domains.find((name) => isNameWrong(name, source));
     if (wrong !== undefined) return `${wrong}: only the name, without http:// or a port`;
     const isStar = source === "acme" && domains.some((domain) => domain.startsWith("*."));
     return isStar && challenge !== "dns-01"

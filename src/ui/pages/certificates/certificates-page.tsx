@@ -1,14 +1,17 @@
 // Certificates: the list with the validity of each, and which form to open.
-import { Menu, Stack, Text } from "@mantine/core";
+import { Anchor, Menu, Stack, Text } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
+import { Link } from "wouter";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
 import { resourcePage } from "../../parts/form-page.tsx";
 import { Can } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { relativeTime, StatusDot, toneOf } from "../../parts/status.tsx";
 import { CertificateForm } from "./certificate-form.tsx";
+import { isRenewed } from "./certificate-values.ts";
 import { lifeOf, ValidityBar } from "./validity.tsx";
 
 type Certificate = Read<"certificates">;
@@ -25,7 +28,12 @@ const expiresSoon = (certificate: Certificate): boolean => {
   return life !== null && life.daysLeft < 30;
 };
 
-const kinds = { acme: "ordered", upload: "uploaded", self_signed: "self-signed" } as const;
+const kinds = {
+  acme: "ordered",
+  upload: "uploaded",
+  self_signed: "self-signed",
+  local_ca: "local CA",
+} as const;
 
 function CertificateList() {
   return (
@@ -33,7 +41,16 @@ function CertificateList() {
       resource="certificates"
       page="certificates"
       title="Certificates"
-      text="TLS certificates for the names that the gateway serves over HTTPS."
+      text={
+        <>
+          TLS certificates for the names that the gateway serves over HTTPS. Devices trust those for
+          private names with the root of the{" "}
+          <Anchor component={Link} href={pagePath("local-ca")} underline="always">
+            local CA
+          </Anchor>
+          .
+        </>
+      }
       subtitle={({ domains, on_demand: onDemand }) =>
         onDemand === null ? domains.join(", ") : `on demand: ${onDemand.hosts.join(", ")}`
       }
@@ -104,7 +121,7 @@ function RenewItem({ certificate }: { readonly certificate: Certificate }) {
     touches: ["certificates"],
     done: () => `Certificate ${name} requested`,
   });
-  if (source !== "acme" || !enabled || onDemand !== null) return null;
+  if (!isRenewed(source) || !enabled || onDemand !== null) return null;
   return (
     <Can needs="editor">
       <Menu.Item leftSection={<IconRefresh size={16} />} onClick={() => mutate()}>

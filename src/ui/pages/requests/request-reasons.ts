@@ -65,6 +65,8 @@ const ofPlugins: Readonly<Record<string, string>> = {
   "auth.oidc.none": "No session.",
   "auth.oidc.begin": "Redirected to sign in.",
   "auth.oidc.done": "Signed in.",
+  "blocklist.open": "The list of denied addresses is unavailable; the request was allowed.",
+  "blocklist.unavailable": "The list of denied addresses is unavailable.",
   "bot.denied": "The user agent is denied.",
   "bot.missing_ua": "No User-Agent header.",
   "cache.hit": "Served from the cache.",
@@ -78,6 +80,10 @@ const ofPlugins: Readonly<Record<string, string>> = {
   "cl.gone": "The client disconnected in the queue.",
   "cors.origin": "The origin is not allowed.",
   "cors.preflight": "CORS preflight request.",
+  "crowdsec.ban": "CrowdSec has decided to ban the client's address.",
+  "crowdsec.captcha": "CrowdSec demands a captcha of the client's address.",
+  "crowdsec.open": "The decisions of CrowdSec are unavailable; the request was allowed.",
+  "crowdsec.unavailable": "The decisions of CrowdSec are unavailable.",
   "csrf.origin": "Cross-site request.",
   "csrf.token": "The CSRF token is wrong.",
   "grpc-web.malformed": "The gRPC-Web request is malformed.",
@@ -97,11 +103,13 @@ const ofPlugins: Readonly<Record<string, string>> = {
 /** The plugin by the prefix of its reasons. */
 const plugins: Readonly<Record<string, string>> = {
   acl: "acl",
+  blocklist: "blocklist",
   bot: "bot-detection",
   cache: "response-cache",
   circuit: "circuit-breaker",
   cl: "concurrency-limit",
   cors: "cors",
+  crowdsec: "crowdsec",
   csrf: "csrf",
   "grpc-web": "grpc-web",
   ip: "ip-restriction",
@@ -132,11 +140,13 @@ const valueIn = (table: Readonly<Record<string, string>>, word: string): string 
 export function explainReason(word: string): Explained {
   const known = valueIn(own, word);
   if (known !== null) return { word, text: known, plugin: null };
-  const [first = "", second = ""] = word.split(".");
+  const [first = "", second = "", third = ""] = word.split(".");
   if (second === "error")
     return { word, text: "The plugin failed. See the log of the gateway.", plugin: first };
   const plugin = valueIn(plugins, `${first}.${second}`) ?? valueIn(plugins, first);
   const text = valueIn(ofPlugins, word);
+  if (first === "blocklist" && second === "listed")
+    return { word, text: `The client's address is in the list ${third}.`, plugin };
   if (text !== null || first !== "waf") return { word, text, plugin };
   return { word, text: `Firewall rule ${second} matched.`, plugin };
 }

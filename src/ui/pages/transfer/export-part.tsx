@@ -1,8 +1,9 @@
 // Downloads of the configuration: plain for all roles, encrypted and complete for admins; stores no passphrase.
-import { Alert, Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { IconDownload, IconLock } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
 import { notifyError } from "../../api/changes.tsx";
 import type { SendOptions } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
@@ -33,7 +34,7 @@ export function ExportPart() {
       </Can>
       <Section title="Command line" text="The same export for scripts and timers.">
         <Stack gap="xs">
-          <CopyableValue label="the command" value="sluice export > gateway.yaml" />
+          <CopyableValue label="the command" value="sluice export --minimal > gateway.yaml" />
           <HelpText>
             Set the URL of this page in <code>SLUICE_URL</code> and a token in{" "}
             <code>SLUICE_TOKEN</code>. <code>sluice diff gateway.yaml</code> compares a file with
@@ -47,7 +48,12 @@ export function ExportPart() {
 
 function Plain() {
   const download = useExport();
-  const get = (format: Format) => download.mutate({ query: { format }, name: `sluice.${format}` });
+  const [isMinimal, setMinimal] = useState(false);
+  const get = (format: Format) =>
+    download.mutate({
+      query: isMinimal ? { format, minimal: 1 } : { format },
+      name: `sluice.${format}`,
+    });
   return (
     <Section
       title="Without secrets"
@@ -66,6 +72,13 @@ function Plain() {
           {null}
         </Can>
       </List>
+      <Checkbox
+        mb="md"
+        label="Minimal"
+        description="Names instead of ids, no defaults and no times: short, for a repository"
+        checked={isMinimal}
+        onChange={(event) => setMinimal(event.currentTarget.checked)}
+      />
       <Group>
         {(["yaml", "json"] as const).map((format) => (
           <Button

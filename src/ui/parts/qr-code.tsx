@@ -1,4 +1,4 @@
-// A QR code, drawn locally: its content is a secret and never leaves the page.
+// A QR code, drawn locally: its content may be a secret and never leaves the page.
 import { useMemo } from "react";
 import { encode } from "uqr";
 

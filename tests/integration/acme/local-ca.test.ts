@@ -1,0 +1,155 @@
+// The local CA with a clock that the test moves: what it signs, its renewals, and another root.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { eventually } from "../../support/poll.ts";
+import { AcmeWorld, DAY_MS, options } from "./scene.ts";
+
+let world: AcmeWorld;
+
+beforeEach(async () => {
+  world = await AcmeWorld.start();
+});
+afterEach(async () => {
+  await world?.stop();
+});
+
+const sign = (name: string, domains: readonly string[], fields: object = {}) =>
+  world.control.certificates.create({ name, source: "local_ca", domains, ...fields }, options);
+const set = (local_ca: object) => world.control.settings.patch({ local_ca }, options);
+const failsWith = (name: string, text: string) =>
+  eventually(() => world.find(name).last_error?.includes(text) === true);
+const rootOf = () => world.control.acme.localCa.view().root;
+const isSigned = (pem: string | null) => {
+  const [leaf, root] = [new X509Certificate(pem ?? ""), world.control.acme.localCa.certificate()];
+  return leaf.checkIssued(root) && leaf.verify(root.publicKey);
+};
+
+describe("a certificate of the local CA", () => {
+  test("is valid in the response, and all of them have one root, which a restart keeps", async () => {
+    expect(rootOf()).toBeNull();
+    const { view } = await sign("nas", ["nas.lan", "NAS", "192.168.1.5", "FD00:0::1"]);
+    expect(view).toMatchObject({
+      status: "valid",
+      domains: ["nas.lan", "nas", "192.168.1.5", "fd00::1"],
+      attempts: 0,
+    });
+    expect(isSigned(view.certificate)).toBe(true);
+    expect(new X509Certificate(view.certificate ?? "").subjectAltName).toBe(
+      "DNS:nas.lan, DNS:nas, IP Address:192.168.1.5, IP Address:FD00:0:0:0:0:0:0:1",
+    );
+    const root = rootOf();
+    expect(root?.subject).toMatch(/^CN=Sluice Local CA [0-9a-f]{8}$/);
+    await sign("tv", ["tv.home.arpa"]);
+    await world.restart();
+    expect(rootOf()).toEqual(root);
+    expect(world.find("nas").status).toBe("valid");
+    expect(isSigned(world.find("tv").certificate)).toBe(true);
+  });
+
+  test("is renewed when a third of its life is left, with another key, and not before", async () => {
+    await sign("nas", ["nas.lan", "10.0.0.1"]);
+    const first = world.find("nas");
+    world.pass(59 * DAY_MS);
+    expect(world.find("nas").status).toBe("valid");
+    world.pass(1.5 * DAY_MS);
+    const second = await world.becomes("nas", "valid");
+    expect(second.fingerprint).not.toBe(first.fingerprint);
+    expect(isSigned(second.certificate)).toBe(true);
+    expect(Date.parse(second.not_after ?? "") - world.now).toBeCloseTo(90 * DAY_MS, -4);
+    expect(
+      world.events.some(({ kind, data }) => kind === "certificate" && data["what"] === "renewed"),
+    ).toBe(true);
+    expect(world.authority.orders).toEqual([]);
+  });
+
+  test("has the validity of the settings, and is renewed on request", async () => {
+    await set({ validity_days: 30 });
+    await sign("nas", ["nas.lan"]);
+    const { certificate, not_after } = world.find("nas");
+    expect(Date.parse(not_after ?? "") - world.now).toBeCloseTo(30 * DAY_MS, -4);
+    world.control.acme.renew(world.control.certificates.find("nas"), options.by);
+    await world.becomes("nas", "valid");
+    expect(world.find("nas").certificate).not.toBe(certificate);
+    await expect(set({ validity_days: 398 })).rejects.toThrow("validity_days");
+    await expect(set({ validity_days: 6 })).rejects.toThrow("validity_days");
+  });
+
+  test("gets another one with its names, and stays the same where nothing changes", async () => {
+    const { view } = await sign("nas", ["nas.lan"]);
+    const same = await world.control.certificates.patch("nas", { tags: ["x"] }, options);
+    expect(same.view.fingerprint).toBe(view.fingerprint);
+    const other = await world.control.certificates.patch("nas", { domains: ["b.lan"] }, options);
+    expect(new X509Certificate(other.view.certificate ?? "").subjectAltName).toBe("DNS:b.lan");
+  });
+
+  test.each([
+    ["bank.example.com", "permitted_names", "a public name"],
+    ["*.com", "permitted_names", "a wildcard below one"],
+    ["lan.example.com", "permitted_names", "only the end counts"],
+    ["203.0.113.1", "permitted_networks", "a public address"],
+    ["999.1.1.1", "permitted_networks", "no address"],
+    ["2001:db8::1", "permitted_networks", "a public address of IPv6"],
+    [":::", "permitted_networks", "no address of IPv6"],
+  ])("is refused for %s: settings.%s (%s)", async (name, field) => {
+    await expect(sign("evil", ["nas.lan", name])).rejects.toThrow(
+      `domains[1]: is not permitted for the local CA: an admin can add it to settings.local_ca.${field}`,
+    );
+    expect(rootOf()).toBeNull();
+  });
+
+  test("takes no material from clients, and a dry run creates no root", async () => {
+    await expect(sign("nas", ["nas.lan"], { private_key: "x" })).rejects.toThrow(
+      'private_key: is generated by the gateway when source is "local_ca"',
+    );
+    const body = { name: "nas", source: "local_ca", domains: ["nas.lan"] };
+    const dry = { ...options, dryRun: true };
+    expect((await world.control.certificates.create(body, dry)).view.status).toBe("valid");
+    expect(rootOf()).toBeNull();
+    await expect(sign("none", [])).rejects.toThrow("domains: is required");
+  });
+
+  test("that is no longer permitted says so at its renewal, and is signed once it is again", async () => {
+    await set({ permitted_names: ["home.example.com"] });
+    await sign("nas", ["nas.home.example.com"]);
+    await set({ permitted_names: ["lan"] });
+    world.pass(61 * DAY_MS);
+    await failsWith("nas", "is not permitted for the local CA");
+    const { fingerprint } = world.find("nas");
+    await set({ permitted_names: ["example.com"] });
+    await eventually(() => world.find("nas").fingerprint !== fingerprint);
+    expect((await world.becomes("nas", "valid")).last_error).toBeNull();
+  });
+});
+
+describe("a root", () => {
+  test("that is replaced renews every certificate, and states the settings of that time", async () => {
+    await sign("nas", ["nas.lan"]);
+    await sign("one", ["nas"]);
+    const [first, former] = [rootOf(), world.find("nas").fingerprint];
+    expect(first?.constraints).toBeNull();
+    await set({ name_constraints: true, permitted_networks: ["192.168.1.5"] });
+    expect(rootOf()).toEqual(first);
+    const { root } = await world.control.acme.localCa.rotate(options.by);
+    expect(root?.constraints).toEqual({
+      names: ["localhost", "local", "lan", "internal", "home.arpa", "test"],
+      networks: ["192.168.1.5/32"],
+    });
+    await eventually(() => world.find("nas").fingerprint !== former);
+    await world.becomes("nas", "valid");
+    expect(isSigned(world.find("nas").certificate)).toBe(true);
+    await failsWith("one", "permitted_names");
+    await set({ permitted_names: ["lan", "nas"] });
+    await failsWith("one", "name constraints");
+  });
+
+  test("that expires within a year is among the warnings, and signs nothing after its end", async () => {
+    await sign("nas", ["nas.lan"]);
+    expect(world.control.acme.engine.warnings()).toEqual([]);
+    world.now += 3300 * DAY_MS;
+    expect(world.control.acme.engine.warnings()[0]).toContain(
+      "the root of the local CA expires on",
+    );
+    world.now += 351 * DAY_MS;
+    await expect(sign("tv", ["tv.lan"])).rejects.toThrow("has expired: replace it");
+  });
+});
