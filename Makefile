@@ -91,7 +91,7 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
+	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)

@@ -70,7 +70,7 @@ describe("plain bun test", () => {
     const { test: section } = Bun.TOML.parse(read("bunfig.toml")) as { test: { root: string } };
     expect(section.root).toBe("tests");
     const others = [...new Bun.Glob("{src,scripts}/**/*{.,_}{test,spec}.*").scanSync(root)];
-    expect(others).toEqual([]);
+    expect(others.filter((path) => !path.includes("/node_modules/"))).toEqual([]);
     const programs = [...new Bun.Glob("tests/{bench,fuzz,soak}/**/*.test.ts").scanSync(root)];
     expect(programs).toEqual([]);
   });
