@@ -95,7 +95,12 @@ function withPaths(text: string, directory: string): string {
   if (at === -1) return text;
   const end = text.indexOf("\n", at);
   const encoded = text.slice(at + MAP.length, end === -1 ? undefined : end);
-  const map = JSON.parse(Buffer.from(encoded, "base64").toString()) as { sources: string[] };
+  const map = JSON.parse(Buffer.from(encoded, "base64").toString()) as {
+    sources: string[];
+    sourcesContent: string[];
+  };
   map.sources = map.sources.map((source) => relative(directory, resolve(source)));
+  // Only names and lines are wanted, and every worker holds the text. Without the member Bun ignores the map.
+  map.sourcesContent = map.sources.map(() => "");
   return text.slice(0, at) + MAP + Buffer.from(JSON.stringify(map)).toString("base64");
 }

@@ -29,7 +29,7 @@ const sent = (definition: unknown, name = "own") =>
 describe("arrives as it was", () => {
   test.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {
     // What a directory plugin cannot have.
-    const { metrics: _, cache: __, regexes: ___, ...rest } = plugin;
+    const { metrics: _m, cache: _c, regexes: _r, feed: _f, ...rest } = plugin;
     const arrived = definitionFrom(sent(rest, name), code);
     const { source: ____, hash: _____, ...described } = describePlugin(arrived);
     expect(described).toEqual(
