@@ -108,7 +108,36 @@ const plugins: readonly Sender[] = [
     harmless: configOf({ allowed_groups: [] as string[], timeout: 4000 }),
     send: signInAt,
   },
+  {
+    name: "crowdsec",
+    collection: "plugins",
+    secretField: "config.api_key",
+    write: ({ place, secret }) =>
+      plugin("crowdsec", { url: place.url, api_key: secret, poll_interval: 0.1, fail_open: true }),
+    moves: (evil) => ({ "config.url": configOf({ url: evil.url }) }),
+    harmless: configOf({ max_decisions: 1000 }),
+    send: asksByItself,
+  },
+  {
+    name: "blocklist",
+    collection: "plugins",
+    secretField: "config.lists[0].headers.X-Token",
+    write: ({ place, secret }) =>
+      plugin("blocklist", {
+        lists: [{ name: "one", url: place.url, headers: { "X-Token": secret } }],
+        refresh_interval: 0.1,
+        fail_open: true,
+      }),
+    moves: (evil) => ({
+      "config.lists[0].url": configOf({ lists: [{ name: "one", url: evil.url }] }),
+    }),
+    harmless: configOf({ max_entries: 1000 }),
+    send: asksByItself,
+  },
 ];
+
+/** The main thread sends it without a request of a client. */
+async function asksByItself(): Promise<void> {}
 
 /** As a browser that comes back from the identity provider with a code. */
 async function signInAt({ page }: Trigger): Promise<void> {
