@@ -65,7 +65,9 @@ async function addressesOf({ page }: UiPage, { path }: PageEntry): Promise<strin
   return [pagePath(path), ...(id === null ? [] : [pagePath(path, id)]), pagePath(path, "new")];
 }
 
-const OFFERS = /^(Save|Create|Delete|Restore|Import|Clone|Enable|Disable|Upload|Revert)\b/;
+/** What is no part of the file, such as the root of the local CA, can be created. */
+const OFFERS =
+  /^(?!Create the root$)(Save|Create|Delete|Restore|Import|Clone|Enable|Disable|Upload|Revert)\b/;
 
 async function walk(opened: UiPage, entries: readonly PageEntry[]): Promise<string[]> {
   const { page, complaints } = opened;
