@@ -16,7 +16,7 @@ cat <<EOF
 
 Proxied sites are on http://127.0.0.1:$http and https://127.0.0.1:$https. In a browser, http://127.0.0.1:$admin has the web UI,
 and http://127.0.0.1:$admin/docs the reference of the management API. Or in another terminal, with an application on
-port 3000 (none at hand? \`python3 -m http.server 3000\`):
+port 3000 (none at hand? \`python3 -m http.server 3000 --bind 127.0.0.1\`):
 
   curl http://127.0.0.1:$admin/api/v1/services -H 'content-type: application/json' \\
     -d '{"name":"hello","targets":[{"host":"127.0.0.1","port":3000}]}'
