@@ -58,7 +58,10 @@ import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
+import { createSteering } from "./supervisor/port-steering.ts";
+import { placesFor } from "./supervisor/retiring-worker.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
+import { renewWorkers } from "./supervisor/worker-renewal.ts";
 
 const clock = systemClock;
 const readerUrl = new URL("./plugin-reader.ts", import.meta.url);
@@ -130,7 +133,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const fleet = createNode(state, options, { clock, log, absentMs });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet, pluginDirectory });
   const mayChange = Promise.withResolvers<void>();
-  control.changes.holdUntil(mayChange.promise);
+  control.changes.turns.holdUntil(mayChange.promise);
   const started = pool.start();
   if (management.port === 0) management.port = former?.managementPort ?? 0;
   const serveApi = await loadApi({
@@ -223,14 +226,15 @@ function createMemory(
   by: { readonly isHandedOver: boolean; readonly log: Log },
 ) {
   const { retention, limits } = stored.config.settings;
+  const places = placesFor(workers);
   return {
-    targets: TargetBoard.create(workers),
-    board: WorkerBoard.create(workers),
-    traffic: TrafficMetrics.create(workers),
-    targetTraffic: TrafficMetrics.create(workers),
+    targets: TargetBoard.create(places),
+    board: WorkerBoard.create(places),
+    traffic: TrafficMetrics.create(places),
+    targetTraffic: TrafficMetrics.create(places),
     requests: retention.requests === 0 ? null : RequestRing.create(retention.requests),
     cacheDirectories: new CacheDirectories({ root: join(dataDir, "cache"), ...by }),
-    counters: CounterTable.create({ keys: limits.counter_keys, workers }),
+    counters: CounterTable.create({ keys: limits.counter_keys, workers: places }),
   };
 }
 
@@ -301,10 +305,22 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     const { live, nodes } = fleet.view.status();
     memory.board.nodes = live ?? nodes;
   });
-  pluginDirectory?.attach(control);
+  pluginDirectory?.attach({ ...control, renewWorkers: renewalOf(pool, control, log) });
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
+
+/** Replaces the threads of all workers one by one. */
+const renewalOf =
+  (pool: WorkerPool, { changes }: ControlPlane, log: Log) =>
+  () =>
+    renewWorkers({
+      pool,
+      log,
+      alone: (work) => changes.turns.runOpen(work),
+      drainMs: () => changes.config.settings.limits.worker_drain_timeout,
+      steering: createSteering(),
+    });
 
 /** What the workers show of themselves. */
 const observedWorkers = (

@@ -44,6 +44,13 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
         description: "`--plugins-dir`; null: all plugins are built in",
       }),
       reloads: t.Integer({ description: "How often code was replaced since the start" }),
+      reloads_since_replacement: t.Integer({
+        description:
+          "The same since the workers were replaced; they are at `limits.max_plugin_reloads`",
+      }),
+      worker_replacements: t.Integer({
+        description: "How often all workers were replaced because of reloads",
+      }),
       plugins: t.Array(
         t.Object({
           name: t.String({ description: "Name of the plugin" }),

@@ -27,6 +27,9 @@ export interface PluginDirectoryView {
   /** Null: there is none. */
   readonly directory: string | null;
   readonly reloads: number;
+  /** Since the workers were replaced because of reloads, and how often they were. */
+  readonly reloads_since_replacement: number;
+  readonly worker_replacements: number;
   readonly plugins: readonly PluginFileView[];
   /** About the directory as a whole. */
   readonly problems: readonly string[];

@@ -21,8 +21,8 @@ const INTERVAL_MS = 500;
 /** How often a worker may block in a plugin before the gateway disables it. */
 const BLOCKED_ONCE_MORE = 2;
 
-/** Reloads after which the status asks for a new process: the engine never releases the code of a module. */
-const MANY_RELOADS = 20;
+/** Pause before another attempt to replace the workers. */
+const RENEW_AGAIN_MS = 60_000;
 
 /** Status of changes that are paused. */
 const PAUSED = 409;
@@ -41,6 +41,8 @@ interface Attached {
   readonly changes: Changes;
   readonly audit: AuditSink;
   readonly observation: { countPlugin(name: string): void };
+  /** Replaces all workers one by one; false: not all were. Rejects never. */
+  readonly renewWorkers: () => Promise<boolean>;
 }
 
 export class PluginDirectory {
@@ -53,6 +55,11 @@ export class PluginDirectory {
   #work: Promise<void> = Promise.resolve();
   #isBusy = false;
   #numbers = 0;
+  /** Since the workers were replaced. */
+  #reloads = 0;
+  #renewals = 0;
+  #isRenewing = false;
+  #renewAt = 0;
 
   private constructor(options: PluginDirectoryOptions) {
     this.#options = options;
@@ -124,6 +131,8 @@ export class PluginDirectory {
     return {
       directory: this.#options.directory,
       reloads: plugins.reduce((sum, { reloads }) => sum + reloads, 0),
+      reloads_since_replacement: this.#reloads,
+      worker_replacements: this.#renewals,
       plugins: plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
       problems: this.#problems,
     };
@@ -131,14 +140,9 @@ export class PluginDirectory {
 
   /** For the status, which everyone may read: without names. */
   warnings(): readonly string[] {
-    const { plugins, reloads, problems } = this.view();
+    const { plugins, problems } = this.view();
     const failing = plugins.filter(({ problem }) => problem !== null).length + problems.length;
-    return [
-      ...(failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`]),
-      ...(reloads < MANY_RELOADS
-        ? []
-        : [`plugins were reloaded ${reloads} times, which costs memory: run sluice upgrade`]),
-    ];
+    return failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`];
   }
 
   #knownFor({ name, file }: PluginFile): Known {
@@ -179,6 +183,28 @@ export class PluginDirectory {
       if (!names.has(known.name)) await this.#remove(known);
       if (known.blocked >= BLOCKED_ONCE_MORE) await this.#disable(known);
     }
+    void this.#renewIfDue();
+  }
+
+  /** Bun never releases the code of a module: only new threads are without what was replaced. */
+  async #renewIfDue(): Promise<void> {
+    const { clock, log } = this.#options;
+    const reloads = this.#reloads;
+    const most = this.#attached?.changes.config.settings.limits.max_plugin_reloads ?? 0;
+    const isDue = most > 0 && reloads >= most && clock.now() >= this.#renewAt;
+    if (!isDue || this.#isRenewing) return;
+    this.#isRenewing = true;
+    log.info("the workers are replaced one by one, because plugins were reloaded", { reloads });
+    const isDone = (await this.#attached?.renewWorkers()) === true;
+    this.#isRenewing = false;
+    if (!isDone) {
+      this.#renewAt = clock.now() + RENEW_AGAIN_MS;
+      return;
+    }
+    // Some may have been reloaded meanwhile, and are in new threads.
+    this.#reloads -= reloads;
+    this.#renewals++;
+    log.info("all workers were replaced");
   }
 
   /** Why no change can be made now; null: one can. */
@@ -242,7 +268,9 @@ export class PluginDirectory {
       throw new PluginError(problem("create", message), error);
     }
     if (disabled === null) {
-      known.reloads += known.definition === null ? 0 : 1;
+      const count = known.definition === null ? 0 : 1;
+      known.reloads += count;
+      this.#reloads += count;
       known.loadedAt = new Date(this.#options.clock.now()).toISOString();
       known.blocked = 0;
     }

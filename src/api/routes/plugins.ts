@@ -115,6 +115,8 @@ const withoutMessages = (view: PluginDirectoryView): PluginDirectoryView => ({
 const noDirectory: PluginDirectoryView = {
   directory: null,
   reloads: 0,
+  reloads_since_replacement: 0,
+  worker_replacements: 0,
   plugins: [],
   problems: [],
 };
