@@ -34,8 +34,8 @@ import type { ChangesOptions, ChangeStore } from "./control/change-contract.ts";
 import { configEventsOf } from "./control/config-event.ts";
 import { EventHub, type EventPayloads } from "./control/events.ts";
 import { CutOff } from "./control/cut-off.ts";
-import { createFleetParts, type FleetParts } from "./control/fleet-parts.ts";
-import { type FleetDuty, type FleetView, soleDuty } from "./control/fleet-view.ts";
+import { createFleetParts, type FleetOptions, type FleetParts } from "./control/fleet-parts.ts";
+import { type FleetDuty, soleDuty } from "./control/fleet-view.ts";
 import { Certificates } from "./acme/certificates.ts";
 import { Credentials } from "./control/credentials.ts";
 import { CredentialUse } from "./control/credential-use.ts";
@@ -75,12 +75,10 @@ export const configs: ChangesOptions["configs"] = {
   dns_providers: (type) => dnsProviders[type as DnsProviderType].config,
 };
 
-export interface ControlPlaneOptions extends Pick<PluginsOptions, "pluginDirectory"> {
+export interface ControlPlaneOptions extends FleetOptions, Pick<PluginsOptions, "pluginDirectory"> {
   /** Id of the data directory; part of the names of cookies. */
   readonly instanceId: string;
   readonly store: ChangeStore;
-  /** The other nodes with this configuration; absent: there are none. */
-  readonly fleet?: FleetView;
   /** The work that only one node does; absent: this one does it. */
   readonly duty?: FleetDuty;
   readonly auditStore: AuditStore;

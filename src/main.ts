@@ -131,7 +131,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const memory = createMemory(state, options, { isHandedOver: former !== null, log });
   const counts = persistCounters(memory.counters, { dataDir, log });
   const absentMs = () => control.changes.config.settings.fleet.absent_after;
-  const fleet = createNode(state, options, { clock, log, absentMs });
+  const fleet = createNode(state, options, { clock, log, absentMs, pluginDirectory });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet, pluginDirectory });
   const mayChange = Promise.withResolvers<void>();
   control.changes.turns.holdUntil(mayChange.promise);
@@ -333,7 +333,13 @@ const observedWorkers = (
 const inFleet = (fleet: PlaneParts["fleet"]) =>
   fleet === null
     ? {}
-    : { store: fleet.store, fleet: fleet.view, duty: fleet.duty, sharedRollups: fleet.rollups };
+    : {
+        store: fleet.store,
+        fleet: fleet.view,
+        duty: fleet.duty,
+        sharedRollups: fleet.rollups,
+        nodePlugins: fleet.plugins,
+      };
 
 const workerKeys = (box: OpenedState["box"]) => ({
   stickyKey: box.derive("sticky cookies"),

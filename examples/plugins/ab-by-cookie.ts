@@ -15,7 +15,7 @@ export default definePlugin({
   description: `Visitors without the cookie get a variant by chance. The target reads it from the header \`X-Variant\`, which clients
 cannot set.`,
   group: "traffic",
-  order: 3000,
+  order: 3050,
   phases: ["request", "response"],
   scopes: httpScopes,
   config: config({

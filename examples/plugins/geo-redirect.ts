@@ -36,7 +36,7 @@ export default definePlugin({
   description: `The country of the client's address comes from the gateway's GeoIP database. A visitor whose country is unknown, or who
 has the cookie \`cookie\`, stays: set it on the page where visitors choose another site.`,
   group: "traffic",
-  order: 8400,
+  order: 8450,
   phases: ["pre_auth"],
   scopes: httpScopes,
   config: config({

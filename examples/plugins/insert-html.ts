@@ -45,7 +45,7 @@ export default definePlugin({
   description: `A banner, a script of statistics, a style: without a change of the application. Compressed responses and those with another
 content type stay as they are; so do pages longer than \`max_body\`, or of unknown length.`,
   group: "content",
-  order: 4000,
+  order: 4100,
   phases: ["request", "response", "body"],
   scopes: httpScopes,
   needsAdmin: true,

@@ -111,7 +111,7 @@ export default definePlugin({
 request is rejected with 429 once the budget is used; the response that crosses it is not cut off, because its length is not known
 before.`,
   group: "traffic",
-  order: 6500,
+  order: 6490,
   phases: ["access", "request", "response", "body"],
   scopes: httpScopes,
   config: config({

@@ -20,7 +20,7 @@ export default definePlugin({
   description:
     "Enable the instance to begin maintenance, disable it to end it: both are live before the API responds.",
   group: "access",
-  order: 9600,
+  order: 9610,
   phases: ["pre_auth"],
   scopes: httpScopes,
   config: config({

@@ -17,7 +17,7 @@ export default definePlugin({
   description:
     "Requests without a valid signature get 401 and do not reach the target. The body is read into memory for it.",
   group: "authentication",
-  order: 8600,
+  order: 8650,
   phases: ["auth"],
   scopes: ["route", "service"],
   config: config({

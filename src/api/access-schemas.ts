@@ -36,6 +36,18 @@ const node = t.Object(
     }),
     seen_ms_ago: t.Integer({ minimum: 0, description: "Time since its last heartbeat" }),
     clock_offset_ms: t.Integer({ description: "How far its clock is ahead of the database's" }),
+    plugins: orNull(
+      t.Array(
+        t.Object({
+          name: t.String(),
+          hash: t.String({ description: "SHA-256 of its code, hexadecimal" }),
+        }),
+      ),
+      "What it serves from `--plugins-dir`, by name; null: its version does not report that, or it serves more than 100",
+    ),
+    warnings: t.Array(t.String(), {
+      description: "Where its plugins differ from those of nodes that are not away",
+    }),
   },
   { title: "Node" },
 );

@@ -8,11 +8,13 @@ import { FleetStore } from "../fleet/fleet-store.ts";
 import type { Membership } from "../fleet/join.ts";
 import { Follower } from "../fleet/follower.ts";
 import { Lease } from "../fleet/lease.ts";
+import { FleetPlugins } from "../fleet/node-plugins.ts";
 import { FleetRollups } from "../fleet/rollups.ts";
 import { defaultTimes } from "../fleet/times.ts";
 import { FleetMeter } from "../fleet/meter.ts";
 import { KEPT_ENTRIES, pruneEvery } from "../fleet/whole.ts";
 import type { Log } from "../log.ts";
+import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import { MetaRows } from "../store/meta-rows.ts";
 import { RevisionTable } from "../store/revisions.ts";
 import type { RevisionEntry } from "../store/tables.ts";
@@ -30,6 +32,7 @@ export interface NodeParts {
   readonly store: FleetStore;
   readonly duty: Lease;
   readonly rollups: FleetRollups;
+  readonly plugins: FleetPlugins;
 }
 
 interface NodeContext {
@@ -37,6 +40,7 @@ interface NodeContext {
   readonly log: Log;
   /** settings.fleet.absent_after. */
   readonly absentMs: () => number;
+  readonly pluginDirectory: PluginDirectory | null;
 }
 
 const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
@@ -45,7 +49,7 @@ const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;
 export function createNode(
   { membership, store, box, adminTls }: OpenedState,
   options: ServeOptions,
-  { clock, log, absentMs }: NodeContext,
+  { clock, log, absentMs, pluginDirectory }: NodeContext,
 ): NodeParts | null {
   if (membership === null || options.fleet === null) return null;
   const { source, codec } = membership;
@@ -107,7 +111,9 @@ export function createNode(
   });
   const requireConnected = () => follower.requireConnected();
   const rollups = new FleetRollups({ ...shared, requireConnected });
-  return { view, follower, store: fleetStore, duty: lease, rollups };
+  const directory = pluginDirectory;
+  const plugins = new FleetPlugins({ ...shared, version, log, follower, directory });
+  return { view, follower, store: fleetStore, duty: lease, rollups, plugins };
 }
 
 /** A self-signed certificate of the management API, which other nodes accept because the row with the URL is signed. */

@@ -8,8 +8,16 @@ import type { CredentialUse } from "./credential-use.ts";
 import type { CutOff } from "./cut-off.ts";
 import { FleetActivity } from "./fleet-activity.ts";
 import type { FleetView } from "./fleet-view.ts";
+import type { NodePlugins } from "./node-plugins.ts";
 import { NodeStreams } from "./node-streams.ts";
 import { Nodes } from "./nodes.ts";
+
+export interface FleetOptions {
+  /** The other nodes with this configuration; absent: there are none. */
+  readonly fleet?: FleetView;
+  /** What the nodes serve from their directories of plugins; absent: nodes report nothing. */
+  readonly nodePlugins?: NodePlugins;
+}
 
 export interface FleetParts {
   /** The nodes with this configuration; null: there is only this one. */
@@ -31,20 +39,16 @@ interface Access {
 }
 
 export function createFleetParts(
-  {
-    fleet = null,
-    log,
-  }: {
-    readonly fleet?: FleetView | null;
-    readonly log: Log;
-  },
+  { fleet: given, nodePlugins, log }: FleetOptions & { readonly log: Log },
   access: Access,
 ): FleetParts {
+  const fleet = given ?? null;
+  const { changes, audit } = access;
   return {
     fleet,
     fleetActivity: fleet === null ? null : createActivity(fleet, log, access),
     nodeStreams: fleet === null ? null : new NodeStreams(fleet),
-    nodes: new Nodes({ fleet, changes: access.changes, audit: access.audit }),
+    nodes: new Nodes({ fleet, plugins: nodePlugins ?? null, changes, audit }),
   };
 }
 

@@ -3,12 +3,15 @@ import { ApiError } from "../model/error.ts";
 import type { AuditSink } from "./audit-entry.ts";
 import type { Changes } from "./change.ts";
 import type { FleetView, NodeView } from "./fleet-view.ts";
+import { type ListedNode, type NodePlugins, withPlugins } from "./node-plugins.ts";
 import { isPresent } from "./node-requirement.ts";
 import type { Actor } from "./principal.ts";
 
 export interface NodesOptions {
   /** Null: there is no fleet, so there are no nodes. */
   readonly fleet: FleetView | null;
+  /** Null: nodes report none. */
+  readonly plugins: NodePlugins | null;
   readonly changes: Changes;
   readonly audit: AuditSink;
 }
@@ -24,15 +27,16 @@ export class Nodes {
     this.#options = options;
   }
 
-  async list(): Promise<readonly NodeView[]> {
-    const { fleet } = this.#options;
+  async list(): Promise<readonly ListedNode[]> {
+    const { fleet, plugins } = this.#options;
     if (fleet === null) return [];
     fleet.requireConnected();
-    return await fleet.nodes();
+    const nodes = await fleet.nodes();
+    return withPlugins(nodes, (await plugins?.read(nodes)) ?? new Map());
   }
 
   /** By id or name. */
-  async get(key: string): Promise<NodeView> {
+  async get(key: string): Promise<ListedNode> {
     const nodes = await this.list();
     const node = nodes.find(({ id }) => id === key) ?? nodes.find(({ name }) => name === key);
     if (node === undefined) throw new ApiError(404, `node "${key}" does not exist`);
@@ -40,7 +44,7 @@ export class Nodes {
   }
 
   /** Removes a node that has ended without leaving: the others do not count it any more. */
-  async forget(key: string, by: Actor): Promise<NodeView> {
+  async forget(key: string, by: Actor): Promise<ListedNode> {
     const node = await this.get(key);
     const { fleet, changes } = this.#options;
     changes.requireOpen(by);
@@ -56,7 +60,7 @@ export class Nodes {
   }
 
   /** Whether load balancers should send no requests to a node; it serves those that come. */
-  async drain(key: string, drained: boolean, by: Actor): Promise<NodeView> {
+  async drain(key: string, drained: boolean, by: Actor): Promise<ListedNode> {
     const node = await this.get(key);
     const { changes } = this.#options;
     changes.requireOpen(by);
@@ -68,7 +72,7 @@ export class Nodes {
   }
 
   /** The node when it has stored it; or as it is, when it does not follow. */
-  async #drained(id: string, drained: boolean): Promise<NodeView> {
+  async #drained(id: string, drained: boolean): Promise<ListedNode> {
     const end = performance.now() + WAIT_MS;
     for (;;) {
       const node = await this.get(id);

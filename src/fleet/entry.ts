@@ -130,6 +130,15 @@ export class EntryCodec {
     return isEqual(mac, this.signRollup(fields, document));
   }
 
+  /** Signs which plugins a node serves, with the present key alone as well. */
+  signPlugins(fields: readonly string[], document: Uint8Array): Uint8Array {
+    return this.#sign(["plugins", ...fields], document, Number.MAX_SAFE_INTEGER);
+  }
+
+  isSignedPlugins(fields: readonly string[], document: Uint8Array, mac: Uint8Array): boolean {
+    return isEqual(mac, this.signPlugins(fields, document));
+  }
+
   #signEntry({ kind, position, id, node, format, body }: Omit<Entry, "mac">): Buffer {
     // What is stored at the position of a new key is sealed under it.
     const at = kind === "whole" ? position + 1 : position;

@@ -3,6 +3,7 @@ import { SQL } from "bun";
 import first from "../../drizzle/fleet/0000_first.sql" with { type: "text" };
 import lease from "../../drizzle/fleet/0001_lease.sql" with { type: "text" };
 import rollup from "../../drizzle/fleet/0002_rollup.sql" with { type: "text" };
+import nodePlugins from "../../drizzle/fleet/0003_node_plugins.sql" with { type: "text" };
 import type { meta } from "./schema.ts";
 import { SourceUnreachable } from "./source.ts";
 
@@ -10,7 +11,7 @@ import { SourceUnreachable } from "./source.ts";
 const migrations: readonly string[] = [first];
 
 /** New tables, which older versions need not know: their nodes go on, and can come back. In order, after the migrations. */
-const additions: readonly string[] = [lease, rollup];
+const additions: readonly string[] = [lease, rollup, nodePlugins];
 
 /** Older versions lack nothing that is used here, but are not tested. */
 const MIN_SERVER_VERSION = 140_000;

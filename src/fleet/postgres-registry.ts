@@ -1,6 +1,6 @@
 // The registry of the nodes of a fleet in PostgreSQL; knows no entry.
 import { FleetError, PostgresConnection } from "./postgres-connection.ts";
-import type { head, lease, node } from "./schema.ts";
+import type { head, lease, node, nodePlugins } from "./schema.ts";
 import {
   type FleetNode,
   type Heartbeat,
@@ -14,6 +14,12 @@ import { defaultTimes } from "./times.ts";
 const MAX_NODES = 50;
 
 type LeaseRow = Pick<typeof lease.$inferSelect, "holder" | "epoch"> & { readonly leftMs: number };
+
+/** `mac`: HMAC-SHA-256 over the fleet, the version of the node and all other columns. */
+export type StoredPlugins = Readonly<typeof nodePlugins.$inferSelect>;
+
+/** A longer document is none of a node: the largest one has 100 names and hashes. */
+const MAX_DOCUMENT_BYTES = 65_536;
 
 /** A node that wants to start. */
 export interface Admission {
@@ -92,6 +98,31 @@ export class PostgresRegistry extends PostgresConnection implements LeaseSource 
           exists (select from sluice.lease where node_id = node.id and expires > now()) as leads,
           (select position from sluice.head)::float8 as head
         from sluice.node order by name`,
+    );
+  }
+
+  /** Writes what a node serves, where that has changed; removes rows of nodes that are gone. Does not wait for a disk. */
+  async writePlugins({ node: id, document, mac }: StoredPlugins): Promise<void> {
+    await this.ask(
+      (sql) => sql`
+        with quick as (
+          select set_config('synchronous_commit', 'off', true) as word
+        ), gone as (
+          delete from sluice.node_plugins where node <> ${id} and node not in (select id from sluice.node)
+        )
+        insert into sluice.node_plugins as known (node, document, mac)
+        select ${id}::text, ${document}::bytea, ${mac}::bytea from quick
+        on conflict (node) do update set document = excluded.document, mac = excluded.mac
+        where known.mac <> excluded.mac`,
+    );
+  }
+
+  async plugins(): Promise<readonly StoredPlugins[]> {
+    return await this.ask<StoredPlugins[]>(
+      (sql) => sql`
+        select node, document, mac from sluice.node_plugins
+        where octet_length(document) <= ${MAX_DOCUMENT_BYTES}::int`,
+      { ms: this.options.beatMs },
     );
   }
 

@@ -124,3 +124,12 @@ export const rollup = sluice.table(
   },
   (columns) => [primaryKey({ columns: [columns.span, columns.kind, columns.at, columns.node] })],
 );
+
+/** What each node serves from its directory of plugins, written by the node alone. */
+export const nodePlugins = sluice.table("node_plugins", {
+  /** Id of the node. */
+  node: text("node").primaryKey(),
+  /** JSON: names and hashes. */
+  document: bytea("document").notNull(),
+  mac: bytea("mac").notNull(),
+});

@@ -14,6 +14,14 @@ export interface PluginProblem {
   readonly line: number | null;
 }
 
+/** A problem of no known place. */
+export const problem = (phase: string, message: string): PluginProblem => ({
+  phase,
+  message,
+  file: null,
+  line: null,
+});
+
 export class PluginError extends Error {
   readonly problem: PluginProblem;
 
@@ -55,6 +63,8 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
     target: "bun",
     format: "esm",
     sourcemap: "inline",
+    // Without comments, which hold paths: the same files have one hash in each directory.
+    minify: { whitespace: true },
     throw: false,
     plugins: [
       {
@@ -97,8 +107,13 @@ function problemOf(
 }
 
 const MAP = "//# sourceMappingURL=data:application/json;base64,";
+/** A hash of paths, before the map and in it. */
+const DEBUG_ID = /\/\/# debugId=[0-9A-F]+\n$/;
 
-/** The map with paths relative to the directory, as errors will name them: the bundler's depend on where the process runs. */
+/**
+ * The map with paths relative to the directory, as errors will name them: the bundler's depend on where the process runs. What is left
+ * of the place is the value of `__dirname` and `__filename` in CommonJS files that use them.
+ */
 function withPaths(text: string, directory: string): string {
   const at = text.lastIndexOf(MAP);
   if (at === -1) return text;
@@ -107,9 +122,15 @@ function withPaths(text: string, directory: string): string {
   const map = JSON.parse(Buffer.from(encoded, "base64").toString()) as {
     sources: string[];
     sourcesContent: string[];
+    debugId?: string;
   };
+  delete map.debugId;
   map.sources = map.sources.map((source) => relative(directory, resolve(source)));
   // Only names and lines are wanted, and every worker holds the text. Without the member Bun ignores the map.
   map.sourcesContent = map.sources.map(() => "");
-  return text.slice(0, at) + MAP + Buffer.from(JSON.stringify(map)).toString("base64");
+  return (
+    text.slice(0, at).replace(DEBUG_ID, "") +
+    MAP +
+    Buffer.from(JSON.stringify(map)).toString("base64")
+  );
 }

@@ -9,7 +9,7 @@ import { ApiError } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
-import { PluginError, type PluginProblem } from "./bundle.ts";
+import { PluginError, problem } from "./bundle.ts";
 import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
 import { type Known, type PluginDirectoryView, unread, viewOf } from "./known.ts";
@@ -174,6 +174,11 @@ export class PluginDirectory {
       plugins: plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
       problems: this.#problems,
     };
+  }
+
+  /** What instances get, by name. */
+  served(): readonly { readonly name: string; readonly hash: string }[] {
+    return this.view().plugins.flatMap(({ name, hash }) => (hash === null ? [] : [{ name, hash }]));
   }
 
   /** For the status, which everyone may read: without names. */
@@ -388,10 +393,3 @@ export class PluginDirectory {
     });
   }
 }
-
-const problem = (phase: string, message: string): PluginProblem => ({
-  phase,
-  message,
-  file: null,
-  line: null,
-});

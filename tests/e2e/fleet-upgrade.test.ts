@@ -128,6 +128,13 @@ mixed.test(
     );
     await eventually(() => isReady(first));
     expect(await formatsOf(fleet)).toEqual([ENTRY_FORMAT, 1, 1]);
+    // Older nodes do not report their plugins, which is no difference.
+    const nodes: { plugins: unknown; warnings: unknown }[] = await first.ok("GET", "/api/v1/nodes");
+    expect(nodes.map(({ plugins, warnings }) => [plugins, warnings])).toEqual([
+      [[], []],
+      [null, []],
+      [null, []],
+    ]);
     // What is new is refused; the rest is live everywhere, in both directions.
     const early = await send(first, "PATCH", fleetSettings(60_000));
     expect([early.status, early.text]).toEqual([

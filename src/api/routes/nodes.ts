@@ -1,6 +1,6 @@
 // Endpoints of the nodes of a fleet; decodes nothing itself.
 import type { ControlPlane } from "../../control-plane.ts";
-import type { NodeView } from "../../control/fleet-view.ts";
+import type { ListedNode } from "../../control/node-plugins.ts";
 import type { Nodes } from "../../control/nodes.ts";
 import { roleOf } from "../../control/principal.ts";
 import { pathParameter, plainResponses } from "../description.ts";
@@ -102,7 +102,7 @@ function drainEndpoints(nodes: Nodes): Endpoint[] {
 }
 
 /** The reason may name files, ports and programs of the machine: that is for admins. */
-const shown = (node: NodeView, { principal }: Call): NodeView =>
+const shown = (node: ListedNode, { principal }: Call): ListedNode =>
   roleOf(principal) === "admin" ? node : { ...node, error: "" };
 
 function idOf(call: Call): string {

@@ -1,9 +1,11 @@
 // The nodes of a fleet in the browser: their states, draining, forgetting, where a change is live, and the notices.
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { needs } from "../../support/needs.ts";
+import { PluginFiles, pluginSource } from "../../support/own-plugin.ts";
 import { eventually } from "../../support/poll.ts";
 import { Postgres } from "../../support/postgres.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -21,11 +23,18 @@ const { afterAll, beforeAll, test } = needs("executable", "chromium", "postgres"
 let postgres: Postgres;
 let scene: UiScene;
 let second: Gateway;
+const plugins = new PluginFiles();
 
 beforeAll(async () => {
   postgres = await Postgres.create();
   const env = { SLUICE_SECRET_KEY: randomBytes(32).toString("base64") };
-  const args = (name: string) => ["--store", postgres.url, "--node-name", name];
+  plugins.write("n1/own.ts", pluginSource("own"));
+  plugins.write("n1/lacking.ts", pluginSource("lacking"));
+  plugins.write("n2/own.ts", pluginSource("own", { word: "two" }));
+  const args = (name: string) => {
+    const directory = ["--plugins-dir", join(plugins.path, name)];
+    return ["--store", postgres.url, "--node-name", name, ...directory];
+  };
   scene = await startUi({ env, args: args("n1"), workers: 1 });
   // Both nodes are on one machine, and could not share ports.
   for (const name of ["http", "https"])
@@ -38,6 +47,7 @@ afterAll(async () => {
   await second?.stop();
   await scene?.stop();
   await postgres?.stop();
+  plugins[Symbol.dispose]();
 });
 
 const rowOf = (page: Page, name: string) =>
@@ -63,9 +73,18 @@ test("nodes show their states; an admin drains one and ends it", async () => {
   await close();
 }, 60_000);
 
-test("viewers see the nodes and no actions", async () => {
+test("viewers see the nodes with their plugins and where these differ, and no actions", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/nodes" });
-  await rowOf(page, "n2").waitFor();
+  const response = await page.request.get(`${scene.gateway.admin}/api/v1/nodes/n2`);
+  const [own] = (await response.json()).plugins;
+  const row = rowOf(page, "n2");
+  await row.getByText(`own ${own.hash.slice(0, 12)}`).waitFor();
+  await row.getByText('Lacks plugin "lacking" of n1').waitFor();
+  await row.getByText('Plugin "own" has other code than on n1').waitFor();
+  await rowOf(page, "n1").getByText('Plugin "own" has other code than on n2').waitFor();
+  await isQuiet(page);
+  await screenshots(page, "nodes-plugins");
+  expect(await checkAccessible(page)).toEqual([]);
   expect(await page.getByRole("button", { name: /^Actions of/ }).count()).toBe(0);
   expect(complaints).toEqual([]);
   await close();

@@ -1,6 +1,12 @@
 // One node of the fleet: its state, how far it is, and its actions.
-import { ActionIcon, Anchor, Badge, Group, Menu, Text } from "@mantine/core";
-import { IconDots, IconPlayerPlay, IconPlugConnectedX, IconTrash } from "@tabler/icons-react";
+import { ActionIcon, Anchor, Badge, Code, Group, Menu, Text } from "@mantine/core";
+import {
+  IconAlertTriangle,
+  IconDots,
+  IconPlayerPlay,
+  IconPlugConnectedX,
+  IconTrash,
+} from "@tabler/icons-react";
 import { useState } from "react";
 import { capitalised } from "../../api/changes.tsx";
 import type { Schemas } from "../../api/resources.ts";
@@ -24,7 +30,8 @@ interface RowProps {
 }
 
 export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
-  const { name, version, error } = node;
+  const { name, version, error, plugins, warnings } = node;
+  const hasPlugins = plugins !== null && plugins.length > 0;
   const state = isOwn || !isBlind ? node.state : "unknown";
   return (
     <tr className="list-row">
@@ -61,16 +68,45 @@ export function NodeRow({ node, head, isOwn, isBlind }: RowProps) {
           </Can>
         )}
       </td>
-      {error !== "" && !isBlind && (
+      {!isBlind && (error !== "" || warnings.length > 0 || hasPlugins) && (
         <td className="list-cell" style={{ gridColumn: "2 / -1" }}>
-          <Text size="sm" c="var(--mantine-color-error)">
-            {capitalised(error)}
-          </Text>
+          {error !== "" && (
+            <Text size="sm" c="var(--mantine-color-error)">
+              {capitalised(error)}
+            </Text>
+          )}
+          {hasPlugins && <PluginHashes plugins={plugins} />}
+          {warnings.map((warning) => (
+            <Group key={warning} gap={6} wrap="nowrap">
+              <IconAlertTriangle size={16} color="var(--mantine-color-yellow-6)" aria-hidden />
+              <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+                {capitalised(warning)}
+              </Text>
+            </Group>
+          ))}
         </td>
       )}
     </tr>
   );
 }
+
+/** What it serves from its directory; the whole hash in the title. */
+function PluginHashes({ plugins }: { readonly plugins: NonNullable<Node["plugins"]> }) {
+  return (
+    <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+      {"Plugins: "}
+      {plugins.map(({ name, hash }, index) => (
+        <span key={name} title={`sha256 ${hash}`}>
+          {index === 0 ? "" : ", "}
+          {name} <Code fz="xs">{hash.slice(0, SHOWN_DIGITS)}</Code>
+        </span>
+      ))}
+    </Text>
+  );
+}
+
+/** Of a hash: enough to tell versions apart. */
+const SHOWN_DIGITS = 12;
 
 function Mark({ color, children }: { readonly color: string; readonly children: string }) {
   return (
