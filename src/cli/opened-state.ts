@@ -16,8 +16,8 @@ import { PostgresSource } from "../fleet/postgres-source.ts";
 import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
+import type { Compiled } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import {
   emptyConfiguration,
@@ -38,6 +38,7 @@ export interface StateContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly plugins: PluginCatalogue;
+  /** Adds those of the directory that the stored settings name. */
   readonly pluginDirectory: PluginDirectory;
 }
 
@@ -103,7 +104,8 @@ export async function openState(
     openSealed: (sealed) => box.open(sealed),
     countsAlone: options.fleet !== null && options.counters === null,
   });
-  await pluginDirectory.openStored(stored.config.settings.plugins_directory);
+  // The process before it goes on when this one cannot serve everything.
+  await pluginDirectory.openStored(stored.config, { needsAll: options.takeOver });
   const current = compileOrRefuse(stored, context());
   return {
     store,

@@ -1,4 +1,5 @@
 // The plugins directory of commands that serve nothing; knows no command.
+import { join } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import { systemClock } from "../clock.ts";
 import { createLog } from "../log.ts";
@@ -26,7 +27,7 @@ export async function openPlugins(
   { pluginsDir: directory, dataDir, logDir }: ServeOptions,
   parts: Pick<PluginDirectoryOptions, "url" | "catalogue" | "clock" | "log">,
 ): Promise<PluginDirectory> {
-  const written = logDir === null ? [dataDir] : [dataDir, logDir];
+  const written = [dataDir, join(dataDir, "logs"), logDir ?? dataDir];
   return await PluginDirectory.open({ ...parts, directory, written }).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new StartError(`--plugins-dir: ${reason}`, { cause: error });
@@ -40,7 +41,7 @@ export async function withDirectory(
 ): Promise<{ readonly plugins: PluginCatalogue; readonly view: PluginDirectoryView }> {
   const catalogue = new Map(builtIn);
   const log = createLog({ level: "error", format: "text", sink: () => {} });
-  const parts = { directory, url, catalogue, clock: systemClock, log };
+  const parts = { directory, written: [], url, catalogue, clock: systemClock, log };
   const opened = await PluginDirectory.open(parts);
   return { plugins: catalogue, view: opened.view() };
 }

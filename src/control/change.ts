@@ -43,6 +43,7 @@ export class Changes extends ChangeListeners {
   /** Of changes and of what none may be made beside. */
   readonly turns = new Turns();
   #isStillValid: (by: Actor) => boolean = () => true;
+  #beforeFollowing: (config: GatewayConfig) => void = () => {};
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
   /** Why the last change could not be stored; null: it was stored. */
@@ -89,6 +90,11 @@ export class Changes extends ChangeListeners {
   /** Checks callers and changes against the allowed networks of the management API. */
   guardBy(adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange">): void {
     this.#adminNetworks = adminNetworks;
+  }
+
+  /** `listener` gets the configuration of a change of another node before it is compiled. */
+  beforeFollowing(listener: (config: GatewayConfig) => void): void {
+    this.#beforeFollowing = listener;
   }
 
   /** Refuses changes other than local ones: a configuration file is the source. */
@@ -217,6 +223,7 @@ export class Changes extends ChangeListeners {
     const { change, revision, at } = changed;
     const draft = Draft.of(change, this.#current.config, this.#stamp);
     this.#stamp.observe(change, at);
+    this.#beforeFollowing(draft.config);
     const pace = new Pace(SLICE);
     const next = await this.#compile(draft, { revision, pace });
     await this.#prepare(next.snapshot, draft);

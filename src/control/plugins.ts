@@ -27,6 +27,9 @@ export class Plugins extends ConfiguredResource<"plugins", Plugin> {
       configurableOf: (name) => {
         const definition = plugins.get(name);
         if (definition === undefined) throw invalid("name", `plugin "${name}" does not exist`);
+        // Without its schema nothing is known of a configuration, such as what is a secret.
+        if (definition.code?.isAbsent === true)
+          throw invalid("name", `plugin "${name}" is not loaded: see GET /plugins/directory`);
         return definition;
       },
     });
@@ -37,6 +40,7 @@ export class Plugins extends ConfiguredResource<"plugins", Plugin> {
   /** All plugins, by name. */
   descriptions(): readonly PluginDescription[] {
     return [...this.#catalogue.values()]
+      .filter(({ code }) => code?.isAbsent !== true)
       .map(describePlugin)
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
@@ -44,7 +48,8 @@ export class Plugins extends ConfiguredResource<"plugins", Plugin> {
   /** Throws a 404 for an unknown name. */
   description(name: string): PluginDescription {
     const definition = this.#catalogue.get(name);
-    if (definition === undefined) throw new ApiError(404, `plugin "${name}" does not exist`);
+    if (definition === undefined || definition.code?.isAbsent === true)
+      throw new ApiError(404, `plugin "${name}" does not exist`);
     return describePlugin(definition);
   }
 }

@@ -282,7 +282,7 @@ export const settingsInput = t.Object(
       7,
       nullable(
         t.String({
-          pattern: "^/",
+          pattern: "^/[^\\0]*$",
           errorMessage: "must be an absolute path",
           maxLength: 4096,
         }),

@@ -11,6 +11,8 @@ export interface PluginCode {
   readonly number: number;
   /** Why it must not run any more; null: it may. */
   readonly disabled: string | null;
+  /** Whether the text stands for a plugin that could not be loaded, and rejects. Default: false. */
+  readonly isAbsent?: boolean;
 }
 
 /** The name under which plugins import the plugin kit. */

@@ -1,4 +1,5 @@
 // Bundles the files of a plugin into one text with a source map; knows no definition.
+import { realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { KIT_MODULE } from "../pdk/plugin-code.ts";
 import { readTrusted } from "./trust.ts";
@@ -40,8 +41,24 @@ export interface Bundle {
 /** What becomes part of the text: other files would have to be read when the plugin runs. */
 const IMPORTABLE = /\.(?:[cm]?[jt]s|[jt]sx|jsonc?|ya?ml|toml|txt)$/;
 
-/** Imports resolve from the file; built-in modules of Bun and Node stay imports. Throws a PluginError. */
-export async function bundlePlugin(directory: string, entry: string): Promise<Bundle> {
+/** The bundler would run what such an import names, a file that it reads itself. */
+const MACRO = /\btype["']?\s*:\s*["']macro["']|["']macro:/;
+
+export interface PluginSource {
+  readonly directory: string;
+  /** Absolute path of the file with the definition. */
+  readonly entry: string;
+  /** Directories that no file of it may be in: the gateway writes there what others send. */
+  readonly written: readonly string[];
+}
+
+/**
+ * Imports resolve from the file; built-in modules of Bun and Node stay imports. Runs none of the code. Throws a PluginError, whose
+ * message quotes only files of plugins.
+ */
+export async function bundlePlugin(source: PluginSource): Promise<Bundle> {
+  const { directory, entry, written } = source;
+  requireMention(source);
   const inputs: string[] = [];
   const problems: PluginError[] = [];
   let importsKit = false;
@@ -50,11 +67,12 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
       inputs.push(path);
       if (loader !== "text" && !IMPORTABLE.test(path))
         throw new Error(`${path}: only code, JSON, YAML, TOML and text can be imported`);
-      return { contents: readTrusted(path), loader };
+      const contents = readTrusted(path, written);
+      if (MACRO.test(contents))
+        throw new Error("macros are not run: import the function without the type macro");
+      return { contents, loader };
     } catch (error) {
-      const { message } = error as Error;
-      const file = relative(directory, path);
-      problems.push(new PluginError({ phase: "read", message, file, line: null }, error));
+      problems.push(unreadable(path, directory, error));
       throw error;
     }
   };
@@ -70,8 +88,8 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
       {
         name: "trusted files",
         setup(build) {
-          build.onResolve({ filter: /^@sluice\/plugin$/ }, () => {
-            importsKit = true;
+          build.onResolve({ filter: /^@sluice\/plugin$/ }, ({ importer }) => {
+            importsKit ||= realpathSync(importer) === realpathSync(entry);
             return { path: KIT_MODULE, external: true };
           });
           build.onLoad({ filter: /./ }, load);
@@ -82,16 +100,36 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
   const [output] = built.outputs;
   if (problems[0] !== undefined) throw problems[0];
   if (!built.success || output === undefined) throw problemOf(built.logs[0], directory);
-  // Nothing of it has run yet: other code that lies on the machine must not, whatever directory was set.
-  if (!importsKit)
-    throw new PluginError({
-      phase: "bundle",
-      message: "is no plugin: it must import definePlugin from @sluice/plugin",
-      file: relative(directory, entry),
-      line: null,
-    });
+  if (!importsKit) throw noPlugin(source);
   return { text: withPaths(await output.text(), directory), inputs };
 }
+
+/** Other files that lie on the machine are not bundled at all. */
+function requireMention(source: PluginSource): void {
+  const { directory, entry, written } = source;
+  let text: string;
+  try {
+    text = readTrusted(entry, written);
+  } catch (error) {
+    throw unreadable(entry, directory, error);
+  }
+  if (!text.includes(KIT_MODULE)) throw noPlugin(source);
+}
+
+function unreadable(path: string, directory: string, error: unknown): PluginError {
+  const { message } = error as Error;
+  const file = relative(directory, path);
+  return new PluginError({ phase: "read", message, file, line: null }, error);
+}
+
+/** An import of types only is not in the bundled text. */
+const noPlugin = ({ directory, entry }: PluginSource) =>
+  new PluginError({
+    phase: "bundle",
+    message: `is no plugin: the file must import definePlugin from ${KIT_MODULE}`,
+    file: relative(directory, entry),
+    line: null,
+  });
 
 function problemOf(
   log: { readonly message: string; readonly position: BuildMessage["position"] } | undefined,

@@ -2,10 +2,13 @@
 import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { NAME } from "./definition.ts";
+import { requireApart, trustedPath } from "./trust.ts";
 
 /** A file or folder that is one plugin. */
 export interface PluginFile {
   readonly name: string;
+  /** In which it is. */
+  readonly directory: string;
   /** Absolute path of the file with the definition. */
   readonly entry: string;
   /** The same, relative to the directory. */
@@ -22,9 +25,13 @@ export interface FoundPlugins {
 
 /** Bound for the whole directory: this thread looks at all of them twice a second. */
 const MAX_FILES = 2000;
+/** Each is read by a thread of its own, before the gateway starts to serve. */
+const MAX_PLUGINS = 100;
 const INDEXES = ["index.ts", "index.js"] as const;
 
-export function findPlugins(directory: string): FoundPlugins {
+/** Throws when the directory is not trusted, is not apart from the `written` ones, cannot be read, or has too much in it. */
+export function findPlugins(directory: string, written: readonly string[]): FoundPlugins {
+  requireApart(trustedPath(directory), written);
   const files = new Map<string, PluginFile>();
   const problems: string[] = [];
   const bases = readdirSync(directory).toSorted();
@@ -40,6 +47,10 @@ export function findPlugins(directory: string): FoundPlugins {
       problems.push(`${found.file}: the plugin "${found.name}" is ${other.file} already`);
     else files.set(found.name, found);
   }
+  if (files.size > MAX_PLUGINS)
+    throw new Error(
+      `${directory} has more than ${MAX_PLUGINS} plugins: is it the right directory?`,
+    );
   return { files: [...files.values()], problems };
 }
 
@@ -54,6 +65,7 @@ function pluginAt(directory: string, base: string, left: FilesLeft): PluginFile 
     const entry = join(path, index);
     return {
       name: base,
+      directory,
       entry,
       file: relative(directory, entry),
       mark: marksOf(filesBelow(path, left)),
@@ -61,7 +73,7 @@ function pluginAt(directory: string, base: string, left: FilesLeft): PluginFile 
   }
   const name = /^(.+)\.[jt]s$/.exec(base)?.[1];
   if (name === undefined || /\.(?:test|d)$/.test(name)) return null;
-  return { name, entry: path, file: base, mark: marksOf([path]) };
+  return { name, directory, entry: path, file: base, mark: marksOf([path]) };
 }
 
 interface FilesLeft {

@@ -1,5 +1,7 @@
 // What the gateway knows of a plugin of the directory, and how the management API shows it; reads nothing.
+import { local } from "../control/principal.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
+import type { PluginCode } from "../pdk/plugin-code.ts";
 import type { PluginProblem } from "./bundle.ts";
 
 /** `loaded`: served; `refused`: never loaded; `disabled`: blocked workers; `removed`: served although its file is gone. */
@@ -41,6 +43,8 @@ export interface PluginDirectoryView {
 export interface Known {
   readonly name: string;
   readonly number: number;
+  /** The directory that it was last seen in. */
+  directory: string;
   file: string;
   /** Of the files that were read last, and of those seen at the last look. */
   readMark: string;
@@ -57,6 +61,7 @@ export interface Known {
 export const unread = (name: string, number: number): Known => ({
   name,
   number,
+  directory: "",
   file: "",
   readMark: "",
   seenMark: "",
@@ -71,13 +76,12 @@ export const unread = (name: string, number: number): Known => ({
 
 /** As the management API shows it. */
 export function viewOf(known: Known): PluginFileView {
-  const { name, file, definition, loadedAt, reloads, blocked, problem: found } = known;
-  const code = definition?.code;
+  const { name, file, loadedAt, reloads, blocked, problem: found } = known;
   return {
     name,
     file,
     state: stateOf(known),
-    hash: code?.hash ?? null,
+    hash: servedCode(known)?.hash ?? null,
     loaded_at: loadedAt,
     reloads,
     blocked,
@@ -85,8 +89,33 @@ export function viewOf(known: Known): PluginFileView {
   };
 }
 
-function stateOf({ definition, isRemoved }: Known): PluginState {
-  if (definition === null) return "refused";
-  if (definition.code?.disabled !== null) return "disabled";
-  return isRemoved ? "removed" : "loaded";
+/** Null: none of its code is served. */
+export function servedCode({ definition }: Pick<Known, "definition">): PluginCode | null {
+  const code = definition?.code ?? null;
+  return code === null || code.isAbsent === true ? null : code;
+}
+
+function stateOf(known: Known): PluginState {
+  const code = servedCode(known);
+  if (code === null) return "refused";
+  if (code.disabled !== null) return "disabled";
+  return known.isRemoved ? "removed" : "loaded";
+}
+
+/** What became of its code. */
+export function auditEntryOf(known: Known) {
+  const { name, file, reloads } = known;
+  const { hash = null, disabled = null } = servedCode(known) ?? {};
+  return {
+    actor: local.actor,
+    method: local.method,
+    address: "",
+    action: hash === null ? "unload" : disabled === null ? "load" : "disable",
+    kind: "plugin_file",
+    object_id: null,
+    object_name: name,
+    result: "ok",
+    revision: null,
+    detail: { file, sha256: hash, reloads },
+  } as const;
 }

@@ -1,21 +1,28 @@
 // The plugins of a directory: loads them at the start, follows their files, and replaces them by changes; runs no code of them.
-import { dirname } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { AuditSink } from "../control/audit-entry.ts";
 import type { Changes } from "../control/change.ts";
 import { local } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
-import type { Plugin } from "../model/plugin.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
+import { absentPlugin } from "./absent.ts";
 import { PluginError, problem } from "./bundle.ts";
 import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
-import { type Known, type PluginDirectoryView, unread, viewOf } from "./known.ts";
+import {
+  auditEntryOf,
+  type Known,
+  type PluginDirectoryView,
+  servedCode,
+  unread,
+  viewOf,
+} from "./known.ts";
 import { readPlugin } from "./reader-thread.ts";
 import { ReloadCount, type ReloadLimit } from "./reload-count.ts";
-import { requireApart, trustedPath } from "./trust.ts";
+import { replacePlugin } from "./replacement.ts";
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
@@ -23,14 +30,20 @@ const INTERVAL_MS = 500;
 /** How often a worker may block in a plugin before the gateway disables it. */
 const BLOCKED_ONCE_MORE = 2;
 
+const GONE = "the file is gone; the plugin is served while instances use it";
+const ABSENT = "there is no such file: requests that need the plugin are rejected with 503";
+
+/** Plugins that are read at a time while the gateway starts. */
+const READERS = 4;
+
 /** Status of changes that are paused. */
 const PAUSED = 409;
 
 export interface PluginDirectoryOptions {
   /** `--plugins-dir`, which precedes the setting; null: absent. */
   readonly directory: string | null;
-  /** Where the gateway itself writes: a directory of the setting must not be in there. Default: nowhere. */
-  readonly written?: readonly string[];
+  /** Where the gateway itself writes what others send: the directory must be apart from it. */
+  readonly written: readonly string[];
   /** Entry of the thread that reads plugins. */
   readonly url: URL;
   /** All plugins: has the built-in ones, and gets those of the directory. */
@@ -66,26 +79,44 @@ export class PluginDirectory {
     this.#reloads = new ReloadCount(options.log);
   }
 
-  /**
-   * Loads all plugins of `--plugins-dir` into the catalogue; one that cannot be loaded is in `view`. Throws when the directory is
-   * not trusted.
-   */
+  /** Loads all plugins of `--plugins-dir`; one that cannot be loaded is in `view`. Throws when the directory cannot be used. */
   static async open(options: PluginDirectoryOptions): Promise<PluginDirectory> {
     const plugins = new PluginDirectory(options);
-    await plugins.#load();
+    if (options.directory !== null) await plugins.#load(plugins.#find(options.directory));
     return plugins;
   }
 
-  /** Loads those of the stored setting at the start. A directory that cannot be used is a problem in `view`. */
-  async openStored(setting: string | null): Promise<void> {
-    this.#setting = setting;
-    if (this.#options.directory === null)
-      await this.#load().catch((error: unknown) => this.#report([(error as Error).message]));
+  /**
+   * Loads those of the stored setting at the start. A directory that cannot be used is a problem in `view`, and instances whose
+   * plugin is not there reject, unless the caller `needsAll`: then the configuration cannot be compiled.
+   */
+  async openStored(
+    { settings, plugins }: GatewayConfig,
+    { needsAll }: { readonly needsAll: boolean },
+  ): Promise<void> {
+    this.#setting = settings.plugins_directory;
+    if (this.#options.directory !== null) return;
+    await this.#load(this.#findOrReport() ?? []);
+    if (needsAll) return;
+    const { catalogue } = this.#options;
+    for (const name of new Set([...plugins.values()].map((plugin) => plugin.name))) {
+      if (catalogue.has(name)) continue;
+      const known = this.#knownOf(name);
+      known.definition = absentPlugin(name, known.number);
+      catalogue.set(name, known.definition);
+      if (known.problem !== null) continue;
+      known.file = name;
+      this.#refuse(known, new PluginError(problem("read", ABSENT)));
+    }
   }
 
-  async #load(): Promise<void> {
-    const files = this.#find();
-    await Promise.all(files.map((file) => this.#read(this.#knownFor(file), file)));
+  async #load(files: readonly PluginFile[]): Promise<void> {
+    const left = [...files];
+    const read = async () => {
+      for (let file = left.shift(); file !== undefined; file = left.shift())
+        await this.#read(this.#knownFor(file), file);
+    };
+    await Promise.all(Array.from({ length: READERS }, read));
   }
 
   /** Null: there is none. */
@@ -93,30 +124,36 @@ export class PluginDirectory {
     return this.#options.directory ?? this.#setting;
   }
 
-  /** The plugins that there are. Throws when the directory is not trusted. */
-  #find(): readonly PluginFile[] {
-    const directory = this.#directory;
-    if (directory === null) {
-      this.#report([]);
-      return [];
-    }
-    const real = trustedPath(directory);
-    // An admin of the API must not make code of what the API writes.
-    if (this.#options.directory === null) requireApart(real, this.#options.written ?? []);
-    const { files, problems } = findPlugins(directory);
+  /** Throws when the directory cannot be used. */
+  #find(directory: string): readonly PluginFile[] {
+    const { files, problems } = findPlugins(directory, this.#options.written);
     this.#report(problems);
     return files;
+  }
+
+  /** Null: the directory cannot be used. */
+  #findOrReport(): readonly PluginFile[] | null {
+    const directory = this.#directory;
+    try {
+      if (directory !== null) return this.#find(directory);
+      this.#report([]);
+      return [];
+    } catch (error) {
+      this.#report([(error as Error).message]);
+      return null;
+    }
   }
 
   /** From now on plugins are replaced by changes. */
   attach(attached: Attached): void {
     this.#attached = attached;
-    attached.changes.onServed(({ change, after }) => {
-      const { plugins_directory: setting } = after.settings;
-      if (setting !== this.#setting) {
-        this.#setting = setting;
-        void this.look(true);
-      }
+    // An entry of a fleet may need plugins of a directory that it sets itself: the node loads them, and tries it again.
+    attached.changes.beforeFollowing(({ settings }) => {
+      this.#setting = settings.plugins_directory;
+    });
+    attached.changes.onServed(({ change, before, after }) => {
+      this.#setting = after.settings.plugins_directory;
+      if (this.#setting !== before.settings.plugins_directory) void this.look(true);
       // A refused file may fit the changed instances.
       if (change.plugins.upserts.length + change.plugins.removals.length === 0) return;
       for (const known of this.#known.values())
@@ -126,7 +163,7 @@ export class PluginDirectory {
 
   /** Follows the files. */
   start(): void {
-    for (const known of this.#known.values()) if (known.definition !== null) this.#record(known);
+    for (const known of this.#known.values()) if (servedCode(known) !== null) this.#record(known);
     this.#timer ??= setInterval(() => void this.look(), INTERVAL_MS);
   }
 
@@ -153,7 +190,7 @@ export class PluginDirectory {
   /** A worker was replaced that hung while the plugin with this number ran. */
   noteBlocked(number: number): void {
     const known = [...this.#known.values()].find((each) => each.number === number);
-    if (known === undefined || known.definition === null) return;
+    if (known === undefined || servedCode(known) === null) return;
     known.blocked++;
     const { name: plugin, blocked } = known;
     this.#options.log.error("a plugin has blocked a worker, which is replaced", {
@@ -188,9 +225,15 @@ export class PluginDirectory {
     return failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`];
   }
 
-  #knownFor({ name, file }: PluginFile): Known {
+  #knownOf(name: string): Known {
     const known = this.#known.get(name) ?? unread(name, ++this.#numbers);
     this.#known.set(name, known);
+    return known;
+  }
+
+  #knownFor({ name, directory, file }: PluginFile): Known {
+    const known = this.#knownOf(name);
+    known.directory = directory;
     known.file = file;
     return known;
   }
@@ -207,7 +250,8 @@ export class PluginDirectory {
     const closed = this.#closedWith();
     // While changes are paused, as during an upgrade, nothing may be replaced.
     if (closed === PAUSED) return;
-    const files = this.#find();
+    const found = this.#findOrReport();
+    const files = found ?? [];
     for (const file of files) {
       const known = this.#knownFor(file);
       const mark = `${file.mark}\n${marksOf(known.inputs)}`;
@@ -220,7 +264,9 @@ export class PluginDirectory {
     }
     const names = new Set(files.map(({ name }) => name));
     for (const known of closed === null ? [...this.#known.values()] : []) {
-      if (!names.has(known.name)) await this.#remove(known);
+      // A directory that cannot be used for a while takes nothing away.
+      const isGone = found !== null || known.directory !== this.#directory;
+      if (isGone && !names.has(known.name)) await this.#remove(known);
       if (known.blocked >= BLOCKED_ONCE_MORE) await this.#disable(known);
     }
     if (this.#attached === null) return;
@@ -240,17 +286,17 @@ export class PluginDirectory {
   }
 
   /** Reads and serves a file; keeps what is served when it cannot be. */
-  async #read(known: Known, { name, entry, mark }: PluginFile): Promise<void> {
-    const { url } = this.#options;
-    const directory = this.#directory ?? dirname(entry);
+  async #read(known: Known, { name, directory, entry, mark }: PluginFile): Promise<void> {
+    const { url, written } = this.#options;
     const { number } = known;
+    const source = { directory, entry, written };
     try {
       if (this.#builtIn.has(name))
         throw new PluginError(problem("definition", `the gateway has a plugin "${name}" already`));
-      const { hash, text, definition, inputs } = await readPlugin(url, { directory, entry, name });
+      const { hash, text, definition, inputs } = await readPlugin(url, { ...source, name });
       known.inputs = inputs;
       const code: PluginCode = { hash, text, number, disabled: null };
-      const served = known.definition?.code;
+      const served = servedCode(known);
       if (served?.hash !== hash || served.disabled !== null)
         await this.#serve(known, definitionFrom(definition, code));
       known.problem = null;
@@ -272,7 +318,7 @@ export class PluginDirectory {
       line,
       phase,
       problem: message,
-      still_served: known.definition?.code?.hash ?? null,
+      still_served: servedCode(known)?.hash ?? null,
     });
   }
 
@@ -291,7 +337,7 @@ export class PluginDirectory {
       throw new PluginError(problem("create", message), error);
     }
     if (disabled === null) {
-      if (known.definition !== null) {
+      if (servedCode(known) !== null) {
         known.reloads++;
         this.#reloads.add();
       }
@@ -304,7 +350,7 @@ export class PluginDirectory {
 
   async #disable(known: Known): Promise<void> {
     const { definition, blocked } = known;
-    if (definition?.code === undefined || definition.code.disabled !== null) return;
+    if (definition?.code === undefined || servedCode(known)?.disabled !== null) return;
     const disabled = `the plugin is disabled, because it has blocked a worker ${blocked} times; a changed file enables it`;
     try {
       await this.#serve(known, { ...definition, code: { ...definition.code, disabled } });
@@ -319,14 +365,10 @@ export class PluginDirectory {
   async #remove(known: Known): Promise<void> {
     const { name } = known;
     if (known.definition !== null && this.#isUsed(name)) {
-      if (known.isRemoved) return;
+      if (known.isRemoved || servedCode(known) === null) return;
       known.isRemoved = true;
       known.readMark = "";
-      this.#refuse(
-        known,
-        new Error("the file is gone; the plugin is served while instances use it"),
-      );
-      return;
+      return this.#refuse(known, new Error(GONE));
     }
     if (known.definition !== null) {
       await this.#replace(name, null, `remove plugin "${name}"`);
@@ -341,55 +383,17 @@ export class PluginDirectory {
     return [...(config?.plugins.values() ?? [])].some((plugin) => plugin.name === name);
   }
 
-  /** All workers create the instances of the plugin again, or none does, and the plugin stays as it is. */
-  async #replace(name: string, next: AnyPlugin | null, summary: string): Promise<void> {
+  #replace(name: string, next: AnyPlugin | null, summary: string): Promise<void> {
     const { catalogue, log } = this.#options;
-    const before = catalogue.get(name) ?? null;
-    const put = (definition: AnyPlugin | null) =>
-      void (definition === null ? catalogue.delete(name) : catalogue.set(name, definition));
-    const { changes } = this.#attached ?? {};
-    if (changes === undefined || this.#closedWith() !== null) return put(next);
-    let first: Plugin | undefined;
-    try {
-      await changes.run({
-        by: local,
-        dryRun: false,
-        mutate(draft) {
-          // Inside the lock: no other change is compiled with it before this one is prepared.
-          put(next);
-          draft.summary = summary;
-          const used = [...draft.config.plugins.values()].filter((each) => each.name === name);
-          const renewed = used.map((each) => ({ ...each, updated_at: draft.stamp() }));
-          for (const plugin of renewed) draft.put("plugins", plugin);
-          [first] = renewed;
-        },
-      });
-    } catch (error) {
-      const isStored = first !== undefined && changes.config.plugins.get(first.id) === first;
-      if (!isStored) {
-        put(before);
-        throw error;
-      }
-      log.warn("not all workers serve a plugin yet", { plugin: name, error });
-    }
+    const changes = this.#closedWith() === null ? (this.#attached?.changes ?? null) : null;
+    return replacePlugin({ catalogue, log, changes }, { name, next, summary });
   }
 
   /** Hashes of what is served are in the audit log, and so in its events. */
-  #record({ name, file, definition, reloads }: Known): void {
-    const { hash = null, disabled = null } = definition?.code ?? {};
-    const action = hash === null ? "unload" : disabled === null ? "load" : "disable";
-    this.#options.log.info(`plugin of the directory: ${action}`, { plugin: name, file, hash });
-    this.#attached?.audit.record({
-      actor: local.actor,
-      method: local.method,
-      address: "",
-      action,
-      kind: "plugin_file",
-      object_id: null,
-      object_name: name,
-      result: "ok",
-      revision: null,
-      detail: { file, sha256: hash, reloads },
-    });
+  #record(known: Known): void {
+    const entry = auditEntryOf(known);
+    const { action, object_name: plugin, detail } = entry;
+    this.#options.log.info(`plugin of the directory: ${action}`, { plugin, ...detail });
+    this.#attached?.audit.record(entry);
   }
 }

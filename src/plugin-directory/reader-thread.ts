@@ -1,13 +1,16 @@
 // Both ends of the short-lived thread that reads a plugin: its code must not run beside the database.
 import { createHash } from "node:crypto";
 import { importText, placeOf } from "../pdk/plugin-code.ts";
-import { bundlePlugin, PluginError, problem, type PluginProblem } from "./bundle.ts";
+import {
+  bundlePlugin,
+  PluginError,
+  problem,
+  type PluginProblem,
+  type PluginSource,
+} from "./bundle.ts";
 import { plainDefinition, type PlainDefinition } from "./definition.ts";
 
-interface ReadCommand {
-  readonly directory: string;
-  /** Path of the file, or of the index of a folder. */
-  readonly entry: string;
+interface ReadCommand extends PluginSource {
   readonly name: string;
 }
 
@@ -43,8 +46,8 @@ export function serveReader(scope: ReaderScope): void {
   });
 }
 
-async function read({ directory, entry, name }: ReadCommand): Promise<ReadPlugin> {
-  const { text, inputs } = await bundlePlugin(directory, entry);
+async function read({ name, ...source }: ReadCommand): Promise<ReadPlugin> {
+  const { text, inputs } = await bundlePlugin(source);
   const bytes = new TextEncoder().encode(text);
   const shared = new SharedArrayBuffer(bytes.length);
   new Uint8Array(shared).set(bytes);

@@ -8,9 +8,10 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  statSync,
 } from "node:fs";
 import type { Stats } from "node:fs";
-import { join, resolve, sep } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 
 /** Another user could change what the gateway would run. */
 export class TrustError extends Error {}
@@ -36,7 +37,8 @@ export function trustedPath(path: string, user = ownUser()): string {
   while (rest.length > 0) {
     const [name = "", ...others] = rest;
     const next = join(at, name);
-    const found = lstatSync(next);
+    const found = lstatSync(next, { throwIfNoEntry: false });
+    if (found === undefined) throw new TrustError(`${path}: does not exist`);
     if (found.isSymbolicLink()) {
       if (++links > MAX_LINKS) throw new TrustError(`${path}: too many symbolic links`);
       // The mode of a link says nothing; who may replace it was checked with its directory.
@@ -64,16 +66,30 @@ export function requireApart(real: string, written: readonly string[]): void {
   }
 }
 
-const isWithin = (path: string, directory: string) =>
-  `${path}${sep}`.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+/** By inode too: a directory that is mounted twice has two paths. */
+function isWithin(path: string, directory: string): boolean {
+  const wanted = statSync(directory, { throwIfNoEntry: false });
+  for (let at = path; ; at = dirname(at)) {
+    const found = statSync(at, { throwIfNoEntry: false });
+    const isSame = found?.ino === wanted?.ino && found?.dev === wanted?.dev;
+    if (at === directory || (found !== undefined && isSame)) return true;
+    if (at === dirname(at)) return false;
+  }
+}
 
-/** The text of a file that `trustedPath` accepts, read once: what is checked is what is returned. */
-export function readTrusted(path: string, user = ownUser()): string {
+/**
+ * The text of a file that `trustedPath` accepts and that is in none of the `written` directories, read once: what is checked is what
+ * is returned.
+ */
+export function readTrusted(path: string, written: readonly string[] = []): string {
+  const user = ownUser();
   const real = trustedPath(path, user);
+  requireApart(real, written);
+  // Opening a pipe would wait for its writer.
+  if (!lstatSync(real).isFile()) throw new TrustError(`${path}: is not a file`);
   const file = openSync(real, "r");
   try {
     const found = fstatSync(file);
-    if (!found.isFile()) throw new TrustError(`${path}: is not a file`);
     if (found.size > MAX_FILE_BYTES) throw new TrustError(`${path}: is larger than 8 MB`);
     checkOwner(real, found, { user, isLast: true });
     return readFileSync(file, "utf8");

@@ -49,6 +49,7 @@ function planPlugin(
   const definition = plugins.get(plugin.name);
   const scope = scopeOf(plugin);
   if (definition === undefined || scope === null) return null;
+  const isAbsent = definition.code?.isAbsent === true;
   return {
     id: plugin.id,
     name: plugin.name,
@@ -59,8 +60,9 @@ function planPlugin(
     consumerId: plugin.consumer_id,
     streamRouteId: plugin.stream_route_id,
     config: openConfig(plugin, definition, { secrets: config.secrets, openSealed }),
-    priority: plugin.priority,
-    when: plugin.when,
+    // What is absent rejects first, and everywhere: it may have removed fields of clients also where the condition does not match.
+    priority: isAbsent ? null : plugin.priority,
+    when: isAbsent ? null : plugin.when,
     onError: plugin.on_error,
     createdAt: plugin.created_at,
     ...(definition.code === undefined ? {} : { code: definition.code }),

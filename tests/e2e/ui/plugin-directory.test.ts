@@ -47,9 +47,9 @@ test("a plugin of the directory is configured like others, and its file has a st
   await page.goto(`${scene.gateway.admin}/ui/plugins`);
   const section = page.getByRole("region", { name: "Plugins directory" });
   await section.getByText("loaded", { exact: true }).waitFor();
-  files.write("own.ts", "export default {\n  name: ,\n};\n");
+  files.write("own.ts", 'import "@sluice/plugin";\nexport default {\n  name: ,\n};\n');
   await section.getByRole("button", { name: "Load changed files" }).click();
-  await section.getByText("own.ts:2: bundle: Unexpected ,").waitFor();
+  await section.getByText("own.ts:3: bundle: Unexpected ,").waitFor();
   await isQuiet(page);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "plugin-directory");

@@ -22,7 +22,7 @@ const looked = async (name: string) => {
 
 beforeAll(async () => {
   files.write("own.ts", pluginSource("own"));
-  files.write("broken.ts", "// A comment.\nexport default {\n  name: ,\n};\n");
+  files.write("broken.ts", 'import "@sluice/plugin";\nexport default {\n  name: ,\n};\n');
   files.write("cors.ts", pluginSource("cors"));
   files.write("wrong.ts", pluginSource("other"));
   files.write("picture.png", "");

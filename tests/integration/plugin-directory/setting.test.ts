@@ -93,6 +93,66 @@ describe("without --plugins-dir", () => {
     expect((await fetch(`http://127.0.0.1:${next.httpPort}/`)).status).toBe(200);
   });
 
+  test("instances of plugins that are not there reject, and everything else is served", async () => {
+    const files = newFiles();
+    files.write("own.ts", pluginSource("own"));
+    const dataDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
+    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    const gateway = await start({ dataDir });
+    await serveSite(gateway);
+    await set(gateway, files.path);
+    await eventually(async () => (await view(gateway)).plugins[0]?.state === "loaded");
+    await gateway.ok("POST", "/api/v1/routes", {
+      ...{ name: "closed", service_id: "web", paths: ["/closed"] },
+    });
+    // Neither its condition nor its behavior on errors nor its priority may open the route.
+    const { id } = await gateway.ok("POST", "/api/v1/plugins", {
+      ...{ name: "own", route_id: "closed", config: { key: "dont-show-me" } },
+      ...{ on_error: "open", priority: -1_000_000, when: { method: ["DELETE"] } },
+    });
+    await gateway.ok("POST", "/api/v1/plugins", {
+      ...{ name: "redirect", route_id: "closed", priority: 1_000_000 },
+      config: { to: "https://example.com/" },
+    });
+    await gateway.stop();
+    files.remove("own.ts");
+
+    const next = await start({ dataDir });
+    const at = async (path: string) => {
+      const url = `http://127.0.0.1:${next.httpPort}${path}`;
+      return (await fetch(url, { redirect: "manual" })).status;
+    };
+    expect(await at("/")).toBe(200);
+    expect(await at("/closed")).toBe(503);
+    expect((await view(next)).plugins).toMatchObject([
+      { name: "own", state: "refused", hash: null, problem: { phase: "read" } },
+    ]);
+    const { warnings } = await next.ok("GET", "/api/v1/admin/status");
+    expect(warnings.join()).toContain("of the plugins directory not served");
+    expect((await next.api("GET", "/api/v1/plugins/schemas/own")).status).toBe(404);
+    const shown = JSON.stringify(await next.ok("GET", `/api/v1/plugins/${id}`));
+    expect(shown).not.toContain("sealed");
+    // Without its schema nothing could tell what is a secret.
+    const changes = [
+      await next.api("PATCH", `/api/v1/plugins/${id}`, { on_error: "closed" }),
+      await next.api("POST", "/api/v1/plugins", { name: "own", config: { key: "plain" } }),
+    ];
+    for (const response of changes) {
+      expect(response.status).toBe(400);
+      expect((await response.json()).error).toContain('plugin "own" is not loaded');
+    }
+    // Any other change goes on.
+    await next.ok("PATCH", "/api/v1/routes/all", { paths: ["/", "/more"] });
+    expect(await at("/closed")).toBe(503);
+    // What blocked and never was served may come late.
+    files.write("own.ts", pluginSource("own", { head: "throw 1;" }));
+    await looked(next);
+    expect(await at("/closed")).toBe(503);
+    files.write("own.ts", pluginSource("own"));
+    expect((await looked(next)).plugins).toMatchObject([{ state: "loaded", reloads: 0 }]);
+    expect(await at("/closed")).toBe(302);
+  });
+
   test("a relative path is refused with its field", async () => {
     const gateway = await start();
     const response = await gateway.api("PATCH", "/api/v1/settings", { plugins_directory: "x" });
@@ -164,6 +224,53 @@ describe("an admin of the API does not become the user of the gateway", () => {
     expect(await Bun.file(mark).exists()).toBe(false);
   });
 
+  test("a link or an import into what the gateway writes is refused, and a macro", async () => {
+    const files = newFiles();
+    const logDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
+    cleanups.push(() => rmSync(logDir, { recursive: true, force: true }));
+    const mark = join(files.path, "ran.txt");
+    const code = `import { writeFileSync } from "node:fs";\nexport const run = () => writeFileSync(${JSON.stringify(mark)}, "");\n`;
+    writeFileSync(join(logDir, "linked.ts"), `${code}run();\n${pluginSource("linked")}`);
+    writeFileSync(join(logDir, "part.ts"), `${code}run();\n`);
+    symlinkSync(join(logDir, "linked.ts"), join(files.path, "linked.ts"));
+    const head = `import { run } from ${JSON.stringify(join(logDir, "part.ts"))};\nrun();`;
+    files.write("imports.ts", pluginSource("imports", { head }));
+    files.write("_macro.ts", code);
+    for (const [name, attribute] of [
+      ["macro", 'with { type: "macro" }'],
+      ["older", "assert { 'type': 'macro' }"],
+    ] as const)
+      files.write(
+        `${name}.ts`,
+        pluginSource(name, { head: `import { run } from "./_macro.ts" ${attribute};\nrun();` }),
+      );
+    const gateway = await start({ args: ["--log-dir", logDir] });
+    await set(gateway, files.path);
+    await eventually(async () => (await view(gateway)).plugins.length === 4);
+    const { plugins } = await looked(gateway);
+    const written = `the gateway itself writes to ${logDir}`;
+    expect(plugins).toMatchObject(
+      [written, written, "macros are not run", "macros are not run"].map((says) => ({
+        state: "refused",
+        problem: { phase: "read", message: expect.stringContaining(says) },
+      })),
+    );
+    expect(await Bun.file(mark).exists()).toBe(false);
+  });
+
+  test("a directory with more than 100 plugins is not loaded", async () => {
+    const files = newFiles();
+    for (let i = 0; i < 101; i++) writeFileSync(join(files.path, `p${i}.js`), "");
+    const gateway = await start();
+    await set(gateway, files.path);
+    await eventually(async () =>
+      (await view(gateway)).problems.join().includes("has more than 100 plugins"),
+    );
+    expect((await view(gateway)).plugins).toEqual([]);
+    files.remove("p100.js");
+    expect((await looked(gateway)).plugins).toHaveLength(100);
+  });
+
   test("what others can write to is refused", async () => {
     const files = newFiles();
     files.write("own.ts", pluginSource("own"));
@@ -196,26 +303,35 @@ describe("an admin of the API does not become the user of the gateway", () => {
     files.write("own.ts", pluginSource("own"));
     const gateway = await start();
     await set(gateway, files.path);
-    await set(gateway, null);
-    const revisions: { number: number }[] = await gateway.ok("GET", "/api/v1/revisions");
-    const revision = Math.max(...revisions.map(({ number }) => number));
-    const { token } = await gateway.ok("POST", "/api/v1/tokens", { name: "e", role: "editor" });
+    const [past, present] = [
+      await gateway.ok("POST", "/api/v1/tokens", { name: "e", role: "admin" }),
+      await gateway.ok("POST", "/api/v1/tokens", { name: "other", role: "editor" }),
+    ];
     await gateway.ok("POST", "/api/v1/users", {
       ...{ name: "Admin", email: "admin@example.com", role: "admin" },
       password: "correct horse battery staple",
     });
-    const admin = gateway.api.bind(gateway);
-    const as = (method: string, path: string, body?: unknown) =>
-      admin(method, path, body, { authorization: `Bearer ${token}` });
+    const by = (token: string) => (method: string, path: string, body?: unknown) =>
+      gateway.api(method, path, body, { authorization: `Bearer ${token}` });
+    const asAdmin = by(past.token);
+    const unset = await asAdmin("PATCH", "/api/v1/settings", { plugins_directory: null });
+    const number = Number(unset.headers.get("x-config-revision"));
+    // An editor who was an admin may not undo either what they have changed then.
+    const renamed = await asAdmin("PATCH", `/api/v1/tokens/${past.id}`, { name: "former" });
+    expect(renamed.status).toBe(200);
+    const made = await asAdmin("PATCH", `/api/v1/tokens/${present.id}`, { name: "e" });
+    expect(made.status).toBe(200);
+    const as = by(present.token);
     const settings = { plugins_directory: files.path };
     const tries = [
       await as("PATCH", "/api/v1/settings", settings),
       await as("PUT", "/api/v1/settings", settings),
       await as("PATCH", "/api/v1/settings?force=1", settings),
+      await as("PATCH", "/api/v1/settings?dry_run=1", settings),
       await as("POST", "/api/v1/import", { format: 1, settings }),
-      await as("POST", "/api/v1/import?mode=merge", { format: 1, settings }),
-      await as("POST", `/api/v1/revisions/${revision}/undo`),
-      await as("POST", `/api/v1/revisions/${revision - 1}/restore`),
+      await as("POST", "/api/v1/import?mode=merge&dry_run=1", { format: 1, settings }),
+      await as("POST", `/api/v1/revisions/${number}/undo`),
+      await as("POST", `/api/v1/revisions/${number - 1}/restore`),
       await as("POST", "/api/v1/plugins/directory"),
     ];
     for (const response of tries)

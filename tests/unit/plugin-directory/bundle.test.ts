@@ -21,7 +21,8 @@ async function textIn(place: string, files: Readonly<Record<string, string>>): P
   using root = new PluginFiles();
   for (const [name, text] of Object.entries(files)) root.write(join(place, name), text);
   const directory = join(root.path, place);
-  return (await bundlePlugin(directory, join(directory, "own/index.ts"))).text;
+  const entry = join(directory, "own/index.ts");
+  return (await bundlePlugin({ directory, entry, written: [] })).text;
 }
 
 test("the same files give the same text in each directory, other files another one", async () => {
