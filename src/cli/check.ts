@@ -36,19 +36,30 @@ export const createCheck = (builtIn: PluginCatalogue, url: URL): Command => ({
   async run(argv, { env, print }) {
     const { operand: file, rest } = takeOptionalOperand(flags, argv);
     const given = parseFlags(flags, rest, env);
-    const directory = given.get("plugins-dir");
+    const flag = given.get("plugins-dir");
+    const dataDir = resolve(given.get("data-dir") ?? "./data");
+    const stored = file === null ? storedDirectory(dataDir) : null;
+    const directory = flag === undefined ? stored : resolve(flag);
     const plugins =
-      directory === undefined
-        ? builtIn
-        : await pluginsWith(builtIn, { directory: resolve(directory), url, print });
+      directory === null ? builtIn : await pluginsWith(builtIn, { directory, url, print });
     if (plugins === null) return 1;
     if (file !== null) return await reportingErrors(() => checkFile(file, { print, plugins }));
-    const dataDir = resolve(given.get("data-dir") ?? "./data");
     const problems = findProblems(dataDir, { print, plugins });
     for (const problem of problems) print(`${problem}\n`);
     return problems.length === 0 ? 0 : 1;
   },
 });
+
+/** That of the settings; null: there is none. */
+function storedDirectory(dataDir: string): string | null {
+  try {
+    return inspectStore(dataDir).config.settings.plugins_directory;
+  } catch (error) {
+    // It is reported where the rest is read.
+    if (error instanceof StoreError) return null;
+    throw error;
+  }
+}
 
 /** Null: the directory cannot be used; the reason is printed. */
 async function pluginsWith(
@@ -62,7 +73,7 @@ async function pluginsWith(
       if (plugin.problem !== null) from.print(`${lineOf(plugin)}\n`);
     return plugins;
   } catch (error) {
-    from.print(`--plugins-dir: ${(error as Error).message}\n`);
+    from.print(`plugins directory: ${(error as Error).message}\n`);
     return null;
   }
 }

@@ -42,7 +42,7 @@ export interface Bundle {
 const IMPORTABLE = /\.(?:[cm]?[jt]s|[jt]sx|jsonc?|ya?ml|toml|txt)$/;
 
 /** The bundler would run what such an import names, a file that it reads itself. */
-const MACRO = /\btype["']?\s*:\s*["']macro["']|["']macro:/;
+const MACRO = /\b(?:with|assert)\s*\{[^}]*\btype["']?\s*:\s*["']macro["']|\bfrom\s*["']macro:/;
 
 export interface PluginSource {
   readonly directory: string;

@@ -47,7 +47,7 @@ function checkPlugin(plugin: Plugin, checked: CheckScope, report: Report): void 
   if (definition === undefined)
     return report(
       "name",
-      `there is no plugin "${plugin.name}": one of your own must be in --plugins-dir of this gateway`,
+      `there is no plugin "${plugin.name}": one of your own must be in the plugins directory of this gateway`,
     );
   const scope = scopeOf(plugin);
   if (scope === null) report("", SCOPE_RULE);

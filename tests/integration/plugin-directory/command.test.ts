@@ -47,13 +47,16 @@ test.each([
 
 test("a failing test and a plugin that cannot be loaded give the exit code 1", async () => {
   await plugin("new", "fails");
-  writeFileSync(join(directory, "fails/index.ts"), "export default {\n  a: ,\n};\n");
+  writeFileSync(
+    join(directory, "fails/index.ts"),
+    'import "@sluice/plugin";\nexport default {\n  a: ,\n};\n',
+  );
   const checked = await plugin("check");
   expect(checked).toMatchObject({ code: 1 });
-  expect(checked.text).toContain("fails/index.ts:2: bundle: Unexpected ,");
+  expect(checked.text).toContain("fails/index.ts:3: bundle: Unexpected ,");
   const tested = await plugin("test", "fails");
   expect(tested).toMatchObject({ code: 1 });
-  expect(tested.text).toContain("fails/index.ts:2: bundle: Unexpected ,");
+  expect(tested.text).toContain("fails/index.ts:3: bundle: Unexpected ,");
 });
 
 test("a directory that others can write to is refused", async () => {

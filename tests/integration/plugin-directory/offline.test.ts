@@ -47,6 +47,19 @@ test("without the directory the gateway starts, and rejects what needs the plugi
   await gateway.stop();
 });
 
+test("with a directory of the flag it does not start without the plugin, and names it", async () => {
+  using empty = new PluginFiles();
+  const start = startGateway({ dataDir, args: ["--plugins-dir", empty.path] });
+  await expect(start).rejects.toThrow("one of your own must be in the plugins directory");
+});
+
+test("check finds the directory of the settings", async () => {
+  const gateway = await startGateway({ dataDir, args: ["--plugins-dir", files.path] });
+  await gateway.ok("PATCH", "/api/v1/settings", { plugins_directory: files.path });
+  await gateway.stop();
+  expect(sluice("check", "--data-dir", dataDir)).toMatchObject({ code: 0 });
+});
+
 test("the gateway does not start with a directory that others can write to", async () => {
   chmodSync(files.path, 0o777);
   const start = startGateway({ dataDir, args: ["--plugins-dir", files.path] });

@@ -150,7 +150,7 @@ describe("without --plugins-dir", () => {
     expect(await at("/closed")).toBe(503);
     files.write("own.ts", pluginSource("own"));
     expect((await looked(next)).plugins).toMatchObject([{ state: "loaded", reloads: 0 }]);
-    expect(await at("/closed")).toBe(302);
+    expect(await at("/closed")).toBe(308);
   });
 
   test("a relative path is refused with its field", async () => {

@@ -1,9 +1,11 @@
 // The plugins of the directory: which code of each file is served, and why another one is not; configures nothing.
-import { Button, Code, Group, Stack, Text } from "@mantine/core";
+import { Anchor, Button, Code, Group, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import { useRead } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { RelativeTime, StatusBadge, type Tone } from "../../parts/status.tsx";
 
@@ -21,7 +23,7 @@ const tones: Readonly<Record<PluginFile["state"], Tone>> = {
   disabled: "bad",
 };
 
-/** Nothing while the gateway has no such directory. */
+/** Nothing while the gateway has no such directory and the user may not set one. */
 export function PluginDirectory() {
   const connection = useConnection();
   const { data } = useRead<Directory>("plugins/directory", { everyMs: REFRESH_MS });
@@ -31,11 +33,19 @@ export function PluginDirectory() {
     done: () => "The files of the directory are read",
   });
   const directory = data?.value;
-  if (directory === undefined || directory.directory === null) return null;
+  if (directory === undefined) return null;
+  if (directory.directory === null && directory.plugins.length === 0)
+    return (
+      <Can needs="admin">
+        <Section title="Plugins directory" text={<Hint />}>
+          {null}
+        </Section>
+      </Can>
+    );
   return (
     <Section
       title="Plugins directory"
-      text={<Code>{directory.directory}</Code>}
+      text={directory.directory === null ? <Hint /> : <Place directory={directory} />}
       actions={
         <Can needs="admin">
           <Button variant="default" loading={reload.isPending} onClick={() => reload.mutate()}>
@@ -58,6 +68,26 @@ export function PluginDirectory() {
         )}
       </Stack>
     </Section>
+  );
+}
+
+function Hint() {
+  return (
+    <>
+      The gateway loads plugins of your own from a directory, see{" "}
+      <Anchor component={Link} href={pagePath("gateway-settings")} underline="always" inherit>
+        Plugins of your own
+      </Anchor>{" "}
+      in the settings.
+    </>
+  );
+}
+
+function Place({ directory: { directory, source } }: { readonly directory: Directory }) {
+  return (
+    <>
+      <Code>{directory}</Code> {source === "flag" ? "of --plugins-dir" : "of the settings"}
+    </>
   );
 }
 
