@@ -69,3 +69,20 @@ test("a node that lacks a plugin of the configuration is refused with its name, 
     await fleet.stop();
   }
 });
+
+test("a setting for all nodes loads the files of each", async () => {
+  using files = new PluginFiles();
+  files.write("own.ts", pluginSource("own"));
+  const fleet = await TestFleet.start(2);
+  try {
+    const [first, second] = fleet.nodes as [Gateway, Gateway];
+    await first.ok("PATCH", "/api/v1/settings", { plugins_directory: files.path });
+    await eventually(async () => (await hashOn(first)) !== undefined);
+    await first.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
+    await eventually(async () => (await second.ok("GET", "/api/v1/plugins")).length === 1);
+    await eventually(async () => (await hashOn(second)) === (await hashOn(first)));
+    await eventually(async () => (await first.ok("GET", "/api/v1/nodes/n2")).state === "serving");
+  } finally {
+    await fleet.stop();
+  }
+});

@@ -11,7 +11,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readTrusted, TrustError, trustedPath } from "../../../src/plugin-directory/trust.ts";
+import {
+  readTrusted,
+  requireApart,
+  TrustError,
+  trustedPath,
+} from "../../../src/plugin-directory/trust.ts";
 import { needs } from "../../support/needs.ts";
 
 const root = mkdtempSync(join(tmpdir(), "sluice-trust-"));
@@ -85,10 +90,40 @@ describe("a file is refused", () => {
     },
   );
 
+  test("that is a pipe, without waiting for its writer", () => {
+    Bun.spawnSync(["mkfifo", "-m", "644", at("safe/pipe.ts")]);
+    expect(() => readTrusted(at("safe/pipe.ts"))).toThrow("is not a file");
+  });
+
+  test("that is not there, and one in a directory that is written to", () => {
+    expect(() => readTrusted(at("safe/none.ts"))).toThrow("none.ts: does not exist");
+    expect(() => readTrusted(at("safe/inner/up/a.ts"), [at("safe")])).toThrow("itself writes to");
+    expect(readTrusted(at("safe/a.ts"), [at("safe/inner")])).toBe("// safe/a.ts");
+  });
+
   test("that is larger than 8 MB, and not at 8 MB", () => {
     writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024), { mode: 0o644 });
     expect(readTrusted(at("safe/large.ts"))).toHaveLength(8 * 1024 * 1024);
     writeFileSync(at("safe/large.ts"), Buffer.alloc(8 * 1024 * 1024 + 1), { mode: 0o644 });
     expect(() => readTrusted(at("safe/large.ts"))).toThrow("is larger than 8 MB");
+  });
+});
+
+describe("directories are apart", () => {
+  test.each([
+    { real: "safe", written: "safe", isApart: false },
+    { real: "safe/inner", written: "safe", isApart: false },
+    { real: "safe", written: "safe/inner", isApart: false },
+    { real: "safe", written: "open/back/inner", isApart: false },
+    // The same inode under another path, as a directory that is mounted twice.
+    { real: "open/back/inner", written: "safe", isApart: false },
+    { real: "safe/inner", written: "open/back/inner/later", isApart: false },
+    { real: "safe", written: "safe/not-yet", isApart: false },
+    { real: "safe/in", written: "safe/inner", isApart: true },
+    { real: "sticky", written: "safe", isApart: true },
+  ])("$real and $written: $isApart", ({ real, written, isApart }) => {
+    const check = () => requireApart(at(real), [at("none"), at(written)]);
+    if (isApart) expect(check).not.toThrow();
+    else expect(check).toThrow(TrustError);
   });
 });
