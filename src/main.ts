@@ -28,7 +28,7 @@ import { RunningGateway } from "./cli/running-gateway.ts";
 import { createSchemaCommand } from "./cli/schema.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
-import { diskProblem, isExplained, refuse, StartError } from "./cli/start-error.ts";
+import { diskProblem, isExplained, refuse } from "./cli/start-error.ts";
 import { createControl } from "./cli/stored-control.ts";
 import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
@@ -44,7 +44,8 @@ import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
 import { pluginFiles } from "./plugins/index.ts";
-import { PluginDirectory } from "./plugin-directory/plugin-directory.ts";
+import { openPlugins } from "./cli/plugins-dir.ts";
+import type { PluginDirectory } from "./plugin-directory/plugin-directory.ts";
 import { CounterTable } from "./shared-memory/counter-table.ts";
 import { RequestRing } from "./shared-memory/request-ring.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
@@ -58,11 +59,14 @@ import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { ServiceManager } from "./supervisor/service-manager.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
+import { createSteering } from "./supervisor/port-steering.ts";
+import { placesFor } from "./supervisor/retiring-worker.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
+import { renewWorkers } from "./supervisor/worker-renewal.ts";
 
 const clock = systemClock;
 const readerUrl = new URL("./plugin-reader.ts", import.meta.url);
-/** The built-in plugins, and those of --plugins-dir while the gateway serves. */
+/** The built-in plugins, and those of the directory while the gateway serves. */
 const catalogue = new Map(catalogueOf(await loadPlugins(pluginFiles)));
 
 async function serve(options: ServeOptions): Promise<number> {
@@ -118,9 +122,9 @@ interface Gateway {
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const { dataDir, workers } = options;
   // Before another process pauses its changes for this one.
-  const pluginDirectory = await openPlugins(options, log);
+  const pluginDirectory = await openPlugins(options, { url: readerUrl, catalogue, clock, log });
   const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
-  const state = await openState(options, { clock, log, plugins: catalogue });
+  const state = await openState(options, { clock, log, plugins: catalogue, pluginDirectory });
   const { store, stored, management } = state;
   // The former process holds its ports, and shares them.
   if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
@@ -130,7 +134,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const fleet = createNode(state, options, { clock, log, absentMs, pluginDirectory });
   const { pool, control } = createPlanes({ state, options, memory, log, fleet, pluginDirectory });
   const mayChange = Promise.withResolvers<void>();
-  control.changes.holdUntil(mayChange.promise);
+  control.changes.turns.holdUntil(mayChange.promise);
   const started = pool.start();
   if (management.port === 0) management.port = former?.managementPort ?? 0;
   const serveApi = await loadApi({
@@ -206,16 +210,6 @@ function watchPressure({ board }: PlaneParts["memory"], control: ControlPlane, l
   }).start();
 }
 
-/** Loads the plugins of --plugins-dir into the catalogue; null: there are none. */
-async function openPlugins({ pluginsDir: directory }: ServeOptions, log: Log) {
-  if (directory === null) return null;
-  return await PluginDirectory.open({ directory, url: readerUrl, catalogue, clock, log }).catch(
-    (error: unknown) => {
-      throw new StartError(`--plugins-dir: ${reasonOf(error)}`, { cause: error });
-    },
-  );
-}
-
 /** Memory that both planes read and write, and the directories of stores in it. */
 function createMemory(
   { stored }: OpenedState,
@@ -223,14 +217,15 @@ function createMemory(
   by: { readonly isHandedOver: boolean; readonly log: Log },
 ) {
   const { retention, limits } = stored.config.settings;
+  const places = placesFor(workers);
   return {
-    targets: TargetBoard.create(workers),
-    board: WorkerBoard.create(workers),
-    traffic: TrafficMetrics.create(workers),
-    targetTraffic: TrafficMetrics.create(workers),
+    targets: TargetBoard.create(places),
+    board: WorkerBoard.create(places),
+    traffic: TrafficMetrics.create(places),
+    targetTraffic: TrafficMetrics.create(places),
     requests: retention.requests === 0 ? null : RequestRing.create(retention.requests),
     cacheDirectories: new CacheDirectories({ root: join(dataDir, "cache"), ...by }),
-    counters: CounterTable.create({ keys: limits.counter_keys, workers }),
+    counters: CounterTable.create({ keys: limits.counter_keys, workers: places }),
   };
 }
 
@@ -240,7 +235,7 @@ interface PlaneParts {
   readonly memory: ReturnType<typeof createMemory>;
   readonly log: Log;
   readonly fleet: ReturnType<typeof createNode>;
-  readonly pluginDirectory: PluginDirectory | null;
+  readonly pluginDirectory: PluginDirectory;
 }
 
 function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: PlaneParts) {
@@ -264,7 +259,7 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     onCredentialsUsed: (credentialIds) => control.credentialUse.touch(credentialIds),
     onUnknownName: (name) => control.acme.engine.wanted(name),
     onWorkerEvent: (event) => control.onWorkerEvent(event),
-    onPluginBlocked: (number) => pluginDirectory?.noteBlocked(number),
+    onPluginBlocked: (number) => pluginDirectory.noteBlocked(number),
     log,
     snapshot: current.snapshot,
   });
@@ -301,10 +296,22 @@ function createPlanes({ state, options, memory, log, fleet, pluginDirectory }: P
     const { live, nodes } = fleet.view.status();
     memory.board.nodes = live ?? nodes;
   });
-  pluginDirectory?.attach(control);
+  pluginDirectory.attach({ ...control, renewWorkers: renewalOf(pool, control, log) });
   control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
+
+/** Replaces the threads of all workers one by one. */
+const renewalOf =
+  (pool: WorkerPool, { changes }: ControlPlane, log: Log) =>
+  () =>
+    renewWorkers({
+      pool,
+      log,
+      alone: (work) => changes.turns.runOpen(work),
+      drainMs: () => changes.config.settings.limits.worker_drain_timeout,
+      steering: createSteering(),
+    });
 
 /** What the workers show of themselves. */
 const observedWorkers = (

@@ -41,9 +41,20 @@ export const consumerSchemas: Readonly<Record<string, TSchema>> = {
   PluginDirectory: t.Object(
     {
       directory: t.Union([t.String(), t.Null()], {
-        description: "`--plugins-dir`; null: all plugins are built in",
+        description:
+          "`--plugins-dir`, or else `plugins_directory` of the settings; null: all plugins are built in",
+      }),
+      source: t.Union([t.Literal("flag"), t.Literal("setting")], {
+        description: "`flag`: `--plugins-dir`, which precedes the setting",
       }),
       reloads: t.Integer({ description: "How often code was replaced since the start" }),
+      reloads_since_replacement: t.Integer({
+        description:
+          "The same since the workers were replaced; they are at `limits.max_plugin_reloads`",
+      }),
+      worker_replacements: t.Integer({
+        description: "How often all workers were replaced because of reloads",
+      }),
       plugins: t.Array(
         t.Object({
           name: t.String({ description: "Name of the plugin" }),

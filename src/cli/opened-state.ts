@@ -17,6 +17,7 @@ import type { SourceDocument } from "../import/transfer/source.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Compiled } from "../snapshot/compile.ts";
+import type { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import {
   emptyConfiguration,
@@ -37,6 +38,7 @@ export interface StateContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly plugins: PluginCatalogue;
+  readonly pluginDirectory: PluginDirectory;
 }
 
 export interface OpenedState {
@@ -59,7 +61,7 @@ export interface OpenedState {
 /** Throws with the reason when the gateway cannot serve it. */
 export async function openState(
   options: ServeOptions,
-  { clock, log, plugins }: StateContext,
+  { clock, log, plugins, pluginDirectory }: StateContext,
 ): Promise<OpenedState> {
   const { dataDir } = options;
   const at = new Date(clock.now()).toISOString();
@@ -101,6 +103,7 @@ export async function openState(
     openSealed: (sealed) => box.open(sealed),
     countsAlone: options.fleet !== null && options.counters === null,
   });
+  await pluginDirectory.openStored(stored.config.settings.plugins_directory);
   const current = compileOrRefuse(stored, context());
   return {
     store,

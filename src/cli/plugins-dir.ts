@@ -5,9 +5,14 @@ import { createLog } from "../log.ts";
 import { scopeNames } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginDirectoryView } from "../plugin-directory/known.ts";
-import { PluginDirectory } from "../plugin-directory/plugin-directory.ts";
+import {
+  PluginDirectory,
+  type PluginDirectoryOptions,
+} from "../plugin-directory/plugin-directory.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Flag } from "./flags.ts";
+import type { ServeOptions } from "./serve.ts";
+import { StartError } from "./start-error.ts";
 
 export const pluginsDirFlag: Flag = {
   name: "plugins-dir",
@@ -15,6 +20,18 @@ export const pluginsDirFlag: Flag = {
   description:
     "Directory of plugins of your own (TypeScript, JavaScript); only root and the user of the gateway may be able to write to it",
 };
+
+/** Loads the plugins of `--plugins-dir` into the catalogue. Throws a StartError when the directory is not trusted. */
+export async function openPlugins(
+  { pluginsDir: directory, dataDir, logDir }: ServeOptions,
+  parts: Pick<PluginDirectoryOptions, "url" | "catalogue" | "clock" | "log">,
+): Promise<PluginDirectory> {
+  const written = logDir === null ? [dataDir] : [dataDir, logDir];
+  return await PluginDirectory.open({ ...parts, directory, written }).catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`--plugins-dir: ${reason}`, { cause: error });
+  });
+}
 
 /** All plugins, and what became of those of the directory. Throws when the directory is not trusted. */
 export async function withDirectory(

@@ -192,7 +192,7 @@ export class RunningGateway {
     // The process before this one may still listen and would get connections that belong here.
     const end = performance.now() + 2 * LINGER_MS;
     while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
-    await control.changes.pause(UPGRADING);
+    await control.changes.turns.pause(UPGRADING);
     const followed = Promise.all([control.discovery.stop(), control.plugins.directory?.stop()]);
     await Promise.race([followed, Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#file?.stop();
@@ -202,7 +202,7 @@ export class RunningGateway {
     await Promise.race([control.fleetActivity?.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     await this.#parts.follower?.suspend();
     // What is on its way to the log must not be stored beside the other process.
-    if (this.#parts.follower !== null) await control.changes.pause(UPGRADING);
+    if (this.#parts.follower !== null) await control.changes.turns.pause(UPGRADING);
     counts.stop();
     if (this.#settled !== null) clearTimeout(this.#settled);
     // No connection may depend on the new process before it serves.
@@ -216,10 +216,10 @@ export class RunningGateway {
     this.#steering?.forget();
     const problem = reclaim(store, control.changes.revision);
     if (problem !== null) {
-      await control.changes.pause(`the configuration cannot be changed: ${problem}`);
+      await control.changes.turns.pause(`the configuration cannot be changed: ${problem}`);
       return problem;
     }
-    control.changes.resume();
+    control.changes.turns.resume();
     this.#parts.follower?.resume();
     counts.resume();
     this.#beginWork();

@@ -29,20 +29,19 @@ import { type Actor, roleOf } from "./principal.ts";
 import { rekeyed, renewed, rollOut } from "./key-rotation.ts";
 import { refusalOf } from "./reference.ts";
 import { createStamp, type Stamp } from "./stamp.ts";
+import { Turns } from "./turns.ts";
 import { undoOf } from "../model/undo.ts";
 
 /** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
-
-/** Retry-After while changes are paused. */
-const RETRY_SECONDS = "5";
 
 /** Runs changes one after the other, in the order of their requests. */
 export class Changes extends ChangeListeners {
   readonly #options: ChangesOptions;
   readonly #stamp: Stamp;
   #current: Compiled;
-  #last: Promise<unknown> = Promise.resolve();
+  /** Of changes and of what none may be made beside. */
+  readonly turns = new Turns();
   #isStillValid: (by: Actor) => boolean = () => true;
   #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
@@ -50,8 +49,6 @@ export class Changes extends ChangeListeners {
   #storeProblem: string | null = null;
   /** Whether the secret key was replaced, and the workers go on with what was derived from the former one. */
   #isRekeyed = false;
-  /** Why changes are paused; null: they are not. */
-  #pausedFor: string | null = null;
 
   constructor(options: ChangesOptions) {
     super(options.log);
@@ -103,32 +100,9 @@ export class Changes extends ChangeListeners {
     return this.#isReadOnly;
   }
 
-  /** Refuses all further changes with `reason`, also the waiting ones; resolves when the running change has ended. */
-  async pause(reason: string): Promise<void> {
-    this.#pausedFor = reason;
-    await this.#last;
-  }
-
-  /** Delays changes until `ready` resolves. */
-  holdUntil(ready: Promise<void>): void {
-    this.#last = this.#last.then(() => ready);
-  }
-
-  /** Ends `pause`. */
-  resume(): void {
-    this.#pausedFor = null;
-  }
-
   /** Resolves when every worker serves the change; rejects with an ApiError when it is refused or cannot be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
-    return this.#inTurn(() => this.#apply(request));
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    // A failed change must not block the next ones.
-    this.#last = result.catch(() => undefined);
-    return result;
+    return this.turns.run(() => this.#apply(request));
   }
 
   /**
@@ -143,12 +117,12 @@ export class Changes extends ChangeListeners {
       return decide();
     };
     // The place in the log follows from what is stored here: one writer at a time.
-    return this.#inTurn(() => this.#record(decideAgain, by));
+    return this.turns.run(() => this.#record(decideAgain, by));
   }
 
   /** The same in the turn of a change, so that none is being made meanwhile; resolves when all workers know of it. */
   recordAlone<T>(decide: () => RecordedFacts<T>, by: Actor): Promise<T> {
-    return this.#inTurn(async () => {
+    return this.turns.run(async () => {
       this.requireOpen(by);
       const value = await this.#record(decide, by);
       await this.#rekey();
@@ -188,8 +162,7 @@ export class Changes extends ChangeListeners {
 
   /** Throws the error with which a change of the caller would be refused now: for work that comes before the change. */
   requireOpen(by: Actor): void {
-    if (this.#pausedFor !== null)
-      throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
+    this.turns.requireOpen();
     this.#requireValid(by);
     this.#adminNetworks?.requireAllowed(by);
     this.#options.store.requireOpen?.();
@@ -206,7 +179,7 @@ export class Changes extends ChangeListeners {
    * here, and tries it again at the next call.
    */
   follow(): Promise<void> {
-    return this.#inTurn(() => this.#follow());
+    return this.turns.run(() => this.#follow());
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {

@@ -2,7 +2,13 @@
 import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
-import type { Drain, WorkerAnswer, WorkerKeys, WorkerQuestion } from "../snapshot/message.ts";
+import type {
+  Drain,
+  EndedPaths,
+  WorkerAnswer,
+  WorkerKeys,
+  WorkerQuestion,
+} from "../snapshot/message.ts";
 import { Pace } from "../pace.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
@@ -69,7 +75,7 @@ class Runtime implements DataPlane {
   /** Of the live version; null: none yet. */
   #pipeline: Pipeline | null = null;
   #candidate: Candidate | null = null;
-  /** Another process listens at the same ports and takes over. */
+  /** Another process or thread listens at the same ports and takes over. */
   #isHandingOver = false;
 
   constructor(options: DataPlaneOptions) {
@@ -101,7 +107,7 @@ class Runtime implements DataPlane {
       challenges: new OpenChallenges(options.onUnknownName ?? (() => {})),
       aborted: new AbortedRequests(abortObserver(options)),
       // All workers read the same files: only one logs their problems.
-      geo: createGeo(options.worker === 0 ? options.log : () => {}),
+      geo: createGeo(options.worker % (options.workers ?? 1) === 0 ? options.log : () => {}),
     };
     this.#plugins = createPluginLoader(options, {
       used: (id) => this.#uses.note(id),
@@ -256,9 +262,21 @@ class Runtime implements DataPlane {
       this.#recorder.flush();
       return true;
     }
+    if (question.kind === "end") {
+      this.#end(question.paths);
+      return true;
+    }
     return question.kind === "connections"
       ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
+  }
+
+  #end(paths: EndedPaths | null): void {
+    if (paths === null) return this.#webSockets.goAway();
+    const routes = new Set(paths.routes);
+    const targets = new Set(paths.targets);
+    this.#webSockets.closeWhere((path) => routes.has(path.routeId) || targets.has(path.targetId));
+    this.#streams.end(new Set(paths.streamRoutes));
   }
 
   useKeys({ stickyKey, pluginKey }: WorkerKeys): void {

@@ -14,8 +14,8 @@ export interface FleetPluginsOptions {
   readonly version: string;
   readonly log: Log;
   readonly follower: Pick<Follower, "onBeat" | "isConnected">;
-  /** What this node serves, by name; null: it has no directory. */
-  readonly directory: { served(): readonly NodePlugin[] } | null;
+  /** What this node serves, by name. */
+  readonly directory: { served(): readonly NodePlugin[] };
 }
 
 /** What is in the document of a node. Never changed: older versions read it. */
@@ -77,7 +77,7 @@ export class FleetPlugins implements NodePlugins {
   }
 
   #document(): Uint8Array {
-    const plugins = this.#options.directory?.served() ?? [];
+    const plugins = this.#options.directory.served();
     const content: Content = { plugins: plugins.length > MAX_REPORTED ? null : plugins };
     return new TextEncoder().encode(JSON.stringify(content));
   }

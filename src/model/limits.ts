@@ -1,5 +1,6 @@
 // Limits of the whole gateway; knows no route.
 import { group, integer, milliseconds } from "./fields.ts";
+import { since } from "./resource.ts";
 
 export const limits = group(
   {
@@ -165,6 +166,33 @@ export const limits = group(
         help: "Time for requests in flight to finish when the gateway stops",
         group: "gateway",
       },
+    ),
+    max_plugin_reloads: since(
+      7,
+      integer(20, {
+        minimum: 0,
+        maximum: 10_000,
+        description:
+          "Reloads of plugins from a directory after which the workers are replaced one by one, because the engine never releases replaced code; 0: never",
+        form: {
+          title: "Plugin reloads",
+          help: "Then the workers are replaced one by one, which frees the memory of replaced code",
+          zero: "they are never replaced",
+          group: "gateway",
+        },
+      }),
+    ),
+    worker_drain_timeout: since(
+      7,
+      milliseconds(
+        3_600_000,
+        "Milliseconds for the connections of a replaced worker to end; then it closes the rest",
+        {
+          title: "Drain time of a replaced worker",
+          help: "Its WebSockets, streams and long responses go on for this time",
+          group: "gateway",
+        },
+      ),
     ),
   },
   "Limits",

@@ -61,6 +61,13 @@ const form: FieldForm = {
       summary: "Private names and networks",
     },
     {
+      id: "plugins",
+      title: "Plugins of your own",
+      text: "TypeScript files that the gateway loads as plugins. They can do whatever the gateway can.",
+      folded: true,
+      summary: "None",
+    },
+    {
       id: "fleet",
       title: "Fleet",
       text: "Nodes that are away, or cut off from the database of their fleet. Without effect on a gateway without a fleet.",
@@ -271,6 +278,23 @@ export const settingsInput = t.Object(
     ),
     discovery,
     local_ca: localCaSettings,
+    plugins_directory: since(
+      7,
+      nullable(
+        t.String({
+          pattern: "^/",
+          errorMessage: "must be an absolute path",
+          maxLength: 4096,
+        }),
+        "Directory of plugins of your own, without --plugins-dir, which precedes it; only an admin may set it. Only root and the user of the gateway may be able to write to it, and it must be apart from the data directory and --log-dir",
+        {
+          title: "Directory",
+          help: "Path on the gateway's machine, in a fleet the same on all nodes. Only root and the gateway's user may be able to write there. --plugins-dir precedes it",
+          example: "/etc/sluice/plugins",
+          group: "plugins",
+        },
+      ),
+    ),
     limits,
   },
   { additionalProperties: false, title: "Settings", form },

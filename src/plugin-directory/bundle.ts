@@ -36,6 +36,7 @@ const IMPORTABLE = /\.(?:[cm]?[jt]s|[jt]sx|jsonc?|ya?ml|toml|txt)$/;
 export async function bundlePlugin(directory: string, entry: string): Promise<Bundle> {
   const inputs: string[] = [];
   const problems: PluginError[] = [];
+  let importsKit = false;
   const load = ({ path, loader }: { readonly path: string; readonly loader: Bun.Loader }) => {
     try {
       inputs.push(path);
@@ -61,10 +62,10 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
       {
         name: "trusted files",
         setup(build) {
-          build.onResolve({ filter: /^@sluice\/plugin$/ }, () => ({
-            path: KIT_MODULE,
-            external: true,
-          }));
+          build.onResolve({ filter: /^@sluice\/plugin$/ }, () => {
+            importsKit = true;
+            return { path: KIT_MODULE, external: true };
+          });
           build.onLoad({ filter: /./ }, load);
         },
       },
@@ -73,6 +74,14 @@ export async function bundlePlugin(directory: string, entry: string): Promise<Bu
   const [output] = built.outputs;
   if (problems[0] !== undefined) throw problems[0];
   if (!built.success || output === undefined) throw problemOf(built.logs[0], directory);
+  // Nothing of it has run yet: other code that lies on the machine must not, whatever directory was set.
+  if (!importsKit)
+    throw new PluginError({
+      phase: "bundle",
+      message: "is no plugin: it must import definePlugin from @sluice/plugin",
+      file: relative(directory, entry),
+      line: null,
+    });
   return { text: withPaths(await output.text(), directory), inputs };
 }
 

@@ -20,15 +20,18 @@ export interface FoundPlugins {
   readonly problems: readonly string[];
 }
 
-/** Bound for one folder: this thread looks at all of them twice a second. */
+/** Bound for the whole directory: this thread looks at all of them twice a second. */
 const MAX_FILES = 2000;
 const INDEXES = ["index.ts", "index.js"] as const;
 
 export function findPlugins(directory: string): FoundPlugins {
   const files = new Map<string, PluginFile>();
   const problems: string[] = [];
-  for (const base of readdirSync(directory).toSorted()) {
-    const found = pluginAt(directory, base);
+  const bases = readdirSync(directory).toSorted();
+  const left = { directory, files: MAX_FILES };
+  take(left, bases.length);
+  for (const base of bases) {
+    const found = pluginAt(directory, base, left);
     if (found === null) continue;
     const other = files.get(found.name);
     if (!NAME.test(found.name))
@@ -41,7 +44,7 @@ export function findPlugins(directory: string): FoundPlugins {
 }
 
 /** Null: no plugin, such as a test beside one, or a folder with libraries. */
-function pluginAt(directory: string, base: string): PluginFile | null {
+function pluginAt(directory: string, base: string, left: FilesLeft): PluginFile | null {
   if (/^[._]|^node_modules$/.test(base)) return null;
   const path = join(directory, base);
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -49,24 +52,42 @@ function pluginAt(directory: string, base: string): PluginFile | null {
     const index = INDEXES.find((name) => statSync(join(path, name), { throwIfNoEntry: false }));
     if (index === undefined) return null;
     const entry = join(path, index);
-    return { name: base, entry, file: relative(directory, entry), mark: marksOf(filesBelow(path)) };
+    return {
+      name: base,
+      entry,
+      file: relative(directory, entry),
+      mark: marksOf(filesBelow(path, left)),
+    };
   }
   const name = /^(.+)\.[jt]s$/.exec(base)?.[1];
   if (name === undefined || /\.(?:test|d)$/.test(name)) return null;
   return { name, entry: path, file: base, mark: marksOf([path]) };
 }
 
-function filesBelow(folder: string): readonly string[] {
+interface FilesLeft {
+  readonly directory: string;
+  files: number;
+}
+
+function take(left: FilesLeft, count: number): void {
+  left.files -= count;
+  if (left.files < 0)
+    throw new Error(`${left.directory} has more than ${MAX_FILES} files: keep only plugins there`);
+}
+
+function filesBelow(folder: string, left: FilesLeft): readonly string[] {
   const files: string[] = [];
   const folders = [folder];
-  for (let next = folders.pop(); next !== undefined; next = folders.pop())
-    for (const found of readdirSync(next, { withFileTypes: true })) {
+  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+    const entries = readdirSync(next, { withFileTypes: true });
+    take(left, entries.length);
+    for (const found of entries) {
       if (/^\.|^node_modules$/.test(found.name)) continue;
       const path = join(next, found.name);
       if (found.isDirectory()) folders.push(path);
       else files.push(path);
-      if (files.length > MAX_FILES) throw new Error(`${folder} has more than ${MAX_FILES} files`);
     }
+  }
   return files;
 }
 

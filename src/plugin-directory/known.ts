@@ -26,7 +26,12 @@ export interface PluginFileView {
 export interface PluginDirectoryView {
   /** Null: there is none. */
   readonly directory: string | null;
+  /** `flag`: of `--plugins-dir`. */
+  readonly source: "flag" | "setting";
   readonly reloads: number;
+  /** Since the workers were replaced because of reloads, and how often they were. */
+  readonly reloads_since_replacement: number;
+  readonly worker_replacements: number;
   readonly plugins: readonly PluginFileView[];
   /** About the directory as a whole. */
   readonly problems: readonly string[];

@@ -1,4 +1,5 @@
-// The plugins of --plugins-dir: loads them at the start, follows their files, and replaces them by changes; runs no code of them.
+// The plugins of a directory: loads them at the start, follows their files, and replaces them by changes; runs no code of them.
+import { dirname } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { AuditSink } from "../control/audit-entry.ts";
 import type { Changes } from "../control/change.ts";
@@ -13,7 +14,8 @@ import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
 import { type Known, type PluginDirectoryView, unread, viewOf } from "./known.ts";
 import { readPlugin } from "./reader-thread.ts";
-import { trustedPath } from "./trust.ts";
+import { ReloadCount, type ReloadLimit } from "./reload-count.ts";
+import { requireApart, trustedPath } from "./trust.ts";
 
 /** Polls, because file notifications miss files that are replaced behind links, as Kubernetes does. */
 const INTERVAL_MS = 500;
@@ -21,14 +23,14 @@ const INTERVAL_MS = 500;
 /** How often a worker may block in a plugin before the gateway disables it. */
 const BLOCKED_ONCE_MORE = 2;
 
-/** Reloads after which the status asks for a new process: the engine never releases the code of a module. */
-const MANY_RELOADS = 20;
-
 /** Status of changes that are paused. */
 const PAUSED = 409;
 
 export interface PluginDirectoryOptions {
-  readonly directory: string;
+  /** `--plugins-dir`, which precedes the setting; null: absent. */
+  readonly directory: string | null;
+  /** Where the gateway itself writes: a directory of the setting must not be in there. Default: nowhere. */
+  readonly written?: readonly string[];
   /** Entry of the thread that reads plugins. */
   readonly url: URL;
   /** All plugins: has the built-in ones, and gets those of the directory. */
@@ -41,6 +43,7 @@ interface Attached {
   readonly changes: Changes;
   readonly audit: AuditSink;
   readonly observation: { countPlugin(name: string): void };
+  readonly renewWorkers: ReloadLimit["renewWorkers"];
 }
 
 export class PluginDirectory {
@@ -53,26 +56,67 @@ export class PluginDirectory {
   #work: Promise<void> = Promise.resolve();
   #isBusy = false;
   #numbers = 0;
+  readonly #reloads: ReloadCount;
+  /** `settings.plugins_directory`. */
+  #setting: string | null = null;
 
   private constructor(options: PluginDirectoryOptions) {
     this.#options = options;
     this.#builtIn = new Set(options.catalogue.keys());
+    this.#reloads = new ReloadCount(options.log);
   }
 
-  /** Loads all plugins into the catalogue; one that cannot be loaded is in `view`. Throws when the directory is not trusted. */
+  /**
+   * Loads all plugins of `--plugins-dir` into the catalogue; one that cannot be loaded is in `view`. Throws when the directory is
+   * not trusted.
+   */
   static async open(options: PluginDirectoryOptions): Promise<PluginDirectory> {
-    trustedPath(options.directory);
     const plugins = new PluginDirectory(options);
-    const { files, problems } = findPlugins(options.directory);
-    plugins.#report(problems);
-    await Promise.all(files.map((file) => plugins.#read(plugins.#knownFor(file), file)));
+    await plugins.#load();
     return plugins;
+  }
+
+  /** Loads those of the stored setting at the start. A directory that cannot be used is a problem in `view`. */
+  async openStored(setting: string | null): Promise<void> {
+    this.#setting = setting;
+    if (this.#options.directory === null)
+      await this.#load().catch((error: unknown) => this.#report([(error as Error).message]));
+  }
+
+  async #load(): Promise<void> {
+    const files = this.#find();
+    await Promise.all(files.map((file) => this.#read(this.#knownFor(file), file)));
+  }
+
+  /** Null: there is none. */
+  get #directory(): string | null {
+    return this.#options.directory ?? this.#setting;
+  }
+
+  /** The plugins that there are. Throws when the directory is not trusted. */
+  #find(): readonly PluginFile[] {
+    const directory = this.#directory;
+    if (directory === null) {
+      this.#report([]);
+      return [];
+    }
+    const real = trustedPath(directory);
+    // An admin of the API must not make code of what the API writes.
+    if (this.#options.directory === null) requireApart(real, this.#options.written ?? []);
+    const { files, problems } = findPlugins(directory);
+    this.#report(problems);
+    return files;
   }
 
   /** From now on plugins are replaced by changes. */
   attach(attached: Attached): void {
     this.#attached = attached;
-    attached.changes.onServed(({ change }) => {
+    attached.changes.onServed(({ change, after }) => {
+      const { plugins_directory: setting } = after.settings;
+      if (setting !== this.#setting) {
+        this.#setting = setting;
+        void this.look(true);
+      }
       // A refused file may fit the changed instances.
       if (change.plugins.upserts.length + change.plugins.removals.length === 0) return;
       for (const known of this.#known.values())
@@ -122,8 +166,11 @@ export class PluginDirectory {
   view(): PluginDirectoryView {
     const plugins = [...this.#known.values()].map(viewOf);
     return {
-      directory: this.#options.directory,
+      directory: this.#directory,
+      source: this.#options.directory === null ? "setting" : "flag",
       reloads: plugins.reduce((sum, { reloads }) => sum + reloads, 0),
+      reloads_since_replacement: this.#reloads.since,
+      worker_replacements: this.#reloads.renewals,
       plugins: plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
       problems: this.#problems,
     };
@@ -136,14 +183,9 @@ export class PluginDirectory {
 
   /** For the status, which everyone may read: without names. */
   warnings(): readonly string[] {
-    const { plugins, reloads, problems } = this.view();
+    const { plugins, problems } = this.view();
     const failing = plugins.filter(({ problem }) => problem !== null).length + problems.length;
-    return [
-      ...(failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`]),
-      ...(reloads < MANY_RELOADS
-        ? []
-        : [`plugins were reloaded ${reloads} times, which costs memory: run sluice upgrade`]),
-    ];
+    return failing === 0 ? [] : [`${failing} of the plugins directory not served: see Plugins`];
   }
 
   #knownFor({ name, file }: PluginFile): Known {
@@ -162,13 +204,10 @@ export class PluginDirectory {
   }
 
   async #follow(isNow: boolean): Promise<void> {
-    const { directory } = this.#options;
     const closed = this.#closedWith();
     // While changes are paused, as during an upgrade, nothing may be replaced.
     if (closed === PAUSED) return;
-    trustedPath(directory);
-    const { files, problems } = findPlugins(directory);
-    this.#report(problems);
+    const files = this.#find();
     for (const file of files) {
       const known = this.#knownFor(file);
       const mark = `${file.mark}\n${marksOf(known.inputs)}`;
@@ -184,6 +223,10 @@ export class PluginDirectory {
       if (!names.has(known.name)) await this.#remove(known);
       if (known.blocked >= BLOCKED_ONCE_MORE) await this.#disable(known);
     }
+    if (this.#attached === null) return;
+    const { changes, renewWorkers } = this.#attached;
+    const most = changes.config.settings.limits.max_plugin_reloads;
+    void this.#reloads.renewIfDue({ most, renewWorkers });
   }
 
   /** Why no change can be made now; null: one can. */
@@ -198,7 +241,8 @@ export class PluginDirectory {
 
   /** Reads and serves a file; keeps what is served when it cannot be. */
   async #read(known: Known, { name, entry, mark }: PluginFile): Promise<void> {
-    const { directory, url } = this.#options;
+    const { url } = this.#options;
+    const directory = this.#directory ?? dirname(entry);
     const { number } = known;
     try {
       if (this.#builtIn.has(name))
@@ -247,7 +291,10 @@ export class PluginDirectory {
       throw new PluginError(problem("create", message), error);
     }
     if (disabled === null) {
-      known.reloads += known.definition === null ? 0 : 1;
+      if (known.definition !== null) {
+        known.reloads++;
+        this.#reloads.add();
+      }
       known.loadedAt = new Date(this.#options.clock.now()).toISOString();
       known.blocked = 0;
     }

@@ -1,5 +1,14 @@
 // Reads files that only root and the user of the gateway can change; knows nothing of plugins.
-import { closeSync, fstatSync, lstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from "node:fs";
 import type { Stats } from "node:fs";
 import { join, resolve, sep } from "node:path";
 
@@ -43,6 +52,20 @@ export function trustedPath(path: string, user = ownUser()): string {
   }
   return at;
 }
+
+/** Throws a TrustError when a real path is in one of these directories, or has one in it. */
+export function requireApart(real: string, written: readonly string[]): void {
+  for (const path of written) {
+    const other = existsSync(path) ? realpathSync(path) : resolve(path);
+    if (isWithin(real, other) || isWithin(other, real))
+      throw new TrustError(
+        `${real}: the gateway itself writes to ${other}: choose a directory that is not in there and does not contain it`,
+      );
+  }
+}
+
+const isWithin = (path: string, directory: string) =>
+  `${path}${sep}`.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 
 /** The text of a file that `trustedPath` accepts, read once: what is checked is what is returned. */
 export function readTrusted(path: string, user = ownUser()): string {

@@ -26,6 +26,16 @@ const columns = [
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 
+/** All others are totals. */
+const states = [
+  "heartbeat",
+  "revision",
+  "active_requests",
+  "open_websockets",
+  "counters_lost",
+  "running_plugin",
+] as const satisfies readonly BoardColumn[];
+
 /** Scarce resources of the process, as bits of `pressure`. */
 export const pressures = { memory: 1, descriptors: 2 } as const;
 export type PressureKind = keyof typeof pressures;
@@ -100,8 +110,8 @@ export class WorkerBoard {
     this.#cells[cell] = (this.#cells[cell] ?? 0) + delta;
   }
 
-  /** Zeros a row for a restarted worker. */
+  /** Zeros the present state of a worker that has ended. Its totals go on with the next one. */
   reset(worker: number): void {
-    this.#cells.fill(0, worker * columns.length, (worker + 1) * columns.length);
+    for (const column of states) this.set(worker, column, 0);
   }
 }

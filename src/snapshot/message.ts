@@ -9,9 +9,10 @@ import type { SnapshotChange, SnapshotPiece } from "./snapshot.ts";
 /** First message to a worker: its identity and the shared memory. */
 export interface StartCommand {
   readonly kind: "start";
+  /** Its place in shared memory, from 0: one of one more than there are workers. */
   readonly worker: number;
   readonly workers: number;
-  /** From 1 to twice the number of workers: a thread that replaces another has another number, as the owner of locks and memory. */
+  /** From 1 to twice the number of places: a thread that replaces another has another number, as the owner of locks and memory. */
   readonly thread: number;
   /** Names this gateway in CDN-Loop (RFC 8586), so that two gateways in a row are not a loop. */
   readonly instanceId: string;
@@ -65,10 +66,19 @@ export type WorkerQuestion =
   | { readonly kind: "kill"; readonly connectionId: string }
   /** Write all completed requests to the ring; the answer is true. */
   | { readonly kind: "flush" }
+  /** Close the connections of routes and targets with these ids; null: all WebSockets. The answer is true. */
+  | { readonly kind: "end"; readonly paths: EndedPaths | null }
   /** Replace the challenge responses; the answer is true. */
   | { readonly kind: "challenges"; readonly challenges: Challenges }
   /** Explain how the gateway would handle this request; any worker can answer. */
   | { readonly kind: "explain"; readonly request: ExplainedRequest };
+
+/** Ids of what a version no longer has. */
+export interface EndedPaths {
+  readonly routes: readonly string[];
+  readonly targets: readonly string[];
+  readonly streamRoutes: readonly string[];
+}
 
 /** A connection of a stream route, as the API shows it. */
 export interface StreamConnectionView {
@@ -92,8 +102,8 @@ export interface Drain {
   /** For requests in flight to end. */
   readonly timeoutMs: number;
   /**
-   * Time in which another process that listens on the same ports takes over: responses close connections so that clients
-   * reconnect there, and WebSockets stay open until the end. 0: there is no other process.
+   * Time in which another process or thread that listens on the same ports takes over: responses close connections so that clients
+   * reconnect there, and WebSockets stay open until the end. 0: there is none.
    */
   readonly lingerMs: number;
 }

@@ -20,6 +20,8 @@ export interface Steering {
    * that stays. Call it after one of the others: it uses the sockets that they found.
    */
   toOne(): boolean;
+  /** New connections go to the last one of our own sockets that was bound, at ports that no other process has. */
+  toNewest(): void;
   /** Removes the filter from all ports of this process. */
   forget(): void;
 }
@@ -74,6 +76,10 @@ export function createSteering(): Steering | null {
         [RETURN_ACCUMULATOR, 0],
       ]),
     toOne: () => attach(({ descriptors }) => [[RETURN_CONSTANT, descriptors.length]], known),
+    toNewest() {
+      const shared = sharedPorts().filter(({ others }) => others === 0);
+      attach(({ descriptors }) => [[RETURN_CONSTANT, descriptors.length - 1]], shared);
+    },
     forget() {
       for (const { descriptors } of sharedPorts())
         setOption(descriptors[0], SO_DETACH_REUSEPORT_BPF, new Uint8Array(4));

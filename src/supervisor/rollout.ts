@@ -52,6 +52,7 @@ class PoolRollout implements Rollout {
   async activate(revision: number): Promise<void> {
     const next = this.#next;
     if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
+    this.#pool.endRemoved(next);
     this.#pool.active = next;
     this.#pool.consumers.commit();
     this.#pool.routes.commit();

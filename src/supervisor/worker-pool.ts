@@ -8,6 +8,8 @@ import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type {
   Challenges,
+  Drain,
+  EndedPaths,
   StartCommand,
   WorkerAnswer,
   WorkerKeys,
@@ -20,6 +22,7 @@ import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { PluginCaches, type PluginCachesOptions } from "./plugin-caches.ts";
 import { PluginFeeds, type PluginFeedsOptions } from "./plugin-feeds.ts";
+import { forgetPlace, type Place, placesFor, type RetiringWorker } from "./retiring-worker.ts";
 import { type WorkerLifecycleEvent, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
@@ -40,6 +43,7 @@ export interface WorkerPoolOptions {
   readonly dnsServers: readonly string[];
   /** The server of shared counters. Default: none. */
   readonly sharedCounters?: StartCommand["sharedCounters"];
+  /** All shared memory is for `placesFor(workers)`. */
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
   /** Counters of plugins. Default: a small table. */
@@ -79,6 +83,10 @@ export class WorkerPool {
   /** Stores of plugin instances. */
   readonly caches: PluginCaches;
   readonly #feeds: PluginFeeds;
+  readonly #memory: Parameters<typeof forgetPlace>[1];
+  /** Where no thread runs; null while one retires. */
+  #spare: Place | null;
+  #retiring: RetiringWorker | null = null;
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
@@ -95,14 +103,16 @@ export class WorkerPool {
     this.#requests = options.requests ?? null;
     const { stickyKey, pluginKey = "" } = options;
     this.#keys = { stickyKey, pluginKey };
-    const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
-    const targetTraffic =
-      options.targetTraffic ?? TrafficMetrics.create(options.workers, { capacity: 0 });
-    const counters =
-      options.counters ?? CounterTable.create({ keys: 1024, workers: options.workers });
+    const places = placesFor(options.workers);
+    const traffic = options.traffic ?? TrafficMetrics.create(places);
+    const targetTraffic = options.targetTraffic ?? TrafficMetrics.create(places, { capacity: 0 });
+    const counters = options.counters ?? CounterTable.create({ keys: 1024, workers: places });
+    const { board, targets } = options;
+    this.#memory = { board, targets, counters, requests: () => this.#requests };
+    this.#spare = { index: options.workers, threads: 0 };
     this.times = { ...defaultTimes, ...options.times };
     this.caches = new PluginCaches({
-      workers: options.workers,
+      workers: places,
       definitionOf: options.definitionOf ?? (() => undefined),
       directories: options.cacheDirectories ?? null,
       log: options.log,
@@ -120,6 +130,7 @@ export class WorkerPool {
         new WorkerSlot({
           ...options,
           index,
+          place: { index, threads: 0 },
           traffic,
           targetTraffic,
           counters,
@@ -166,6 +177,7 @@ export class WorkerPool {
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
     for (const slot of this.slots) slot.useRequests(ring);
+    this.#retiring?.post({ kind: "requests", buffer: ring?.buffer ?? null });
   }
 
   /** The next version of all workers creates again what was made with other keys. */
@@ -179,6 +191,7 @@ export class WorkerPool {
     if (isLive) this.#sessions.add(hash);
     else this.#sessions.delete(hash);
     for (const slot of this.slots) slot.changeSession(hash, isLive);
+    this.#retiring?.post({ kind: "session", hash, isLive });
   }
 
   /**
@@ -220,6 +233,35 @@ export class WorkerPool {
   }
 
   /**
+   * Replaces the thread of a slot by another one on the active version, while it serves. Resolves when new connections may go to the new
+   * one, to the former one; null: that serves on, because another one retires already or the new one cannot serve. No version may be
+   * prepared meanwhile.
+   */
+  async renew(slot: WorkerSlot): Promise<RetiringWorker | null> {
+    const place = this.#spare;
+    if (place === null) return null;
+    this.#spare = null;
+    const retiring = await slot.renew(place);
+    this.#retiring = retiring;
+    if (retiring === null) this.#spare = place;
+    return retiring;
+  }
+
+  /** The thread that `renew` returned ends; resolves when it has, to the number of aborted requests. */
+  async retire(retiring: RetiringWorker, drain: Drain): Promise<number> {
+    const aborted = await retiring.drain(drain);
+    this.#retiring = null;
+    forgetPlace(retiring.place, this.#memory);
+    this.#spare = retiring.place;
+    return aborted;
+  }
+
+  /** Closes connections of what the next version no longer has, where that is not served. */
+  endRemoved(next: Snapshot): void {
+    this.#retiring?.end(endedPaths(this.#active, next));
+  }
+
+  /**
    * Stops accepting, waits for requests within the time, then ends all workers; returns the number of aborted requests.
    * `lingerMs`: as in `Drain`; default 0.
    */
@@ -227,9 +269,9 @@ export class WorkerPool {
     clearInterval(this.#watch);
     // Another process may fetch the same from now on; requests in flight go on with what there is.
     this.#feeds.close();
-    const aborted = await Promise.all(
-      this.slots.map((slot) => slot.drain({ timeoutMs, lingerMs })),
-    );
+    const drain = { timeoutMs, lingerMs };
+    const retired = this.#retiring?.stop(drain) ?? 0;
+    const aborted = await Promise.all([retired, ...this.slots.map((slot) => slot.drain(drain))]);
     this.caches.close();
     return aborted.reduce((sum, count) => sum + count, 0);
   }
@@ -237,7 +279,10 @@ export class WorkerPool {
   /** The answers of all serving workers, in no order. */
   async ask(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
     const ticket = ++this.#tickets;
-    const answers = await Promise.all(this.slots.map((slot) => slot.ask(question, ticket)));
+    const by = { ticket, ms: this.times.activateMs };
+    const retiring = this.#retiring?.ask(question, by) ?? null;
+    const asked = this.slots.map((slot) => slot.ask(question, ticket));
+    const answers = await Promise.all([...asked, retiring]);
     return answers.filter((answer) => answer !== null);
   }
 
@@ -258,4 +303,16 @@ export class WorkerPool {
     if (sinceLast > this.times.silentMs / 2) return;
     for (const slot of this.slots) slot.checkHeartbeat(now);
   }
+}
+
+function endedPaths(before: Snapshot, next: Snapshot): EndedPaths {
+  const gone = <T>(from: ReadonlyMap<string, T>, to: ReadonlyMap<string, T>) =>
+    [...from.keys()].filter((id) => !to.has(id));
+  const targetsOf = ({ services }: Snapshot) =>
+    new Map([...services.values()].flatMap(({ targets }) => targets.map(({ id }) => [id, true])));
+  return {
+    routes: gone(before.routes, next.routes),
+    targets: gone(targetsOf(before), targetsOf(next)),
+    streamRoutes: gone(before.streamRoutes, next.streamRoutes),
+  };
 }

@@ -20,6 +20,13 @@ import type {
 import type { PluginPlan, Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { ConsumerStore } from "./consumer-store.ts";
 import type { PluginCaches } from "./plugin-caches.ts";
+import {
+  drainThread,
+  forgetPlace,
+  type Place,
+  placesFor,
+  RetiringWorker,
+} from "./retiring-worker.ts";
 import type { RouteStore } from "./route-store.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
@@ -42,6 +49,8 @@ export interface WorkerSlotOptions {
   /** From 0; people count from 1. */
   readonly index: number;
   readonly workers: number;
+  /** Of its first thread. */
+  readonly place: Place;
   readonly url: URL;
   readonly instanceId: string;
   readonly cookieId: string;
@@ -86,6 +95,7 @@ export interface WorkerSlotOptions {
 /** The state of a thread. */
 interface Run {
   readonly thread: WorkerThread;
+  readonly place: Place;
   /** As in `StartCommand`. */
   readonly number: number;
   /** Version that it serves or will serve. */
@@ -100,15 +110,16 @@ interface Run {
 export class WorkerSlot {
   readonly #options: WorkerSlotOptions;
   #run: Run | null = null;
+  #place: Place;
   #failures = 0;
   #pause: Timer | null = null;
   #stopping = false;
   #restarts = 0;
-  #threads = 0;
   #readyWaiters = new Set<() => void>();
 
   constructor(options: WorkerSlotOptions) {
     this.#options = options;
+    this.#place = options.place;
   }
 
   get index(): number {
@@ -133,16 +144,12 @@ export class WorkerSlot {
 
   /** Starts a thread on the active version. The issues give the reason why it cannot serve it; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
-    const { index, board, targets, counters, active } = this.#options;
-    const snapshot = active();
-    board.reset(index);
-    targets.forgetWorker(index);
-    counters.forgetWorker(index);
-    const requests = this.#options.requests();
-    if (this.#restarts > 0) requests?.forgetWorker(index);
-    const run = this.#open(snapshot.revision);
+    const snapshot = this.#options.active();
+    this.#close();
+    const run = this.#open(this.#place, snapshot.revision);
+    this.#run = run;
     this.#emit(this.#restarts === 0 ? "started" : "restarted", run.revision);
-    run.thread.post(this.#startCommand(requests, run.number));
+    run.thread.post(this.#startCommand(run));
     const started = this.#serveFirst(run, snapshot);
     run.started = started.then((issues) => issues.length === 0);
     // The caller that waits for it gets the same error.
@@ -150,16 +157,42 @@ export class WorkerSlot {
     return await started;
   }
 
-  #startCommand(requests: RequestRing | null, thread: number): StartCommand {
-    const { index, workers, instanceId, cookieId, keys } = this.#options;
+  /**
+   * Starts another thread at `place`, on the active version, and makes it that of the slot once it serves. Returns the former one, which
+   * goes on. Null, and nothing has changed: there was none that served, or the new one cannot. No version may be prepared meanwhile.
+   */
+  async renew(place: Place): Promise<RetiringWorker | null> {
+    const before = this.#run;
+    if (before === null || before.readyAt === null || this.#stopping) return null;
+    const snapshot = this.#options.active();
+    const run = this.#open(place, snapshot.revision);
+    run.thread.post(this.#startCommand(run));
+    const started = this.#serveFirst(run, snapshot);
+    const serves = await started.then(
+      (issues) => issues.length === 0,
+      () => false,
+    );
+    // It may have failed meanwhile, and have been replaced.
+    if (!serves || this.#run !== before || this.#stopping) {
+      run.thread.terminate();
+      return null;
+    }
+    run.started = Promise.resolve(true);
+    this.#run = run;
+    this.#place = place;
+    return new RetiringWorker(before.thread, before.place);
+  }
+
+  #startCommand({ place, number }: Run): StartCommand {
+    const { workers, instanceId, cookieId, keys, requests } = this.#options;
     const { logDirectories, dnsServers, sharedCounters } = this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
       kind: "start",
-      worker: index,
+      worker: place.index,
       workers,
-      thread,
+      thread: number,
       instanceId,
       cookieId,
       ...keys(),
@@ -171,9 +204,9 @@ export class WorkerSlot {
         workers: board.buffer,
         targets: targets.buffer,
         counters: counters.buffer,
-        traffic: traffic.memoryFor(index),
-        targetTraffic: targetTraffic.memoryFor(index),
-        requests: requests?.buffer ?? null,
+        traffic: traffic.memoryFor(place.index),
+        targetTraffic: targetTraffic.memoryFor(place.index),
+        requests: requests()?.buffer ?? null,
       },
       challenges: challenges(),
     };
@@ -313,7 +346,7 @@ export class WorkerSlot {
   checkHeartbeat(now: number): void {
     const run = this.#run;
     if (run === null || run.readyAt === null) return;
-    const last = Math.max(this.#options.board.get(this.index, "heartbeat"), run.readyAt);
+    const last = Math.max(this.#options.board.get(run.place.index, "heartbeat"), run.readyAt);
     const { silentMs } = this.#options.times;
     if (now - last > silentMs && !run.thread.hasProgressed(silentMs))
       this.#fail(run, this.#hung("shows no sign of life"));
@@ -323,27 +356,16 @@ export class WorkerSlot {
   async drain(drain: Drain): Promise<number> {
     this.#stopping = true;
     const run = this.#run;
-    if (run === null) return 0;
-    try {
-      // A little longer than the worker itself waits, so that its own count arrives.
-      const answer = await run.thread.ask(
-        { kind: "drain", ...drain },
-        ["stopped"],
-        drain.lingerMs + drain.timeoutMs + 1000,
-      );
-      return answer.aborted;
-    } catch {
-      return 0;
-    } finally {
-      this.#close();
-    }
+    const aborted = run === null ? 0 : await drainThread(run.thread, drain);
+    this.#close();
+    return aborted;
   }
 
-  #open(revision: number): Run {
-    this.#close();
+  #open(place: Place, revision: number): Run {
     const { url, workers, caches } = this.#options;
+    forgetPlace(place, this.#options);
     // The one before may still execute for a moment.
-    const number = (this.#threads++ % 2) * workers + this.index + 1;
+    const number = (place.threads++ % 2) * placesFor(workers) + place.index + 1;
     const thread = new WorkerThread({
       url,
       onEvent: (event) => this.#onEvent(event),
@@ -351,8 +373,7 @@ export class WorkerSlot {
       onGone: () => caches.forgetThread(number),
     });
     const started = Promise.resolve(false);
-    const run: Run = { thread, number, revision, prepared: null, readyAt: null, started };
-    this.#run = run;
+    const run: Run = { thread, place, number, revision, prepared: null, readyAt: null, started };
     return run;
   }
 
@@ -383,10 +404,10 @@ export class WorkerSlot {
   /** The reason with the plugin from a directory that blocks the thread, if one does. */
   #hung(why: string): string {
     const { board, active, onPluginBlocked } = this.#options;
-    const number = board.get(this.index, "running_plugin");
+    const number = board.get(this.#place.index, "running_plugin");
     if (number === 0) return why;
     // Reported once, although more than one timeout may pass before the thread has ended.
-    board.set(this.index, "running_plugin", 0);
+    board.set(this.#place.index, "running_plugin", 0);
     onPluginBlocked(number);
     for (const { name, code } of active().plugins.values())
       if (code?.number === number) return `${why} in plugin "${name}"`;

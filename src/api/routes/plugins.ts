@@ -67,7 +67,7 @@ function directoryEndpoints({ directory }: ControlPlane["plugins"]): Endpoint[] 
         tags: [at.tag],
         responses: plainResponses(
           "PluginDirectory",
-          "The plugins of --plugins-dir",
+          "The plugins of the directory",
           [400, 403, 500],
         ),
       },
@@ -89,13 +89,17 @@ function directoryEndpoints({ directory }: ControlPlane["plugins"]): Endpoint[] 
         tags: [at.tag],
         responses: plainResponses(
           "PluginDirectory",
-          "The plugins of --plugins-dir",
+          "The plugins of the directory",
           [400, 403, 404, 500],
         ),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
-        if (directory === null) throw new ApiError(404, "the gateway has no --plugins-dir");
+        if (directory === null || isUnused(directory.view()))
+          throw new ApiError(
+            404,
+            "the gateway has no directory of plugins: set plugins_directory of the settings, or start it with --plugins-dir",
+          );
         await directory.look(true);
         return { body: directory.view() };
       },
@@ -112,9 +116,15 @@ const withoutMessages = (view: PluginDirectoryView): PluginDirectoryView => ({
   })),
 });
 
+const isUnused = ({ directory, plugins }: PluginDirectoryView) =>
+  directory === null && plugins.length === 0;
+
 const noDirectory: PluginDirectoryView = {
   directory: null,
+  source: "setting",
   reloads: 0,
+  reloads_since_replacement: 0,
+  worker_replacements: 0,
   plugins: [],
   problems: [],
 };

@@ -159,6 +159,14 @@ export class Streams {
     }
   }
 
+  /** Connections of these routes drain. */
+  end(routeIds: ReadonlySet<string>): void {
+    const drainMs = this.#live?.settings.limits.stream_drain_timeout ?? 0;
+    for (const connection of this.#connections.values())
+      if (connection.route !== null && routeIds.has(connection.route.id))
+        this.#draining.set(connection, performance.now() + drainMs);
+  }
+
   /** Stops accepting. */
   stopAccepting(): void {
     for (const port of this.#ports.values()) port.stop();

@@ -102,10 +102,10 @@ test("no certificate is revoked while changes are paused", async () => {
   await world.becomes("shop", "valid");
   const { control, authority } = world;
   const revoke = () => control.acme.revoke(control.certificates.find("shop"), {}, options.by);
-  await control.changes.pause("another process takes over");
+  await control.changes.turns.pause("another process takes over");
   await expect(revoke()).rejects.toThrow("another process takes over");
   expect(authority.revoked).toEqual([]);
-  control.changes.resume();
+  control.changes.turns.resume();
   await revoke();
   expect(authority.revoked).toHaveLength(1);
 });

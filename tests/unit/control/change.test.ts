@@ -280,7 +280,7 @@ describe("changes that are paused", () => {
     await Promise.resolve();
     const waiting = refusal(control.resources.services.create({ name: "b" }, options));
     let isPaused = false;
-    const paused = control.changes.pause("a moment, please").then(() => (isPaused = true));
+    const paused = control.changes.turns.pause("a moment, please").then(() => (isPaused = true));
     await Promise.resolve();
     expect(isPaused).toBe(false);
     gate.resolve();
@@ -292,14 +292,14 @@ describe("changes that are paused", () => {
       expect(error.headers["retry-after"]).toBe("5");
     }
     expect(control.changes.revision).toBe(2);
-    control.changes.resume();
+    control.changes.turns.resume();
     expect((await control.resources.services.create({ name: "d" }, options)).revision).toBe(3);
   });
 
   test("wait in order until the pause ends", async () => {
     const { control, steps } = controlPlane();
     const ready = Promise.withResolvers<void>();
-    control.changes.holdUntil(ready.promise);
+    control.changes.turns.holdUntil(ready.promise);
     const all = ["a", "b"].map((name) => control.resources.services.create({ name }, options));
     await Promise.resolve();
     expect(steps.steps).toEqual([]);
