@@ -14,6 +14,14 @@ export interface PluginProblem {
   readonly line: number | null;
 }
 
+/** A problem of no known place. */
+export const problem = (phase: string, message: string): PluginProblem => ({
+  phase,
+  message,
+  file: null,
+  line: null,
+});
+
 export class PluginError extends Error {
   readonly problem: PluginProblem;
 

@@ -9,7 +9,7 @@ import { ApiError } from "../model/error.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import type { PluginCode } from "../pdk/plugin-code.ts";
-import { PluginError, type PluginProblem } from "./bundle.ts";
+import { PluginError, problem } from "./bundle.ts";
 import { definitionFrom } from "./definition.ts";
 import { findPlugins, marksOf, type PluginFile } from "./files.ts";
 import { type Known, type PluginDirectoryView, unread, viewOf } from "./known.ts";
@@ -388,10 +388,3 @@ export class PluginDirectory {
     });
   }
 }
-
-const problem = (phase: string, message: string): PluginProblem => ({
-  phase,
-  message,
-  file: null,
-  line: null,
-});

@@ -1,7 +1,7 @@
 // Both ends of the short-lived thread that reads a plugin: its code must not run beside the database.
 import { createHash } from "node:crypto";
 import { importText, placeOf } from "../pdk/plugin-code.ts";
-import { bundlePlugin, PluginError, type PluginProblem } from "./bundle.ts";
+import { bundlePlugin, PluginError, problem, type PluginProblem } from "./bundle.ts";
 import { plainDefinition, type PlainDefinition } from "./definition.ts";
 
 interface ReadCommand {
@@ -35,11 +35,9 @@ export function serveReader(scope: ReaderScope): void {
     read(data).then(
       (event) => scope.postMessage(event),
       (error: unknown) => {
-        const problem =
-          error instanceof PluginError
-            ? error.problem
-            : { phase: "read", message: String(error), file: null, line: null };
-        scope.postMessage({ kind: "refused", problem });
+        const isFound = error instanceof PluginError;
+        const found = isFound ? error.problem : problem("read", String(error));
+        scope.postMessage({ kind: "refused", problem: found });
       },
     );
   });
@@ -76,8 +74,7 @@ export async function readPlugin(
   deadlineMs = DEADLINE_MS,
 ): Promise<ReadPlugin> {
   const { promise, resolve, reject } = Promise.withResolvers<ReadEvent>();
-  const fail = (message: string) =>
-    reject(new PluginError({ phase: "import", message, file: null, line: null }));
+  const fail = (message: string) => reject(new PluginError(problem("import", message)));
   const thread = new Worker(url);
   thread.addEventListener("message", ({ data }: MessageEvent<ReadEvent>) => resolve(data));
   thread.addEventListener("error", (event: ErrorEvent) => {
