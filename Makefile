@@ -173,7 +173,7 @@ client: setup
 .PHONY: bench
 bench: build
 	@scripts/debian-packages.sh nginx haproxy caddy wrk nghttp2-client openssl
-	$(BUN) tests/bench/main.ts $(ARGS)
+	BUILD_FLAGS="$(BUILD_FLAGS)" $(BUN) tests/bench/main.ts $(ARGS)
 
 #? bench-scale: Measure 10,000 routes, start-up times and memory
 .PHONY: bench-scale

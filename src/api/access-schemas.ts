@@ -43,7 +43,7 @@ const node = t.Object(
           hash: t.String({ description: "SHA-256 of its code, hexadecimal" }),
         }),
       ),
-      "What it serves from `--plugins-dir`, by name; null: its version does not report that, or it serves more than 100",
+      "What it serves from its directory of plugins, by name; null: its version does not report that, or it serves more than 100",
     ),
     warnings: t.Array(t.String(), {
       description: "Where its plugins differ from those of nodes that are not away",

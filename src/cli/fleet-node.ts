@@ -40,7 +40,7 @@ interface NodeContext {
   readonly log: Log;
   /** settings.fleet.absent_after. */
   readonly absentMs: () => number;
-  readonly pluginDirectory: PluginDirectory | null;
+  readonly pluginDirectory: PluginDirectory;
 }
 
 const PASSWORD_IN_URL = /^(?:--store=)?postgres(?:ql)?:\/\/[^/]*:[^/@]+@/;

@@ -1,4 +1,4 @@
-// Which plugins of --plugins-dir the nodes of a fleet serve, and where nodes differ; asks nothing itself.
+// Which plugins of their directories the nodes of a fleet serve, and where nodes differ; asks nothing itself.
 import type { NodeView } from "./fleet-view.ts";
 
 /** A plugin that a node serves from its directory. */

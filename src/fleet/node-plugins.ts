@@ -14,8 +14,14 @@ export interface FleetPluginsOptions {
   readonly version: string;
   readonly log: Log;
   readonly follower: Pick<Follower, "onBeat" | "isConnected">;
-  /** What this node serves, by name; null: it has no directory. */
-  readonly directory: { served(): readonly NodePlugin[] } | null;
+  readonly directory: ServedDirectory;
+}
+
+interface ServedDirectory {
+  /** By name; `hash`: of what is served, null: nothing is. */
+  view(): {
+    readonly plugins: readonly { readonly name: string; readonly hash: string | null }[];
+  };
 }
 
 /** What is in the document of a node. Never changed: older versions read it. */
@@ -77,7 +83,9 @@ export class FleetPlugins implements NodePlugins {
   }
 
   #document(): Uint8Array {
-    const plugins = this.#options.directory?.served() ?? [];
+    const plugins = this.#options.directory
+      .view()
+      .plugins.flatMap(({ name, hash }) => (hash === null ? [] : [{ name, hash }]));
     const content: Content = { plugins: plugins.length > MAX_REPORTED ? null : plugins };
     return new TextEncoder().encode(JSON.stringify(content));
   }

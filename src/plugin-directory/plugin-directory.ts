@@ -213,11 +213,6 @@ export class PluginDirectory {
     };
   }
 
-  /** What instances get, by name. */
-  served(): readonly { readonly name: string; readonly hash: string }[] {
-    return this.view().plugins.flatMap(({ name, hash }) => (hash === null ? [] : [{ name, hash }]));
-  }
-
   /** For the status, which everyone may read: without names. */
   warnings(): readonly string[] {
     const { plugins, problems } = this.view();

@@ -22,6 +22,7 @@ import { measureLimits } from "./limits.ts";
 import { measureManyTargets } from "./many-targets.ts";
 import { measureObservation } from "./observation.ts";
 import { makeCertificate, startOrigin } from "./origin.ts";
+import { measureOwnPlugins, ownPluginsToMarkdown, ownPluginsToText } from "./own-plugins.ts";
 import {
   type PeerInput,
   type RunningProxy,
@@ -218,8 +219,18 @@ async function runGrpc(options: BenchOptions, scratch: string): Promise<void> {
   }
 }
 
+/** Plugins from a directory against built-in ones: only on request, because it needs many turns. Nothing else runs meanwhile. */
+async function runOwnPlugins(options: BenchOptions, scratch: string): Promise<void> {
+  const { only, seconds, rounds, sluice: command } = options;
+  if (only !== "own-plugins") return;
+  const rows = await measureOwnPlugins({ scratch, command, seconds, rounds });
+  console.log(ownPluginsToText(rows));
+  const text = ownPluginsToMarkdown(rows, { seconds, rounds });
+  if (options.out !== undefined) writeSection(options.out, { name: "own-plugins", text });
+}
+
 /** Parts that run alone, after the others. */
-const ALONE: readonly BenchOptions["only"][] = ["content", "access-log", "grpc"];
+const ALONE: readonly BenchOptions["only"][] = ["content", "access-log", "grpc", "own-plugins"];
 
 async function runOthers(options: BenchOptions, scratch: string): Promise<void> {
   if (options.only !== undefined && ALONE.includes(options.only)) return;
@@ -252,6 +263,7 @@ if (options === "help") {
     await runContent(options, scratch);
     await runAccessLog(options, scratch);
     await runGrpc(options, scratch);
+    await runOwnPlugins(options, scratch);
     if (options.out !== undefined) console.log(`\nwritten to ${options.out}`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });

@@ -40,6 +40,7 @@ const PARTS = [
   "content",
   "access-log",
   "grpc",
+  "own-plugins",
 ] as const;
 
 export interface BenchOptions {
@@ -69,7 +70,8 @@ export const USAGE = `make bench ARGS="..."
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
                          content (cache, compression), access-log, streams (TCP), or grpc (the full engine);
-                         a run measures all otherwise
+                         a run measures all otherwise, but for own-plugins (from a directory against built-in), which
+                         needs many short rounds: --only own-plugins --seconds 1 --rounds 40
   --before FILE          an executable of an earlier commit that takes part as "before"
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;

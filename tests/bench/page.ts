@@ -8,7 +8,7 @@ machine that is named with them; compare only ratios with those of another one.
 `;
 
 const SECTIONS = [
-  ...(["comparison", "streams", "content", "access-log", "grpc", "scale"] as const),
+  ...(["comparison", "streams", "content", "access-log", "grpc", "own-plugins", "scale"] as const),
   ...(["fleet", "fleet-simulation", "counters", "cache"] as const),
 ] as const;
 

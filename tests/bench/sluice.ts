@@ -12,6 +12,8 @@ export interface SluiceStart {
   readonly workers: number;
   /** The one core it may use; undefined lets it use all. */
   readonly core: number | undefined;
+  /** More words after "serve". */
+  readonly args?: readonly string[];
   /** Ports of an earlier start with the same data directory, which remembers its listeners. */
   readonly ports?: SluicePorts;
 }
@@ -44,6 +46,7 @@ export async function startSluice(start: SluiceStart): Promise<RunningSluice> {
       ...["serve", "--data-dir", start.dataDir, "--admin", `127.0.0.1:${ports.admin}`],
       ...["--http", `127.0.0.1:${ports.http}`, "--https", `127.0.0.1:${ports.https}`],
       ...["--workers", String(start.workers), "--log-level", "warn"],
+      ...(start.args ?? []),
     ],
     core: start.core,
     logFile,

@@ -34,7 +34,10 @@ async function scene() {
       isConnected: true,
       onBeat: (listener: () => void) => void beats.push(listener),
     };
-    const directory = { plugins: [plugin("own")], served: () => directory.plugins };
+    const directory = {
+      plugins: [plugin("own")],
+      view: () => ({ plugins: [...directory.plugins, { name: "refused", hash: null }] }),
+    };
     const codec = new EntryCodec("fleet", key);
     const plugins = new FleetPlugins({ source, codec, id, version, log, follower, directory });
     const read = async (other: string, as = "1.0.0") =>

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
+import { PluginFiles, pluginSource } from "../support/own-plugin.ts";
 import { eventually } from "../support/poll.ts";
 import { SteadyLoad } from "../support/steady-load.ts";
 import { executable } from "../support/variants.ts";
@@ -222,6 +223,31 @@ describe("a gateway that is replaced under load", () => {
     await eventually(() => !isRunning(first), { deadlineMs: 15_000 });
   }, 60_000);
 });
+
+test("a thread that plugin reloads have replaced before ends its connections with the others", async () => {
+  using files = new PluginFiles();
+  files.write("own.ts", pluginSource("own"));
+  await gateway.stop();
+  gateway = await startGateway({ binary: executable, workers: 1 });
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "app", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "app", service_id: "app", paths: ["/"] });
+  const limits = { max_plugin_reloads: 1 };
+  await gateway.ok("PATCH", "/api/v1/settings", { limits, plugins_directory: files.path });
+  const loaded = async () =>
+    (await gateway.ok("GET", "/api/v1/plugins/directory")).plugins[0]?.state === "loaded";
+  await eventually(loaded);
+  const socket = await openSocket();
+  files.write("own.ts", pluginSource("own", { word: "two" }));
+  await gateway.ok("POST", "/api/v1/plugins/directory");
+  await eventually(() => gateway.stderr.includes("a worker is replaced by a new thread"));
+  const first = gateway.pid;
+  await replace("--drain", "1");
+  expect(await socket.ask("still here")).toBe("echo still here");
+  await eventually(() => socket.closed(), { deadlineMs: 15_000 });
+  await eventually(() => !isRunning(first), { deadlineMs: 15_000 });
+  expect((await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).status).toBe(200);
+}, 60_000);
 
 describe("a gateway whose successor cannot serve continues and accepts changes", () => {
   const cases = [

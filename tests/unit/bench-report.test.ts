@@ -5,6 +5,7 @@ import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
 import { type Measurement, medianRatio } from "../bench/measure.ts";
 import { CUTS } from "../bench/observation.ts";
 import { parseOptions } from "../bench/options.ts";
+import { ownPluginsToText, rowOf } from "../bench/own-plugins.ts";
 import { replaceSection } from "../bench/page.ts";
 import { judge, judgeManyTargets } from "../bench/targets.ts";
 
@@ -157,4 +158,37 @@ describe("the command line", () => {
 
 test("the code that the benchmark removes to turn off counting exists in the source", async () => {
   for (const { file, text } of CUTS) expect(await Bun.file(file).text()).toContain(text);
+});
+
+describe("plugins from a directory", () => {
+  const turn = (builtIn: number, again: number, directory: number, errors = 0) => ({
+    costs: new Map([
+      ["built-in", builtIn],
+      ["again", again],
+      ["directory", directory],
+    ] as const),
+    errors,
+  });
+  const wordsOf = (...turns: Parameters<typeof rowOf>[1]) => {
+    const row = rowOf({ plugin: "own", place: "one process" }, turns);
+    return ownPluginsToText([row]).split("\n").at(-1)?.split(/ {2,}/);
+  };
+
+  test("are compared within each turn, so that a machine that gets slower changes nothing", () => {
+    const turns = [turn(10, 10, 10.1), turn(20, 20, 20.2), turn(40, 44, 40.4)];
+    const spreads = ["1.000x (1.000 to 1.100)", "1.010x (1.010 to 1.010)"];
+    expect(wordsOf(...turns)).toEqual([
+      "own",
+      "one process",
+      "20.0",
+      ...spreads,
+      "1.02x",
+      "reached",
+    ]);
+  });
+
+  test("miss the target beyond it, and have no verdict with errors", () => {
+    expect(wordsOf(turn(10, 10, 10.3))?.at(-1)).toBe("missed");
+    expect(wordsOf(turn(10, 10, 10, 1))?.at(-1)).toBe("1 errors");
+  });
 });

@@ -3,6 +3,7 @@ import { type PluginHandlers, phaseHandlers } from "../../pdk/definition.ts";
 import { placeOf } from "../../pdk/plugin-code.ts";
 import type { Outcome } from "../../pdk/response.ts";
 import { closeSource } from "./response-draft.ts";
+import { useRunningCell } from "./running-transform.ts";
 
 export interface GuardOptions {
   /** Number of the plugin, see `PluginCode`. */
@@ -29,6 +30,7 @@ const HANDLERS = [
 /** The same handlers, guarded. Built-in plugins run without, at no cost. */
 export function guardHandlers(handlers: PluginHandlers, options: GuardOptions): PluginHandlers {
   const waits = new Waits(options.timeoutMs);
+  useRunningCell(options.running);
   const guarded: Record<string, unknown> = {};
   for (const name of HANDLERS) {
     const handler = handlers[name] as AnyHandler | undefined;

@@ -4,6 +4,7 @@ import type { BodySource } from "../../pdk/response.ts";
 import { isFieldValue, isToken } from "../../http/fields.ts";
 import type { ProxyError } from "../error.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
+import { asRunning } from "./running-transform.ts";
 import {
   applyEdits,
   type EditedFields,
@@ -176,7 +177,7 @@ export class ResponseDraft implements DraftForPlugins {
       transform.abort?.();
       return;
     }
-    this.#transforms = [...this.#transforms, transform];
+    this.#transforms = [...this.#transforms, asRunning(transform)];
   }
 
   changeTrailers(change: TrailerChange): void {

@@ -91,3 +91,21 @@ test("a changed file enables it again", async () => {
   expect(plugins[0]).toMatchObject({ state: "loaded", blocked: 0, problem: null });
   expect((await fetch(url)).headers.get("x-own")).toBe("better none");
 });
+
+test("a plugin that blocks in a transform of a body is named", async () => {
+  const transform = `if (seen.length >= 0) return {
+    access() {},
+    response(context, response) {
+      response.transformBody({ push(chunk) { if (context.path === "/body") for (;;) {} return chunk; }, end: () => null });
+    },
+  };`;
+  files.write(
+    "own.ts",
+    pluginSource("own", { head: "const seen: string[] = [];", create: transform }),
+  );
+  await gateway.ok("POST", "/api/v1/plugins/directory");
+  expect(await (await fetch(url)).text()).toBe("ok");
+  fetch(`${url}/body`).catch(() => undefined);
+  await eventually(async () => (await own()).blocked === 1);
+  await eventually(isReady);
+});
