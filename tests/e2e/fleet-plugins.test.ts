@@ -77,7 +77,7 @@ test("a setting for all nodes loads the files of each", async () => {
   try {
     const [first, second] = fleet.nodes as [Gateway, Gateway];
     await first.ok("PATCH", "/api/v1/settings", { plugins_directory: files.path });
-    await eventually(async () => (await hashOn(first)) !== undefined);
+    await eventually(async () => typeof (await hashOn(first)) === "string");
     await first.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
     await eventually(async () => (await second.ok("GET", "/api/v1/plugins")).length === 1);
     await eventually(async () => (await hashOn(second)) === (await hashOn(first)));

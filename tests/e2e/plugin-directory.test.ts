@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGateway } from "../support/gateway.ts";
 import { needs } from "../support/needs.ts";
+import { PluginFiles, pluginSource } from "../support/own-plugin.ts";
+import { eventually } from "../support/poll.ts";
 import { SteadyLoad } from "../support/steady-load.ts";
 import { executable } from "../support/variants.ts";
 
@@ -59,5 +61,27 @@ test("a plugin is created, checked, tested, served and reloaded under load", asy
     await gateway.stop();
     await origin.stop(true);
     rmSync(directory, { recursive: true });
+  }
+});
+
+test("an upgrade is refused without a plugin that is served, and the process goes on", async () => {
+  using files = new PluginFiles();
+  files.write("own.ts", pluginSource("own"));
+  const dataDir = mkdtempSync(join(tmpdir(), "sluice-own-"));
+  const gateway = await startGateway({ binary: executable, dataDir });
+  try {
+    await gateway.ok("PATCH", "/api/v1/settings", { plugins_directory: files.path });
+    const view = () => gateway.ok("GET", "/api/v1/plugins/directory");
+    await eventually(async () => (await view()).plugins[0]?.state === "loaded");
+    await gateway.ok("POST", "/api/v1/plugins", { name: "own", config: {} });
+    files.remove("own.ts");
+    const upgrade = Bun.spawnSync([executable, "upgrade", "--data-dir", dataDir]);
+    expect(upgrade.stderr.toString() + upgrade.stdout.toString()).toContain('no plugin "own"');
+    expect(upgrade.exitCode).toBe(1);
+    const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/`);
+    expect(response.headers.get("x-own")).toBe("one none");
+  } finally {
+    await gateway.stop();
+    rmSync(dataDir, { recursive: true });
   }
 });
