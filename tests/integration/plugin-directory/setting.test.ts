@@ -1,49 +1,19 @@
 // settings.plugins_directory: takes effect at once, only an admin sets it, and it makes nothing of an admin but an admin.
-import { afterEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Gateway, startGateway } from "../../support/gateway.ts";
-import { PluginFiles, pluginSource } from "../../support/own-plugin.ts";
+import type { Gateway } from "../../support/gateway.ts";
+import { pluginSource } from "../../support/own-plugin.ts";
+import { usePluginSetting } from "../../support/plugin-setting.ts";
 import { eventually } from "../../support/poll.ts";
 
-const origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") });
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-function newFiles(): PluginFiles {
-  const files = new PluginFiles();
-  cleanups.push(() => files[Symbol.dispose]());
-  return files;
-}
-
-async function start(options: Parameters<typeof startGateway>[0] = {}): Promise<Gateway> {
-  const gateway = await startGateway({ workers: 1, ...options });
-  cleanups.push(() => gateway.stop());
-  return gateway;
-}
-
-const set = (gateway: Gateway, plugins_directory: string | null) =>
-  gateway.ok("PATCH", "/api/v1/settings", { plugins_directory });
-/** The view, after the gateway has looked at the files. */
-const looked = (gateway: Gateway) => gateway.ok("POST", "/api/v1/plugins/directory");
-const view = (gateway: Gateway) => gateway.ok("GET", "/api/v1/plugins/directory");
-
-async function serveSite(gateway: Gateway): Promise<() => Promise<string | null>> {
-  const targets = [{ host: "127.0.0.1", port: origin.port }];
-  await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
-  await gateway.ok("POST", "/api/v1/routes", { name: "all", service_id: "web", paths: ["/"] });
-  return async () => (await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).headers.get("x-own");
-}
+const { newFiles, newDirectory, start, set, looked, view, serveSite } = usePluginSetting();
 
 describe("without --plugins-dir", () => {
   test("the plugins of the setting are served, followed, replaced, and there after a restart", async () => {
     const files = newFiles();
     files.write("own.ts", pluginSource("own"));
-    const dataDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
-    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    const dataDir = newDirectory();
     const gateway = await start({ dataDir });
     expect(await view(gateway)).toMatchObject({ directory: null, source: "setting", plugins: [] });
     expect((await gateway.api("POST", "/api/v1/plugins/directory")).status).toBe(404);
@@ -77,8 +47,7 @@ describe("without --plugins-dir", () => {
   });
 
   test("a directory that cannot be used is reported, and the gateway starts without it", async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
-    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    const dataDir = newDirectory();
     const gateway = await start({ dataDir });
     await serveSite(gateway);
     await set(gateway, "/nowhere/plugins");
@@ -91,66 +60,6 @@ describe("without --plugins-dir", () => {
     const { warnings } = await next.ok("GET", "/api/v1/admin/status");
     expect(warnings.join()).toContain("of the plugins directory not served");
     expect((await fetch(`http://127.0.0.1:${next.httpPort}/`)).status).toBe(200);
-  });
-
-  test("instances of plugins that are not there reject, and everything else is served", async () => {
-    const files = newFiles();
-    files.write("own.ts", pluginSource("own"));
-    const dataDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
-    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
-    const gateway = await start({ dataDir });
-    await serveSite(gateway);
-    await set(gateway, files.path);
-    await eventually(async () => (await view(gateway)).plugins[0]?.state === "loaded");
-    await gateway.ok("POST", "/api/v1/routes", {
-      ...{ name: "closed", service_id: "web", paths: ["/closed"] },
-    });
-    // Neither its condition nor its behavior on errors nor its priority may open the route.
-    const { id } = await gateway.ok("POST", "/api/v1/plugins", {
-      ...{ name: "own", route_id: "closed", config: { key: "dont-show-me" } },
-      ...{ on_error: "open", priority: -1_000_000, when: { method: ["DELETE"] } },
-    });
-    await gateway.ok("POST", "/api/v1/plugins", {
-      ...{ name: "redirect", route_id: "closed", priority: 1_000_000 },
-      config: { to: "https://example.com/" },
-    });
-    await gateway.stop();
-    files.remove("own.ts");
-
-    const next = await start({ dataDir });
-    const at = async (path: string) => {
-      const url = `http://127.0.0.1:${next.httpPort}${path}`;
-      return (await fetch(url, { redirect: "manual" })).status;
-    };
-    expect(await at("/")).toBe(200);
-    expect(await at("/closed")).toBe(503);
-    expect((await view(next)).plugins).toMatchObject([
-      { name: "own", state: "refused", hash: null, problem: { phase: "read" } },
-    ]);
-    const { warnings } = await next.ok("GET", "/api/v1/admin/status");
-    expect(warnings.join()).toContain("of the plugins directory not served");
-    expect((await next.api("GET", "/api/v1/plugins/schemas/own")).status).toBe(404);
-    const shown = JSON.stringify(await next.ok("GET", `/api/v1/plugins/${id}`));
-    expect(shown).not.toContain("sealed");
-    // Without its schema nothing could tell what is a secret.
-    const changes = [
-      await next.api("PATCH", `/api/v1/plugins/${id}`, { on_error: "closed" }),
-      await next.api("POST", "/api/v1/plugins", { name: "own", config: { key: "plain" } }),
-    ];
-    for (const response of changes) {
-      expect(response.status).toBe(400);
-      expect((await response.json()).error).toContain('plugin "own" is not loaded');
-    }
-    // Any other change goes on.
-    await next.ok("PATCH", "/api/v1/routes/all", { paths: ["/", "/more"] });
-    expect(await at("/closed")).toBe(503);
-    // What blocked and never was served may come late.
-    files.write("own.ts", pluginSource("own", { head: "throw 1;" }));
-    await looked(next);
-    expect(await at("/closed")).toBe(503);
-    files.write("own.ts", pluginSource("own"));
-    expect((await looked(next)).plugins).toMatchObject([{ state: "loaded", reloads: 0 }]);
-    expect(await at("/closed")).toBe(308);
   });
 
   test("a relative path is refused with its field", async () => {
@@ -177,8 +86,7 @@ test("--plugins-dir precedes the setting", async () => {
 
 describe("an admin of the API does not become the user of the gateway", () => {
   test("a directory that the gateway writes to is refused, and one that holds or leads to it", async () => {
-    const parent = mkdtempSync(join(tmpdir(), "sluice-setting-"));
-    cleanups.push(() => rmSync(parent, { recursive: true, force: true }));
+    const parent = newDirectory();
     const [dataDir, logDir] = [join(parent, "data"), join(parent, "logs")];
     mkdirSync(dataDir, { mode: 0o700 });
     mkdirSync(logDir, { mode: 0o700 });
@@ -226,8 +134,7 @@ describe("an admin of the API does not become the user of the gateway", () => {
 
   test("a link or an import into what the gateway writes is refused, and a macro", async () => {
     const files = newFiles();
-    const logDir = mkdtempSync(join(tmpdir(), "sluice-setting-"));
-    cleanups.push(() => rmSync(logDir, { recursive: true, force: true }));
+    const logDir = newDirectory();
     const mark = join(files.path, "ran.txt");
     const code = `import { writeFileSync } from "node:fs";\nexport const run = () => writeFileSync(${JSON.stringify(mark)}, "");\n`;
     writeFileSync(join(logDir, "linked.ts"), `${code}run();\n${pluginSource("linked")}`);
