@@ -1,15 +1,10 @@
 // Handlers of a plugin from a directory: says which plugin runs, limits waits, and names phase and line of errors; knows no request.
 import { type PluginHandlers, phaseHandlers } from "../../pdk/definition.ts";
-import { placeOf } from "../../pdk/plugin-code.ts";
 import type { Outcome } from "../../pdk/response.ts";
 import { closeSource } from "./response-draft.ts";
-import { useRunningCell } from "./running-transform.ts";
+import { located, type RunningPlugin, useRunningCell } from "./running-plugin.ts";
 
-export interface GuardOptions {
-  /** Number of the plugin, see `PluginCode`. */
-  readonly number: number;
-  /** The cell of this worker that holds the number of the plugin that runs. */
-  readonly running: Float64Array;
+export interface GuardOptions extends RunningPlugin {
   /** For a promise of a handler. */
   readonly timeoutMs: number;
   /** A handler has failed that cannot decide about its request. */
@@ -81,23 +76,6 @@ function guard(
   };
 }
 
-/** Runs `work` as this plugin. */
-export function running<T>(
-  { number, running: cell }: Pick<GuardOptions, "number" | "running">,
-  phase: string,
-  work: () => T,
-): T {
-  const before = cell[0] ?? 0;
-  cell[0] = number;
-  try {
-    return work();
-  } catch (error) {
-    throw located(error, phase);
-  } finally {
-    cell[0] = before;
-  }
-}
-
 /** Handlers that fail for the given reason in every phase, so that `on_error` decides. */
 export function failingHandlers(phases: readonly string[], reason: string): PluginHandlers {
   const fail = () => {
@@ -109,13 +87,6 @@ export function failingHandlers(phases: readonly string[], reason: string): Plug
 
 const phaseOf = (handler: string) =>
   Object.entries(phaseHandlers).find(([, name]) => name === handler)?.[0] ?? handler;
-
-/** An error whose message has phase, file and line. */
-export function located(error: unknown, phase: string): Error {
-  const message = error instanceof Error ? error.message : String(error);
-  const place = placeOf(error);
-  return new Error(`${phase}: ${message}${place === null ? "" : ` (${place})`}`, { cause: error });
-}
 
 interface Wait {
   readonly until: number;

@@ -12,7 +12,8 @@ import { openCache } from "../../shared-memory/cache/open.ts";
 import type { WorkerCounters } from "../../shared-counters/worker-counters.ts";
 import type { Problem } from "../../snapshot/problem.ts";
 import type { LogLine } from "../data-plane.ts";
-import { failingHandlers, guardHandlers, located, running } from "./guarded-handlers.ts";
+import { failingHandlers, guardHandlers } from "./guarded-handlers.ts";
+import { located, running } from "./running-plugin.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
 
 /** How long a handler of a plugin from a directory may wait, unless its definition says otherwise. */

@@ -4,7 +4,6 @@ import type { BodySource } from "../../pdk/response.ts";
 import { isFieldValue, isToken } from "../../http/fields.ts";
 import type { ProxyError } from "../error.ts";
 import type { FieldPairs } from "../server/client-stream.ts";
-import { asRunning } from "./running-transform.ts";
 import {
   applyEdits,
   type EditedFields,
@@ -12,6 +11,7 @@ import {
   type EditHolder,
   type Edits,
 } from "./edited-fields.ts";
+import { guardTransform } from "./running-plugin.ts";
 
 export interface DraftParts {
   readonly source: DraftForPlugins["source"];
@@ -177,7 +177,7 @@ export class ResponseDraft implements DraftForPlugins {
       transform.abort?.();
       return;
     }
-    this.#transforms = [...this.#transforms, asRunning(transform)];
+    this.#transforms = [...this.#transforms, guardTransform(transform)];
   }
 
   changeTrailers(change: TrailerChange): void {

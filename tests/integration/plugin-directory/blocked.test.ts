@@ -92,11 +92,11 @@ test("a changed file enables it again", async () => {
   expect((await fetch(url)).headers.get("x-own")).toBe("better none");
 });
 
-test("a plugin that blocks in a transform of a body is named", async () => {
+test("a plugin that fails or blocks in a transform of a body is named", async () => {
   const transform = `if (seen.length >= 0) return {
     access() {},
     response(context, response) {
-      response.transformBody({ push(chunk) { if (context.path === "/body") for (;;) {} return chunk; }, end: () => null });
+      response.transformBody({ push(chunk) { if (context.path === "/body") for (;;) {} if (context.path === "/broken") throw new Error("not this body"); return chunk; }, end: () => null });
     },
   };`;
   files.write(
@@ -105,6 +105,8 @@ test("a plugin that blocks in a transform of a body is named", async () => {
   );
   await gateway.ok("POST", "/api/v1/plugins/directory");
   expect(await (await fetch(url)).text()).toBe("ok");
+  await fetch(`${url}/broken`).catch(() => undefined);
+  await eventually(() => gateway.stderr.includes("response: not this body (own.ts:"));
   fetch(`${url}/body`).catch(() => undefined);
   await eventually(async () => (await own()).blocked === 1);
   await eventually(isReady);
