@@ -7,14 +7,20 @@ import { eventually } from "../../support/poll.ts";
 
 const { origin, newFiles, newDirectory, start, set, looked, view, serveSite } = usePluginSetting();
 
-test("instances of plugins that are not there reject, and everything else is served", async () => {
+/** A gateway that has loaded the plugin "own", and no instance of it. */
+async function startWithPlugin() {
   const files = newFiles();
   files.write("own.ts", pluginSource("own"));
   const dataDir = newDirectory();
   const gateway = await start({ dataDir });
-  await serveSite(gateway);
   await set(gateway, files.path);
   await eventually(async () => (await view(gateway)).plugins[0]?.state === "loaded");
+  return { files, dataDir, gateway };
+}
+
+test("instances of plugins that are not there reject, and everything else is served", async () => {
+  const { files, dataDir, gateway } = await startWithPlugin();
+  await serveSite(gateway);
   await gateway.ok("POST", "/api/v1/routes", {
     ...{ name: "closed", service_id: "web", paths: ["/closed"] },
   });
@@ -67,13 +73,8 @@ test("instances of plugins that are not there reject, and everything else is ser
 });
 
 test("an editor deletes no instance of a missing plugin, and its consumers are rejected", async () => {
-  const files = newFiles();
-  files.write("own.ts", pluginSource("own"));
-  const dataDir = newDirectory();
-  const gateway = await start({ dataDir });
+  const { files, dataDir, gateway } = await startWithPlugin();
   await serveSite(gateway);
-  await set(gateway, files.path);
-  await eventually(async () => (await view(gateway)).plugins[0]?.state === "loaded");
   const { id: consumer } = await gateway.ok("POST", "/api/v1/consumers", { username: "ann" });
   await gateway.ok("POST", `/api/v1/consumers/${consumer}/credentials`, {
     ...{ type: "key", secret: "the-key-of-ann-0123456789" },
@@ -104,12 +105,7 @@ test("an editor deletes no instance of a missing plugin, and its consumers are r
 });
 
 test("a missing plugin that is global rejects streams too", async () => {
-  const files = newFiles();
-  files.write("own.ts", pluginSource("own"));
-  const dataDir = newDirectory();
-  const gateway = await start({ dataDir });
-  await set(gateway, files.path);
-  await eventually(async () => (await view(gateway)).plugins[0]?.state === "loaded");
+  const { files, dataDir, gateway } = await startWithPlugin();
   const targets = [{ host: "127.0.0.1", port: origin.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "raw", protocol: "tcp", targets });
   const port = freePort();
