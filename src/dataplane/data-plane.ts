@@ -78,6 +78,8 @@ export interface DataPlane {
   useKeys(keys: WorkerKeys): void;
   /** Reacts to the pressure on memory and descriptors: sheds, pauses or resumes. Call it a few times a second. */
   relieve(): void;
+  /** Resolves when this thread accepts neither connections nor requests on those that it has. `lingerMs`: as in `Drain`. */
+  stopAccepting(lingerMs: number): Promise<void>;
   /** Stops accepting and waits for requests in flight; resolves with the number of those aborted at the timeout. */
   drain(drain: Drain): Promise<number>;
 }

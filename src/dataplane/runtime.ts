@@ -77,6 +77,7 @@ class Runtime implements DataPlane {
   #candidate: Candidate | null = null;
   /** Another process or thread listens at the same ports and takes over. */
   #isHandingOver = false;
+  #stopped: Promise<void> | null = null;
 
   constructor(options: DataPlaneOptions) {
     this.#options = options;
@@ -290,7 +291,12 @@ class Runtime implements DataPlane {
     overload.relieve(performance.now());
   }
 
-  async drain({ timeoutMs, lingerMs }: Drain): Promise<number> {
+  stopAccepting(lingerMs: number): Promise<void> {
+    this.#stopped ??= this.#stopAccepting(lingerMs);
+    return this.#stopped;
+  }
+
+  async #stopAccepting(lingerMs: number): Promise<void> {
     this.#checks.stop();
     if (lingerMs > 0) {
       this.#isHandingOver = true;
@@ -301,6 +307,10 @@ class Runtime implements DataPlane {
     this.#listeners.stopAccepting();
     this.#streams.stopAccepting();
     this.#udp.stopAccepting();
+  }
+
+  async drain({ timeoutMs, lingerMs }: Drain): Promise<number> {
+    await this.stopAccepting(lingerMs);
     const deadline = performance.now() + timeoutMs;
     // With another process in place connected clients may stay.
     const waitsForWebSockets = lingerMs > 0;

@@ -165,6 +165,9 @@ async function runCommand(
         value: plane.answer(command.question),
       });
       return;
+    case "stop_accepting":
+      void plane.stopAccepting(command.lingerMs).then(() => port.postMessage({ kind: "closed" }));
+      return;
     case "drain":
       // Questions about what still ends are answered meanwhile.
       void plane.drain(command).then((aborted) => port.postMessage({ kind: "stopped", aborted }));

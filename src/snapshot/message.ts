@@ -126,7 +126,9 @@ export type WorkerCommand =
   | { readonly kind: "keys"; readonly keys: WorkerKeys }
   /** Answer the question; the answer has the same `ticket`. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
-  /** Stop accepting, wait for requests in flight, then send `stopped`. */
+  /** Accept neither connections nor requests any more, then send `closed`. `lingerMs`: as in `Drain`. */
+  | { readonly kind: "stop_accepting"; readonly lingerMs: number }
+  /** The same, then wait for requests in flight and send `stopped`. */
   | ({ readonly kind: "drain" } & Drain);
 
 export type WorkerEvent =
@@ -143,6 +145,8 @@ export type WorkerEvent =
   | { readonly kind: "discarded"; readonly revision: number }
   /** Answer to `ask`. */
   | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
+  /** Answer to `stop_accepting`. */
+  | { readonly kind: "closed" }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */
   | { readonly kind: "stopped"; readonly aborted: number }
   /** A client sent a server name without a certificate that could be requested on demand. */

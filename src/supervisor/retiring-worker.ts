@@ -38,7 +38,7 @@ interface PlaceMemory {
   readonly requests: () => RequestRing | null;
 }
 
-/** Time for WebSockets to close before the thread ends. */
+/** Time for the thread to close what must not wait for a client. */
 const CLOSE_MS = 1000;
 
 /** Waits for requests, then ends the thread for good; returns the number of aborted requests. */
@@ -62,6 +62,25 @@ export class RetiringWorker {
   constructor(thread: WorkerThread, place: Place) {
     this.#thread = thread;
     this.place = place;
+  }
+
+  /**
+   * Resolves when the thread serves no new request: until then a new version would not be served everywhere. Ends a thread that does not
+   * get there.
+   */
+  async stopAccepting(lingerMs: number): Promise<void> {
+    try {
+      const command = { kind: "stop_accepting", lingerMs } as const;
+      await this.#thread.ask(command, ["closed"], lingerMs + CLOSE_MS);
+    } catch {
+      this.#thread.terminate();
+    }
+  }
+
+  /** Ends a thread without heartbeat for too long: it hangs in a loop. */
+  checkHeartbeat(board: WorkerBoard, silentMs: number): void {
+    const last = board.get(this.place.index, "heartbeat");
+    if (Date.now() - last > silentMs) this.#thread.terminate();
   }
 
   /** Begins to end; resolves when the thread has ended, to the number of aborted requests. */

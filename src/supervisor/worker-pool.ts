@@ -12,6 +12,7 @@ import type {
   EndedPaths,
   StartCommand,
   WorkerAnswer,
+  WorkerCommand,
   WorkerKeys,
   WorkerQuestion,
 } from "../snapshot/message.ts";
@@ -176,22 +177,25 @@ export class WorkerPool {
   /** Makes all workers write completed requests to another ring, or to none. */
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
-    for (const slot of this.slots) slot.useRequests(ring);
-    this.#retiring?.post({ kind: "requests", buffer: ring?.buffer ?? null });
+    this.#post({ kind: "requests", buffer: ring?.buffer ?? null });
   }
 
   /** The next version of all workers creates again what was made with other keys. */
   useKeys(keys: WorkerKeys): void {
     this.#keys = keys;
-    for (const slot of this.slots) slot.useKeys(keys);
+    this.#post({ kind: "keys", keys });
   }
 
   /** A session of the management API has begun or ended: its cookie must not reach a target while it lives. */
   changeSession(hash: string, isLive: boolean): void {
     if (isLive) this.#sessions.add(hash);
     else this.#sessions.delete(hash);
-    for (const slot of this.slots) slot.changeSession(hash, isLive);
-    this.#retiring?.post({ kind: "session", hash, isLive });
+    this.#post({ kind: "session", hash, isLive });
+  }
+
+  #post(command: WorkerCommand): void {
+    for (const slot of this.slots) slot.post(command);
+    this.#retiring?.post(command);
   }
 
   /**
@@ -302,6 +306,7 @@ export class WorkerPool {
     // The whole process was suspended: the workers could not write heartbeats either.
     if (sinceLast > this.times.silentMs / 2) return;
     for (const slot of this.slots) slot.checkHeartbeat(now);
+    this.#retiring?.checkHeartbeat(this.#memory.board, this.times.silentMs);
   }
 }
 

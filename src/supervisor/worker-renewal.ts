@@ -3,10 +3,8 @@ import type { Log } from "../log.ts";
 import type { Steering } from "./port-steering.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 
-/** How long clients have to find the new thread before the former one stops to listen. */
-const LINGER_MS = 2000;
-/** Time after that in which it has certainly stopped. */
-const STOPPED_MS = 3000;
+/** How long clients have to find the new thread before the former one accepts nothing more. Changes wait for that. */
+const LINGER_MS = 1000;
 
 export interface WorkerRenewalOptions {
   readonly pool: WorkerPool;
@@ -45,17 +43,16 @@ async function renewWorker(
     // The new thread listens before it serves.
     steering?.keep();
     const former = await pool.renew(slot);
-    if (former === null) steering?.forget();
-    else steering?.toNewest();
+    if (former !== null) {
+      steering?.toNewest();
+      await former.stopAccepting(LINGER_MS);
+    }
+    steering?.forget();
     return former;
   });
   if (retiring === null) return false;
   log.info("a worker is replaced by a new thread", { worker: slot.index + 1 });
-  const ended = pool.retire(retiring, { timeoutMs: drainMs(), lingerMs: LINGER_MS });
-  await Promise.race([ended, Bun.sleep(LINGER_MS + STOPPED_MS)]);
-  // An upgrade that has begun meanwhile steers itself.
-  await alone(async () => steering?.forget()).catch(() => undefined);
-  const aborted = await ended;
+  const aborted = await pool.retire(retiring, { timeoutMs: drainMs(), lingerMs: LINGER_MS });
   if (aborted > 0)
     log.warn("requests did not finish in time and were aborted", { requests: aborted });
   return true;

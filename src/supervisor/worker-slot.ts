@@ -13,6 +13,7 @@ import type {
   Drain,
   StartCommand,
   WorkerAnswer,
+  WorkerCommand,
   WorkerEvent,
   WorkerKeys,
   WorkerQuestion,
@@ -110,6 +111,8 @@ interface Run {
 export class WorkerSlot {
   readonly #options: WorkerSlotOptions;
   #run: Run | null = null;
+  /** A thread that is to replace that one, while it starts. */
+  #next: Run | null = null;
   #place: Place;
   #failures = 0;
   #pause: Timer | null = null;
@@ -167,11 +170,13 @@ export class WorkerSlot {
     const snapshot = this.#options.active();
     const run = this.#open(place, snapshot.revision);
     run.thread.post(this.#startCommand(run));
+    this.#next = run;
     const started = this.#serveFirst(run, snapshot);
     const serves = await started.then(
       (issues) => issues.length === 0,
       () => false,
     );
+    this.#next = null;
     // It may have failed meanwhile, and have been replaced.
     if (!serves || this.#run !== before || this.#stopping) {
       run.thread.terminate();
@@ -275,34 +280,30 @@ export class WorkerSlot {
   }
 
   /**
-   * Sends a command to the thread, running or starting; null when there is none: its state ended with it. Throws when the thread
-   * does not answer in time.
+   * Sends a command to the threads, running or starting; null when there is none: its state ended with it. Throws when one does not
+   * answer in time.
    */
   async send(question: WorkerQuestion, nextTicket: () => number): Promise<WorkerAnswer> {
-    const run = this.#run;
-    if (run === null) return null;
-    const command = { kind: "ask", ticket: nextTicket(), question } as const;
-    try {
-      return (await run.thread.ask(command, ["answer"], this.#options.times.prepareMs)).value;
-    } catch (error) {
-      if (error instanceof NoAnswer && error.reason === "stopped") return null;
-      throw error;
-    }
+    const { prepareMs } = this.#options.times;
+    const answers = this.#threads().map(async (thread) => {
+      const command = { kind: "ask", ticket: nextTicket(), question } as const;
+      try {
+        return (await thread.ask(command, ["answer"], prepareMs)).value;
+      } catch (error) {
+        if (error instanceof NoAnswer && error.reason === "stopped") return null;
+        throw error;
+      }
+    });
+    return (await Promise.all(answers))[0] ?? null;
   }
 
-  /** Makes the thread write completed requests to another ring, or to none. */
-  useRequests(ring: RequestRing | null): void {
-    this.#run?.thread.post({ kind: "requests", buffer: ring?.buffer ?? null });
+  /** A command that has no answer, for threads that run or start. */
+  post(command: WorkerCommand): void {
+    for (const thread of this.#threads()) thread.post(command);
   }
 
-  /** The thread uses these keys for what the next version creates. */
-  useKeys(keys: WorkerKeys): void {
-    this.#run?.thread.post({ kind: "keys", keys });
-  }
-
-  /** A session of the management API has begun or ended. */
-  changeSession(hash: string, isLive: boolean): void {
-    this.#run?.thread.post({ kind: "session", hash, isLive });
+  #threads(): readonly WorkerThread[] {
+    return [this.#run, this.#next].flatMap((run) => run?.thread ?? []);
   }
 
   /** Makes the thread drop the prepared version; resolves when its ports are closed, or the thread has ended or is silent. */

@@ -130,6 +130,7 @@ export class WorkerThread {
 
 function subjectOf(command: WorkerCommand): number | null {
   if (command.kind === "start" || command.kind === "drain") return null;
+  if (command.kind === "stop_accepting") return null;
   if (command.kind === "requests" || command.kind === "session" || command.kind === "keys")
     return null;
   if (command.kind === "ask") return command.ticket;

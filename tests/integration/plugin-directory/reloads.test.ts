@@ -173,3 +173,66 @@ test("a gateway that stops closes them", async () => {
   expect(await gateway.stop()).toBe(0);
   expect(await closed).toBe(1001);
 });
+
+test("no request is served by an earlier version, on connections of a former thread either", async () => {
+  const { gateway, reload, said } = await scene({ limits: { max_plugin_reloads: 1 } });
+  const { id: plugin } = await gateway.ok("POST", "/api/v1/plugins", { name: "transform" });
+  // Keeps the former thread.
+  const { echo, socket } = await openSocket(gateway);
+  const before = Array.from({ length: 5 }, () => keptConnection(gateway.httpPort));
+  for (const connection of before) expect(await connection.ask()).toContain("200 OK");
+  await reload();
+  for (let round = 0; round < 30; round++) {
+    const { value } = await mark(gateway, { plugin, round });
+    const fresh = keptConnection(gateway.httpPort);
+    before.push(fresh);
+    for (const connection of before) {
+      const answer = await connection.ask();
+      // Closed: its client connects again.
+      if (answer !== "") expect(answer).toContain(`x-mark: ${value}`);
+    }
+    await Bun.sleep(100);
+  }
+  expect(await said()).toBe("1 1 none");
+  expect(await echo()).toBe("echo");
+  socket.close();
+}, 60_000);
+
+/** A change that every response shows. */
+async function mark(
+  gateway: Gateway,
+  { plugin, round }: { plugin: string; round: number },
+): Promise<{ value: string }> {
+  const value = `m${round}`;
+  const config = { response: { headers: { set: { "x-mark": value } } } };
+  await gateway.ok("PATCH", `/api/v1/plugins/${plugin}`, { config });
+  return { value };
+}
+
+/** One persistent connection: a request after the other, the empty text once it is closed. */
+function keptConnection(port: number) {
+  const socket = connect({ host: "127.0.0.1", port });
+  cleanups.push(() => socket.destroy());
+  let text = "";
+  let isClosed = false;
+  let wake = () => {};
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1");
+    wake();
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    isClosed = true;
+    wake();
+  });
+  return {
+    async ask(): Promise<string> {
+      text = "";
+      if (isClosed) return "";
+      socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+      while (!isClosed && !text.endsWith("here"))
+        await new Promise<void>((resolve) => (wake = resolve));
+      return text.toLowerCase().replace("200 ok", "200 OK");
+    },
+  };
+}

@@ -3,6 +3,7 @@ import type { DataPlane, DataPlaneOptions } from "../../../src/dataplane/data-pl
 import { runWorkerLoop } from "../../../src/dataplane/worker-loop.ts";
 import type { Issue } from "../../../src/model/error.ts";
 import { sizeOf } from "../../../src/snapshot/pieces.ts";
+import type { WorkerQuestion } from "../../../src/snapshot/message.ts";
 import type { SnapshotChange, SnapshotPiece } from "../../../src/snapshot/snapshot.ts";
 import { type Fault, readFault } from "./fault.ts";
 
@@ -70,9 +71,12 @@ class FaultyDataPlane implements DataPlane {
     this.#options.log("info", "discarded", { revision });
   }
 
-  answer(): boolean {
+  answer({ kind }: WorkerQuestion): boolean {
+    this.#options.log("info", "asked", { place: this.#options.worker, kind });
     return false;
   }
+
+  async stopAccepting(): Promise<void> {}
 
   async drain(): Promise<number> {
     for (const server of this.#servers) await server.stop(true);

@@ -1,5 +1,5 @@
 // Workers that end, hang or cannot start outside of changes.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import type { Fault } from "./fault.ts";
 import { freePort, poolOf, snapshotOf } from "./fixture.ts";
@@ -120,4 +120,42 @@ test("drain ends every worker and adds up the aborted requests", async () => {
   await fixture.pool.start();
   expect(await fixture.pool.drain(1000)).toBe(3);
   expect(fixture.pool.slots.map((slot) => slot.isLive)).toEqual([false, false]);
+});
+
+describe("a worker that is replaced by a new thread", () => {
+  test("has it start with what the others get meanwhile", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    const { pool, log } = fixture;
+    await pool.start();
+    const renewed = pool.renew(pool.slots[0]!);
+    await pool.showChallenges({ http: [], tls: [] });
+    const asked = log.filter(({ message }) => message === "asked").map(({ place }) => place);
+    // Each at its start, and then all of them.
+    expect(asked.toSorted()).toEqual([0, 0, 1, 1, 2, 2]);
+    const retiring = await renewed;
+    expect(await pool.retire(retiring!, { timeoutMs: 1000, lingerMs: 0 })).toBe(1);
+  });
+
+  test("gets no second one before the first has retired", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    const { pool } = fixture;
+    await pool.start();
+    const retiring = await pool.renew(pool.slots[0]!);
+    expect(await pool.renew(pool.slots[1]!)).toBeNull();
+    await pool.retire(retiring!, { timeoutMs: 1000, lingerMs: 0 });
+    expect(await pool.renew(pool.slots[1]!)).not.toBeNull();
+  });
+
+  test("is ended when it hangs while it retires", async () => {
+    await using fixture = poolOf(snapshotOf(1), { silentMs: 1000 });
+    const { pool, rollout } = fixture;
+    await pool.start();
+    const faults: Fault[] = [{ worker: 0, kind: "loop", place: "serve" }];
+    await rollout.prepare(snapshotOf(2, { faults }));
+    await rollout.activate(2);
+    const retiring = await pool.renew(pool.slots[0]!);
+    // By its heartbeat: long before this time.
+    expect(await pool.retire(retiring!, { timeoutMs: 3_600_000, lingerMs: 0 })).toBe(0);
+    expect(rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  });
 });
