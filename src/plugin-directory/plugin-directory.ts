@@ -246,8 +246,7 @@ export class PluginDirectory {
     // While changes are paused, as during an upgrade, nothing may be replaced.
     if (closed === PAUSED) return;
     const found = this.#findOrReport();
-    const files = found ?? [];
-    for (const file of files) {
+    for (const file of found ?? []) {
       const known = this.#knownFor(file);
       const mark = `${file.mark}\n${marksOf(known.inputs)}`;
       const isStable = isNow || mark === known.seenMark;
@@ -257,7 +256,7 @@ export class PluginDirectory {
       const isPossible = closed === null || !this.#isUsed(file.name);
       if (mark !== known.readMark && isStable && isPossible) await this.#read(known, file);
     }
-    const names = new Set(files.map(({ name }) => name));
+    const names = new Set(found?.map(({ name }) => name));
     for (const known of closed === null ? [...this.#known.values()] : []) {
       // A directory that cannot be used for a while takes nothing away.
       const isGone = found !== null || known.directory !== this.#directory;
@@ -273,8 +272,7 @@ export class PluginDirectory {
   /** Why no change can be made now; null: one can. */
   #closedWith(): number | null {
     try {
-      this.#attached?.changes.requireOpen(local);
-      return null;
+      return this.#attached?.changes.requireOpen(local) ?? null;
     } catch (error) {
       return error instanceof ApiError ? error.status : 500;
     }
@@ -298,8 +296,10 @@ export class PluginDirectory {
     } catch (error) {
       this.#refuse(known, error);
     }
-    known.readMark = `${mark}\n${marksOf(known.inputs)}`;
-    known.seenMark = known.readMark;
+    known.seenMark = `${mark}\n${marksOf(known.inputs)}`;
+    // Tried again once changes can be made.
+    const isDelayed = known.problem?.phase === "serve" && this.#closedWith() !== null;
+    known.readMark = isDelayed ? "" : known.seenMark;
   }
 
   #refuse(known: Known, error: unknown): void {
@@ -378,10 +378,16 @@ export class PluginDirectory {
     return [...(config?.plugins.values() ?? [])].some((plugin) => plugin.name === name);
   }
 
-  #replace(name: string, next: AnyPlugin | null, summary: string): Promise<void> {
-    const { catalogue, log } = this.#options;
+  async #replace(name: string, next: AnyPlugin | null, summary: string): Promise<void> {
+    const what = { name, next, summary };
     const changes = this.#closedWith() === null ? (this.#attached?.changes ?? null) : null;
-    return replacePlugin({ catalogue, log, changes }, { name, next, summary });
+    try {
+      await replacePlugin({ ...this.#options, changes }, what);
+    } catch (error) {
+      // A node of a fleet that cannot go on meanwhile may wait for this very plugin.
+      if (this.#closedWith() === null || this.#isUsed(name)) throw error;
+      await replacePlugin({ ...this.#options, changes: null }, what);
+    }
   }
 
   /** Hashes of what is served are in the audit log, and so in its events. */
