@@ -75,7 +75,9 @@ migration: setup
 
 #? test: All tests that need neither root nor another program (TESTS=./tests/integration for some of them)
 .PHONY: test
-test: setup
+test: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
+test: build
+	@echo "gateways start from $$SLUICE_TEST_BINARY: $$($$SLUICE_TEST_BINARY version)"
 	$(BUN) test --parallel=$(PROCESSES) --path-ignore-patterns 'tests/e2e/**' $(ARGS) $(TESTS)
 
 #? fuzz: Try parsers, router and imports with a million random inputs (ARGS="--cases N --seed N --only NAME")
@@ -90,12 +92,14 @@ soak: build
 
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
+test-e2e: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
 test-e2e: build
 	@scripts/debian-packages.sh pebble bind9 nginx haproxy caddy chromium openssl libnss3-tools ca-certificates curl nghttp2-client ngtcp2-client postgresql pgbouncer podman redis-server redis-tools slapd prometheus ansible-core zsh fish mandoc crowdsec fail2ban slowhttptest faketime nodejs python3 golang-go golang-google-grpc-dev apache2 cockpit-ws git mosquitto rclone syncthing transmission-daemon ruby skopeo dpkg systemd golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
 	@scripts/test-e2e.sh $(ARGS)
 
 #? test-fleet: Test fleets of gateways under faults, with 100 kills and more; CI runs fewer (installs PostgreSQL when root)
 .PHONY: test-fleet
+test-fleet: export SLUICE_TEST_BINARY = $(CURDIR)/dist/sluice
 test-fleet: build
 	@scripts/debian-packages.sh postgresql pgbouncer faketime
 	SLUICE_FLEET_KILLS=$${SLUICE_FLEET_KILLS:-100} $(BUN) test $(ARGS) ./tests/e2e/fleet

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests/e2e on two cores: the browser's tests and others at the same time, then those with networks of their own, and alone what
-# measures times and memory.
-# Words are passed on to `bun test`. Chromium closes by itself now and then on a busy machine: a file of its tests that
-# fails runs a second time, with a new gateway and a new browser, because a test cannot begin again in the middle of a scene.
+# Runs tests/e2e with the executable in lanes beside each other, since most of them wait for programs: those of the browser, those with
+# networks of machines, those that wait for minutes, and the others; then alone what measures times and memory.
+# Words are passed on to `bun test`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,40 +12,39 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"; jobs -p | xargs -r kill 2>/dev/null' EXIT
 
 alone=(./tests/e2e/{certificates,overload,page-faults}.test.ts)
-# Five and a half minutes of waiting, so beside the others, and only when they are wanted. Objects are counted before, in the same
-# process, where no other test leaves any.
+# Five and a half minutes of waiting, and only when they are wanted. Objects are counted before, in the same process, where no other
+# test leaves any.
 waiting=(./tests/e2e/{fleet-week,idle-times}.test.ts)
-# They add and remove interfaces of the machine, at which Chromium ends all its requests (ERR_NETWORK_CHANGED).
+# They add and remove interfaces of the machine, at which Chromium ends all its requests (ERR_NETWORK_CHANGED): in a network of
+# their own, if that is allowed. Otherwise each of their tests skips itself.
 mapfile -t networks < <(grep -l '"network namespaces"' ./tests/e2e/*.test.ts)
+apart=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
+"${apart[@]}" true 2>/dev/null || apart=()
 elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')
 for file in "${alone[@]}" "${waiting[@]}" "${networks[@]}"; do elsewhere+=(--path-ignore-patterns "${file#./}"); done
 
+echo "gateways start from ${SLUICE_TEST_BINARY:=$PWD/dist/sluice}: $("$SLUICE_TEST_BINARY" version)"
+export SLUICE_TEST_BINARY
 run() { "$bun" test --pass-with-no-tests "$@"; }
 
-# The first run's failures are shown, but not counted, and neither is what passes in both runs.
-run_ui() {
-  run "$@" ./tests/e2e/ui >"$logs/ui-first" 2>&1 && { cat "$logs/ui-first"; return 0; }
-  local files
-  mapfile -t files < <(sed 's/\x1b\[[0-9;]*m//g' "$logs/ui-first" | awk '
-    /^[0-9]+ tests? failed:$/ { exit }
-    /^tests\/e2e\/ui\/[^ ]*\.test\.ts:$/ { file = "./" substr($0, 1, length($0) - 1) }
-    /^\(fail\)/ && !seen[file]++ { if (file == "") exit; print file }')
-  # Nothing is known of what failed.
-  [ ${#files[@]} -gt 0 ] || { cat "$logs/ui-first"; return 1; }
-  sed -e 's/\x1b\[[0-9;]*m//g' -e 's/^(fail)/(failed once)/' -e 's/^ *[0-9]* fail$/failed once: see below/' "$logs/ui-first"
-  echo "a second run of ${files[*]}"
-  run "$@" "${files[@]}" 2>&1 | sed 's/^ *\([0-9]*\) pass$/\1 passed in the second run/'
+# lane NAME COMMAND...: runs it beside the others; its output is shown at the end.
+lanes=()
+lane() {
+  local name=$1 began=$SECONDS
+  shift
+  { "$@" || touch "$logs/$name.failed"; echo "lane $name: $((SECONDS - began)) s"; } >"$logs/$name" 2>&1 &
+  lanes+=("$name")
 }
 
-BUN_TEST_WORKER_ID=2 run_ui "$@" >"$logs/ui" 2>&1 &
-ui=$!
-BUN_TEST_WORKER_ID=3 run "$@" "${waiting[@]}" >"$logs/waiting" 2>&1 &
-wait_long=$!
-BUN_TEST_WORKER_ID=1 run "${elsewhere[@]}" "$@" ./tests/e2e || status=1
-wait "$ui" || status=1
-cat "$logs/ui"
-wait "$wait_long" || status=1
-cat "$logs/waiting"
-run "$@" "${networks[@]}" || status=1
+# Processes of the lanes that have one choose ports of their own by this number; 0 to 3 are those of `--parallel`.
+BUN_TEST_WORKER_ID=4 lane ui run "$@" ./tests/e2e/ui
+BUN_TEST_WORKER_ID=5 lane waiting run "$@" "${waiting[@]}"
+lane networks "${apart[@]}" "$bun" test --pass-with-no-tests --parallel=2 "$@" "${networks[@]}"
+lane others run --parallel=2 "${elsewhere[@]}" "$@" ./tests/e2e
+wait
+for name in "${lanes[@]}"; do
+  cat "$logs/$name"
+  [ ! -e "$logs/$name.failed" ] || status=1
+done
 run "$@" "${alone[@]}" || status=1
 exit $status

@@ -32,6 +32,7 @@ function inParallel(): void {
   if (process.execve === undefined || !existsSync(commandLine)) return;
   const words = readFileSync(commandLine, "utf8").split("\0").slice(0, -1);
   if (words.length !== 2 || words[1] !== "test") return;
+  console.error(`gateways start from ${process.env["SLUICE_TEST_BINARY"] || "the sources"}`);
   const processes = Math.min(MOST_PROCESSES, availableParallelism() + 1);
   process.execve(process.execPath, [...words, `--parallel=${processes}`], process.env);
 }

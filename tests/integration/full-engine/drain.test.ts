@@ -207,7 +207,8 @@ describe("a listener with the full engine", () => {
       let session: http2.ClientHttp2Session | null = null;
       while (!isOver) {
         if (session === null || session.closed || session.destroyed) {
-          session = http2.connect(`https://localhost:${plane.port}`, { rejectUnauthorized: false });
+          session = await connected(plane.port);
+          if (session === null) continue;
           session.on("error", (error) => problems.push(String(error)));
         }
         const outcome = await oneRequest(session);
@@ -228,6 +229,21 @@ describe("a listener with the full engine", () => {
     expect(problems).toEqual([]);
   }, 30_000);
 });
+
+/**
+ * Null when the connection was reset in its handshake: without `net.ipv4.tcp_migrate_req` the kernel does that to those which wait
+ * for the former listener (docs/install.md), and then no request was sent.
+ */
+async function connected(port: number): Promise<http2.ClientHttp2Session | null> {
+  const session = http2.connect(`https://localhost:${port}`, { rejectUnauthorized: false });
+  const outcome = Promise.withResolvers<http2.ClientHttp2Session | null>();
+  session.once("connect", () => outcome.resolve(session));
+  session.once("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "ECONNRESET") outcome.resolve(null);
+    else outcome.reject(error);
+  });
+  return outcome.promise;
+}
 
 function oneRequest(session: http2.ClientHttp2Session): Promise<string> {
   return new Promise((resolve) => {
