@@ -44,18 +44,18 @@ test("a stop deletes the record, and the next start adds it again", async () => 
   await scene.gateway.restart();
   await eventually(() => hook.left.length === 1);
   scene.pebble.resolver.release();
-  await scene.becomes("cut", "valid", 40_000);
+  await scene.becomes("cut", "valid");
   expect(hook.left).toEqual([]);
   const words = hook.calls.map((call) => call.split(" ")[0]);
   expect(words).toEqual(["/present", "/cleanup", "/present", "/cleanup"]);
-}, 60_000);
+});
 
 test("a certificate that is deleted during validation leaves no record", async () => {
   await addProvider(["test"]);
   await orderAndHold("cut");
   await scene.gateway.ok("DELETE", "/api/v1/certificates/cut");
   await eventually(() => hook.left.length === 0);
-}, 60_000);
+});
 
 test("a record is deleted that the provider added but reported as failed", async () => {
   const left = new Set<string>();
@@ -86,7 +86,7 @@ test("a record is deleted that the provider added but reported as failed", async
   } finally {
     await broken.stop(true);
   }
-}, 60_000);
+});
 
 test("a chosen provider writes only to its own zone", async () => {
   const { id } = await addProvider(["other.test"]);
@@ -97,6 +97,6 @@ test("a chosen provider writes only to its own zone", async () => {
   expect(failed.last_error).toBe(
     'DNS provider "hook" may not write the zone of _acme-challenge.away.test: its zones are other.test',
   );
-  await scene.becomes("here", "valid", 40_000);
+  await scene.becomes("here", "valid");
   expect(hook.calls.some((call) => call.includes("away"))).toBe(false);
-}, 60_000);
+});

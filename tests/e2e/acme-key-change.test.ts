@@ -35,7 +35,7 @@ test("the CA has the account's new key, and continues to issue for it", async ()
   expect((await running.ok("GET", "/api/v1/certificates/one")).fingerprint).toBe(one.fingerprint);
   await running.ok("POST", "/api/v1/certificates/one/revoke", {});
   expect(accountsMade(scene)).toBe(made);
-}, 30_000);
+});
 
 test("with the CA down the key stays, and the rollover completes later", async () => {
   scene = await startAcmeScene({ gateway });
@@ -50,7 +50,7 @@ test("with the CA down the key stays, and the rollover completes later", async (
   await running.ok("POST", `${ACCOUNT}/rotate-key`);
   await order("two", { domains: ["two.test"] });
   await becomes("two", "valid");
-}, 30_000);
+});
 
 test("a rollover interrupted after the CA's change does not lock the account out", async () => {
   scene = await startAcmeScene({ gateway });
@@ -70,4 +70,4 @@ test("a rollover interrupted after the CA's change does not lock the account out
   await order("three", { domains: ["three.test"] });
   await becomes("three", "valid");
   expect(accountsMade(scene)).toBe(made);
-}, 30_000);
+});

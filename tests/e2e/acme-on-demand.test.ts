@@ -28,7 +28,7 @@ beforeAll(async () => {
   });
   // It binds listeners again, which may reset connections that are being established.
   await eventually(() => shown("nobody.elsewhere.test").catch(() => null));
-}, 30_000);
+});
 afterAll(async () => {
   await scene?.stop();
   await judge?.stop(true);
@@ -55,7 +55,6 @@ const all = async () => {
 test("an allowed name gets a certificate when a client requests it", async () => {
   expect(await shown("good.customers.test")).not.toContain("good.customers.test");
   await eventually(async () => (await shown("good.customers.test")) === "DNS:good.customers.test", {
-    deadlineMs: 15_000,
     intervalMs: 100,
   });
   const certificate = await scene.find("customers%20good.customers.test");
@@ -66,7 +65,7 @@ test("an allowed name gets a certificate when a client requests it", async () =>
     status: "valid",
   });
   expect(asked.filter((name) => name === "good.customers.test")).toHaveLength(1);
-}, 30_000);
+});
 
 test("a denied name gets none, and the denial is cached", async () => {
   for (let time = 0; time < 5; time++) await shown("bad.customers.test");
@@ -74,7 +73,7 @@ test("a denied name gets none, and the denial is cached", async () => {
   for (let time = 0; time < 20; time++) await shown("bad.customers.test");
   expect(asked.filter((name) => name === "bad.customers.test")).toHaveLength(1);
   expect(await all()).not.toContain("customers bad.customers.test");
-}, 30_000);
+});
 
 test("names that do not match cause no permission request", async () => {
   const before = asked.length;
@@ -85,7 +84,7 @@ test("names that do not match cause no permission request", async () => {
     await shown(`${label}.customers.test`).catch(() => undefined);
   await shown("bad.customers.test");
   expect(asked).toHaveLength(before);
-}, 30_000);
+});
 
 test("without hosts no certificate is requested", async () => {
   const answer = await scene.gateway.api("POST", "/api/v1/certificates", {

@@ -21,7 +21,7 @@ beforeEach(async () => {
   world.now += 60_000;
   const at = { directory_url: pebble.directoryUrl, ca_certificates: pebble.trusted };
   await world.addAccount("pebble", at);
-}, 30_000);
+});
 afterEach(async () => {
   await world?.stop();
   await pebble?.stop();
@@ -50,4 +50,4 @@ test("the gateway renews a certificate once when a third of its lifetime remains
     status: "valid",
     fingerprint: second.fingerprint,
   });
-}, 30_000);
+});

@@ -24,7 +24,7 @@ beforeAll(async () => {
     config: { url: hook.url },
     propagation_timeout: 10,
   });
-}, 30_000);
+});
 afterAll(async () => {
   await scene?.stop();
   hook?.stop();

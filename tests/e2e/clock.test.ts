@@ -97,7 +97,7 @@ describe("a clock", () => {
     turn(10 * 60);
     const total = async () =>
       (await gateway.ok("GET", "/api/v1/stats?range=24h")).history.total.requests;
-    await eventually(async () => (await total()) === 101, { deadlineMs: 20_000 });
+    await eventually(async () => (await total()) === 101);
     // In the order of the changes, independent of the clock.
     const audit: { revision: number }[] = await gateway.ok("GET", "/api/v1/audit?newest=100");
     const revisions: { number: number }[] = await gateway.ok("GET", "/api/v1/revisions");
@@ -111,7 +111,7 @@ describe("a clock", () => {
       ({ level, message }) => level === "error" || message === "worker stopped",
     );
     expect(bad).toEqual([]);
-  }, 60_000);
+  });
 
   test("that jumps ahead ends expired sessions, but neither tokens without expiry nor traffic", async () => {
     const { gateway, turn, pages } = await scene();
@@ -140,39 +140,35 @@ describe("a clock", () => {
     const again = await gateway.api("POST", "/api/v1/auth/login", { email, password: PASSWORD });
     expect([again.status, (await asks(byToken)).status]).toEqual([200, 200]);
     await pages(20);
-  }, 60_000);
+  });
 
   test.each([
     { what: "ends", at: "2026-11-01T06:00:00Z" },
     { what: "begins", at: "2027-03-14T07:00:00Z" },
-  ])(
-    "works as usual at the hour at which summer time $what",
-    async ({ at }) => {
-      const start = (Date.parse(at) - Date.now()) / 1000 - 4;
-      const { gateway, pages } = await scene({ TZ: "America/New_York" }, start);
-      const created: string[] = [];
-      let sent = 0;
-      const step = async () => {
-        await pages(5);
-        sent += 5;
-        const { created_at } = await gateway.ok("POST", "/api/v1/services", {
-          name: `s${created.length}`,
-        });
-        created.push(created_at);
-        return created_at;
-      };
-      await eventually(async () => (await step()) > at, { deadlineMs: 30_000 });
-      await step();
-      expect(isAscending(created)).toBe(true);
-      for (const time of created)
-        expect(Math.abs(Date.parse(time) - Date.parse(at))).toBeLessThan(60_000);
-      const { history } = await gateway.ok("GET", "/api/v1/stats");
-      expect(history.total.requests).toBe(sent);
-      const points: string[] = history.points.map((point: { at: string }) => point.at);
-      expect(new Set(points).size).toBe(points.length);
-      expect(isAscending(points)).toBe(true);
-      expect(isAscending(gateway.log.map(({ time }) => time))).toBe(true);
-    },
-    60_000,
-  );
+  ])("works as usual at the hour at which summer time $what", async ({ at }) => {
+    const start = (Date.parse(at) - Date.now()) / 1000 - 4;
+    const { gateway, pages } = await scene({ TZ: "America/New_York" }, start);
+    const created: string[] = [];
+    let sent = 0;
+    const step = async () => {
+      await pages(5);
+      sent += 5;
+      const { created_at } = await gateway.ok("POST", "/api/v1/services", {
+        name: `s${created.length}`,
+      });
+      created.push(created_at);
+      return created_at;
+    };
+    await eventually(async () => (await step()) > at);
+    await step();
+    expect(isAscending(created)).toBe(true);
+    for (const time of created)
+      expect(Math.abs(Date.parse(time) - Date.parse(at))).toBeLessThan(60_000);
+    const { history } = await gateway.ok("GET", "/api/v1/stats");
+    expect(history.total.requests).toBe(sent);
+    const points: string[] = history.points.map((point: { at: string }) => point.at);
+    expect(new Set(points).size).toBe(points.length);
+    expect(isAscending(points)).toBe(true);
+    expect(isAscending(gateway.log.map(({ time }) => time))).toBe(true);
+  });
 });

@@ -106,7 +106,7 @@ test("a limit of 1000 a second for three nodes is never exceeded, far above it, 
   expect(seen[200]).toBeGreaterThan(Math.min((windows - 2) * 900, answered.length / 2));
   const asked = await metric(fleet, "sluice_counters_operations_total");
   expect(asked).toBeLessThan(answered.length * 0.05);
-}, 120_000);
+});
 
 test.each(["killed", "stopped"])(
   "while the server of counters is %s, every request gets the answer of the policy, and the limit is back with it",
@@ -142,5 +142,4 @@ test.each(["killed", "stopped"])(
       expect(messages).toContain("the server of the shared counters is back");
     }
   },
-  120_000,
 );

@@ -134,7 +134,7 @@ test("what is wrong with user, password or TLS stands in the log", async () => {
     expect(gateway.stderr).not.toContain(":wrong");
     await gateway.stop();
   }
-}, 120_000);
+});
 
 test("the limits come back when the server is there, without a restart", async () => {
   const redis = await startRedis();

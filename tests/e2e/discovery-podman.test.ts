@@ -38,7 +38,7 @@ async function run(...words: string[]): Promise<void> {
 beforeAll(async () => {
   service = serve();
   gateway = await startGateway({ binary: executable });
-}, 30_000);
+});
 afterAll(async () => {
   await gateway?.stop();
   service?.kill("SIGKILL");
@@ -69,7 +69,7 @@ test("is followed, and a container that does not run is no target", async () => 
   // The event of the new container is a reason to look.
   await eventually(async () => (await source()).looked_at !== before);
   expect(await source()).toMatchObject({ found: 0, sites: [], problem: null });
-}, 60_000);
+});
 
 test("that ends is noticed, and followed again when it is back", async () => {
   service.kill("SIGKILL");
@@ -77,4 +77,4 @@ test("that ends is noticed, and followed again when it is back", async () => {
   await eventually(async () => (await source()).state === "failed");
   service = serve();
   await isConnected();
-}, 60_000);
+});

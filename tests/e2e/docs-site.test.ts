@@ -22,7 +22,7 @@ beforeAll(async () => {
       return new Response(Bun.file(join(site, fileOf(path) ?? "404.html")));
     },
   });
-}, 300_000);
+});
 afterAll(() => server?.stop(true));
 
 /** As servers of static files find pages: `/` is index.html, `/fleet` is fleet.html. */
@@ -65,4 +65,4 @@ test("a reader searches and follows a result", async () => {
   } finally {
     await browser.close();
   }
-}, 60_000);
+});

@@ -51,7 +51,7 @@ test("a TLS session does not allow early data", async () => {
   writeFileSync(join(scratch, "request"), request);
   const resumed = await said([...client, "-sess_in", "session", "-early_data", "request"], "");
   expect(resumed).toContain("Early data was not sent");
-}, 30_000);
+});
 
 test("QUIC rejects early data that a client sends nevertheless", async () => {
   const { httpsPort: port } = gateway;
@@ -65,4 +65,4 @@ test("QUIC rejects early data that a client sends nevertheless", async () => {
   expect(resumed).toContain("type=0RTT");
   expect(resumed).toContain("Early data was rejected by server");
   expect(resumed).toMatch(/:status: \d+/);
-}, 30_000);
+});

@@ -94,7 +94,7 @@ describe("a damaged database", () => {
     cpSync(offered, path);
     await gateway.start();
     expect(await page(gateway)).toBe("here");
-  }, 40_000);
+  });
 });
 
 test("after removal of the data directory, traffic continues, changes fail, and the status reports it", async () => {
@@ -216,7 +216,7 @@ test("a start fails with port and program when another program has the port, and
   thief.stop(true);
   await gateway.start();
   expect(await page(gateway)).toBe("here");
-}, 30_000);
+});
 
 test.each(["America/New_York", "Asia/Kolkata"])(
   "in the time zone %s, stored and reported times are in UTC",

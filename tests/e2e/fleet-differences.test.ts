@@ -90,7 +90,7 @@ test("a node that cannot listen where the others do says so, and comes back when
   await eventually(async () => (await statesOn(first)).every(isServing));
   expect((await create(second, "with it")).nodes).toBe("2/2");
   expect(await settled(nodes)).toEqual(["behind it", "with it"]);
-}, 60_000);
+});
 
 test("a node that may not write a file of the others says so, and serves what it has", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-logs-"));
@@ -108,7 +108,7 @@ test("a node that may not write a file of the others says so, and serves what it
   const { id } = JSON.parse(reply.text) as { id: string };
   expect((await send(first, "DELETE", [`/api/v1/plugins/${id}`])).status).toBe(200);
   await eventually(async () => (await statesOn(first)).every(isServing));
-}, 60_000);
+});
 
 const NEXT_FORMAT = ENTRY_FORMAT + 1;
 
@@ -155,4 +155,4 @@ test("a node that is too old for an entry says that it must be upgraded, and ser
   expect(refused.text).toContain("upgrade this node");
   await second.restart();
   expect(await namesOn(second)).toEqual(["before"]);
-}, 60_000);
+});

@@ -20,7 +20,7 @@ beforeAll(async () => {
     args: ["--config-dir", directories[name as keyof typeof directories]],
   });
   fleet = await TestFleet.start(2, { node });
-}, 60_000);
+});
 afterAll(async () => {
   await fleet?.stop();
   rmSync(root, { recursive: true, force: true });
@@ -43,7 +43,7 @@ test("the files of each node are served by both, and end with their own node's f
   rmSync(join(directories.n1, "one.yaml"));
   for (const gateway of [first, second])
     await eventually(async () => (await managers(gateway)).join() === "two files@n2");
-}, 60_000);
+});
 
 test("what one node has found keeps its name: the other says so", async () => {
   const [first] = fleet.nodes as [Gateway];
@@ -56,7 +56,7 @@ test("what one node has found keeps its name: the other says so", async () => {
     );
   });
   expect(await managers(first)).toEqual(["two files@n2"]);
-}, 60_000);
+});
 
 test("the objects of a node that is gone stay, until an admin deletes them", async () => {
   const [first, second] = fleet.nodes as [Gateway, Gateway];
@@ -66,4 +66,4 @@ test("the objects of a node that is gone stay, until an admin deletes them", asy
   expect(refused.status).toBe(409);
   await first.ok("DELETE", "/api/v1/services/two?force=1");
   await eventually(async () => (await managers(first)).join() === "two files@n1");
-}, 60_000);
+});

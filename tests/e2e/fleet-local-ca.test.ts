@@ -48,7 +48,7 @@ test("has one root on all nodes, whose key survives another secret key and resta
   expect(rotated.code).toBe(0);
   await eventually(async () => (await statesOn(first)).every(isServing));
   for (const node of fleet.nodes) await node.restart();
-  await eventually(async () => (await statesOn(third)).every(isServing), { deadlineMs: 30_000 });
+  await eventually(async () => (await statesOn(third)).every(isServing));
   await sign(third, "three");
   for (const node of fleet.nodes) expect(await rootOf(node)).toEqual(root);
   for (const address of fleet.addresses)
@@ -56,7 +56,5 @@ test("has one root on all nodes, whose key survives another secret key and resta
   const replaced = await second.ok("POST", "/api/v1/local-ca/rotate");
   for (const address of fleet.addresses)
     for (const name of ["one.lan", "two.lan", "three.lan"])
-      await eventually(() => accepts(address, replaced.root.certificate, name), {
-        deadlineMs: 30_000,
-      });
-}, 120_000);
+      await eventually(() => accepts(address, replaced.root.certificate, name));
+});

@@ -130,14 +130,14 @@ test("hostile responses at a node's address are named and cost no more than thei
   expect(await replay(second, "DELETE")).toBe(401);
   expect(await replay(second)).toBe(200);
   expect(await replay(second)).toBe(401);
-}, 90_000);
+});
 
 test("a node without an address is named", async () => {
   const fleet = await pair([]);
   expect(await why(fleet.nodes[0] as Gateway, "requests?node=all")).toBe(
     "its address is not known: start it with --advertise and its URL",
   );
-}, 60_000);
+});
 
 /** Files of a self-signed certificate. */
 async function certificateFiles() {
@@ -176,7 +176,7 @@ test("a self-signed certificate is accepted when it is the one of the node's sig
     /presents a certificate that is not trusted/,
   );
   expect(received).toBe(0);
-}, 60_000);
+});
 
 test("a certificate that is not the node's own must be trusted by the machine", async () => {
   const { pair: tls } = await certificateFiles();
@@ -196,7 +196,7 @@ test("a certificate that is not the node's own must be trusted by the machine", 
     /presents a certificate that is not trusted/,
   );
   expect(received).toBe(0);
-}, 60_000);
+});
 
 test("users see of other nodes what their role sees of this one", async () => {
   const admin = `127.0.0.1:${quietPort()}`;
@@ -229,7 +229,7 @@ test("users see of other nodes what their role sees of this one", async () => {
     return events.status;
   };
   expect([await open("viewer"), await open("admin")]).toEqual([403, 200]);
-}, 60_000);
+});
 
 needs("executable", "postgres", fakeTime).test(
   "a node whose clock is off by minutes reads and is read",
@@ -276,4 +276,4 @@ test("an address that a token must not be sent to is refused at the start", asyn
     "https://a.example/#b",
   ])
     expect(await start(url)).toMatch(/^2 .*--advertise: must end after the host and port/s);
-}, 60_000);
+});

@@ -60,7 +60,7 @@ describe("whoever can write to the database is no admin of the gateways", () => 
         where position = (select position from sluice.head)`,
     );
     await refusesTheLast(first, second);
-  }, 60_000);
+  });
 
   test("an entry without a signature of the fleet is not applied", async () => {
     const { fleet, first, second } = await behind();
@@ -70,7 +70,7 @@ describe("whoever can write to the database is no admin of the gateways", () => 
         where position = (select position from sluice.head)`,
     );
     await refusesTheLast(first, second);
-  }, 60_000);
+  });
 
   test("an entry at another position is not applied", async () => {
     const { fleet, first, second } = await behind();
@@ -81,7 +81,7 @@ describe("whoever can write to the database is no admin of the gateways", () => 
         from older where entry.position = (select position from sluice.head)`,
     );
     await refusesTheLast(first, second);
-  }, 60_000);
+  });
 
   test("a format that was changed is not applied", async () => {
     const { fleet, first, second } = await behind();
@@ -90,7 +90,7 @@ describe("whoever can write to the database is no admin of the gateways", () => 
         update sluice.entry set format = 0 where position = (select position from sluice.head)`,
     );
     await refusesTheLast(first, second);
-  }, 60_000);
+  });
 
   test("a node is not live because its row says so", async () => {
     const { fleet, first } = await behind();
@@ -109,7 +109,7 @@ describe("whoever can write to the database is no admin of the gateways", () => 
     expect([reply.status, reply.missing]).toEqual([200, "ghost;refused, n2;refused"]);
     expect(reply.ms).toBeLessThan(1900);
     expect((await first.ok("GET", "/api/v1/nodes/ghost")).error).toContain("is not signed");
-  }, 60_000);
+  });
 });
 
 /** What the log of a node says that does not start. */
@@ -145,7 +145,7 @@ describe("a node does not start, and says what to do", () => {
     expect(said).toMatch(/another fleet|not the one of its fleet/);
     const standby = track(await fleet.postgres.standby());
     expect(await refusal(fleet.secret, standby.url)).toContain("name the primary");
-  }, 60_000);
+  });
 
   test("with a wrong user, password, database or port", async () => {
     const postgres = track(await Postgres.create({ password: "of the database" }));
@@ -161,7 +161,7 @@ describe("a node does not start, and says what to do", () => {
     expect(await wrong((url) => (url.hostname = "no-such-host.invalid"))).toMatch(
       /cannot be reached/,
     );
-  }, 60_000);
+  });
 
   test("with a database that is too old", async () => {
     const fleet = track(await TestFleet.start(1));
@@ -174,14 +174,14 @@ describe("a node does not start, and says what to do", () => {
     expect(await refusal(fleet.secret, fleet.postgres.url)).toContain(
       "older than PostgreSQL 14; upgrade it",
     );
-  }, 60_000);
+  });
 
   test("without the right to create its tables", async () => {
     const fleet = track(await TestFleet.start(1));
     await fleet.query((sql) => sql`create role reader login`);
     const url = fleet.postgres.url.replace("sluice@", "reader@");
     expect(await refusal(fleet.secret, url)).toContain("make it the owner");
-  }, 60_000);
+  });
 
   test("with a configuration file", async () => {
     const postgres = track(await Postgres.create());
@@ -189,14 +189,14 @@ describe("a node does not start, and says what to do", () => {
     writeFileSync(config, "services: []\n");
     const said = await refusal(newKey(), postgres.url, { args: ["--config", config] });
     expect(said).toMatch(/--store.*--config|--config.*--store/);
-  }, 60_000);
+  });
 
   test("with the name of a node that is there", async () => {
     const fleet = track(await TestFleet.start(1));
     expect(await refusal(fleet.secret, fleet.postgres.url, { name: "n1" })).toContain(
       "choose a name of its own for each node",
     );
-  }, 60_000);
+  });
 });
 
 test("a fleet has 50 nodes at most, and those that are gone make room when they are forgotten", async () => {
@@ -211,7 +211,7 @@ test("a fleet has 50 nodes at most, and those that are gone make room when they 
   expect(await refusal(fleet.secret, fleet.postgres.url)).toContain("50 nodes");
   expect((await fleet.nodes[0]!.api("DELETE", "/api/v1/nodes/gone-7")).status).toBe(200);
   expect(await refusal(fleet.secret, fleet.postgres.url)).toBe("it started");
-}, 60_000);
+});
 
 test("of two nodes that start with one name at the same time only one makes changes", async () => {
   const fleet = track(await TestFleet.start(1));
@@ -232,7 +232,7 @@ test("of two nodes that start with one name at the same time only one makes chan
     return all.length === 1 && !all[0]?.includes("does not answer") ? all.join() : null;
   });
   expect(said).toContain("--node-name");
-}, 60_000);
+});
 
 describe("a fleet works", () => {
   test("behind PgBouncer in transaction mode", async () => {
@@ -246,7 +246,7 @@ describe("a fleet works", () => {
       expect([status, nodes]).toEqual([200, "2/2"]);
     }
     expect(await settled(fleet.nodes)).toEqual(names);
-  }, 60_000);
+  });
 
   test("over TLS with a password, and refuses another authority", async () => {
     const postgres = track(await Postgres.create({ password: "of the database", tls: true }));
@@ -262,7 +262,7 @@ describe("a fleet works", () => {
     expect(row.encrypted).toBe(true);
     expect(await refusal(fleet.secret, url)).toContain("sslrootcert=FILE");
     expect(await refusal(fleet.secret, postgres.url)).toContain("sslmode");
-  }, 60_000);
+  });
 });
 
 needs("executable", "postgres", "mount").test(

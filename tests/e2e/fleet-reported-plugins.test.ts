@@ -77,7 +77,7 @@ test("a node reports with its heartbeat what it serves, and what has changed", a
   expect(await rows()).toEqual(["n1"]);
   // Of itself a node knows without the database.
   expect(await two.read("n2")).toEqual([plugin("own")]);
-}, 30_000);
+});
 
 test("rows that another key has signed, that were copied from another node, or that an older version left do not count", async () => {
   const { sql, node, rows, beaten, enter } = await scene();
@@ -95,7 +95,7 @@ test("rows that another key has signed, that were copied from another node, or t
   expect(await reader.read("n3", "0.9.0")).toBeNull();
   await sql`update sluice.node_plugins set document = '{"plugins":[]}' where node = 'n3'`;
   expect(await reader.read("n3")).toBeNull();
-}, 30_000);
+});
 
 test("100 plugins are reported, more are not", async () => {
   const { node, beaten } = await scene();
@@ -105,7 +105,7 @@ test("100 plugins are reported, more are not", async () => {
   await beaten(one, async () => (await two.read("n1"))?.length === MAX_REPORTED);
   one.directory.plugins = [...one.directory.plugins, plugin("one-more")];
   await beaten(one, async () => (await two.read("n1")) === null);
-}, 30_000);
+});
 
 test("without the table the nodes are listed all the same, and one line says that nothing is reported", async () => {
   const { sql, node, beaten, lines } = await scene();
@@ -118,7 +118,7 @@ test("without the table the nodes are listed all the same, and one line says tha
   await beaten(one, async () => (await node("n2").read("n1")) !== null);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain("could not be reported to the fleet");
-}, 30_000);
+});
 
 test("rows of nodes that are gone are removed", async () => {
   const { sql, node, rows, beaten, enter } = await scene();
@@ -129,4 +129,4 @@ test("rows of nodes that are gone are removed", async () => {
   await sql`delete from sluice.node where id = 'n1'`;
   expect(await rows()).toEqual(["n1", "n2"]);
   await beaten(node("n2"), async () => (await rows()).join() === "n2");
-}, 30_000);
+});

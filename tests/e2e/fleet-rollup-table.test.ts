@@ -69,7 +69,7 @@ test("rows are replaced by later ones of their time, and read by node", async ()
   cutOff();
   await expect(other!.read()).rejects.toThrow("cut off");
   await expect(other!.write(rowOf(60, 1))).rejects.toThrow("cut off");
-}, 30_000);
+});
 
 test("rows that are signed with a former key, or for another fleet, are left out", async () => {
   const { node } = await scene();
@@ -83,7 +83,7 @@ test("rows that are signed with a former key, or for another fleet, are left out
   expect(await reader.read()).toEqual([]);
   await node("n4", new EntryCodec("fleet", "new")).write(rowOf(60, 1));
   expect((await reader.read()).map(({ id }) => id)).toEqual(["n4"]);
-}, 30_000);
+});
 
 test("rows are removed after the retention of their span, also those from a clock that was ahead", async () => {
   const { source, sql } = await scene();
@@ -104,7 +104,7 @@ test("rows are removed after the retention of their span, also those from a cloc
   const rows = await sql`select span, node from sluice.rollup`;
   const left = rows.map(({ span, node }: { span: number; node: string }) => `${span} ${node}`);
   expect(left.toSorted()).toEqual(names.toSorted());
-}, 30_000);
+});
 
 test("a view reads at most 32 MiB, the newest", async () => {
   const { source, sql } = await scene();
@@ -122,4 +122,4 @@ test("a view reads at most 32 MiB, the newest", async () => {
   expect(await timesRead()).toEqual([120, 180, 240, 300]);
   await write(360, 1);
   expect(await timesRead()).toEqual([180, 240, 300, 360]);
-}, 30_000);
+});

@@ -146,7 +146,7 @@ test("all nodes get the new key between two changes, and start with it", async (
   );
   const entries = await nodes[1]!.ok("GET", "/api/v1/audit?kind=secret_key");
   expect(entries).toHaveLength(3);
-}, 120_000);
+});
 
 test("a node that is away follows when it is back, and the log waits for it", async () => {
   const fleet = await startFleet({ keyIn: "file" });
@@ -187,7 +187,7 @@ test("a node that is away follows when it is back, and the log waits for it", as
   await isPruned(fleet);
   expect((await createSecret(third, "last")).nodes).toBe("3/3");
   await settled(fleet.nodes);
-}, 120_000);
+});
 
 test("nodes with the key in a variable start with the old variable only beside the new one", async () => {
   const environments: Record<string, string>[] = [];
@@ -219,7 +219,7 @@ test("nodes with the key in a variable start with the old variable only beside t
   for (const node of fleet.nodes) await node.restart();
   await areServing(fleet);
   for (const node of fleet.nodes) await expectReadable(node, ["before"]);
-}, 120_000);
+});
 
 test("a node that dies at any step of a rotation has the key of the others when it is back", async () => {
   const environments: Record<string, string>[] = [];
@@ -261,7 +261,7 @@ test("a node that dies at any step of a rotation has the key of the others when 
     }
   }
   await settled(nodes);
-}, 120_000);
+});
 
 test("a database from before a rotation is overruled by a node with the new key", async () => {
   const fleet = await startFleet({ keyIn: "file" });
@@ -290,7 +290,7 @@ test("a database from before a rotation is overruled by a node with the new key"
   await areServing(fleet);
   for (const node of fleet.nodes) await expectReadable(node, ["before", "after"]);
   expect((await createSecret(third, "last")).nodes).toBe("3/3");
-}, 120_000);
+});
 
 test("a rotation that the database does not note before it ends is noted when it answers", async () => {
   const fleet = await TestFleet.start(1, { keyIn: "file" });
@@ -317,7 +317,7 @@ test("a rotation that the database does not note before it ends is noted when it
   await fleet.postgres.start();
   const { keyId } = new SecretBox(readFileSync(join(node.dataDir, "secret.key")));
   expect(await eventually(async () => (await idNow()) === keyId)).toBe(true);
-}, 60_000);
+});
 
 needs("postgres").test(
   "a later rotation is noted though the one before it was not, and an earlier one no more",

@@ -76,4 +76,4 @@ test("a change that a worker does not activate is answered, counted as missing h
   expect((await fleet.reachStored(100)).live).toBe(0);
   node.isStuck = false;
   await eventually(async () => (await fleet.reachStored(100)).live === 1);
-}, 60_000);
+});

@@ -37,7 +37,7 @@ beforeAll(async () => {
   await first.ok("PATCH", "/api/v1/settings", { admin_allowed_cidrs });
   ids = (await first.ok("GET", "/api/v1/nodes")).map(({ id }: { id: string }) => id);
   await isComplete();
-}, 90_000);
+});
 afterAll(async () => {
   await origin?.stop(true);
   await fleet?.stop();
@@ -90,7 +90,7 @@ test("requests made on each node are seen through any one, newest first, with th
   const own = await read("requests?q=/seen");
   expect(own).toHaveLength(1);
   expect(own[0].node).toBeUndefined();
-}, 30_000);
+});
 
 test("an unknown node, two of them, or another value is refused with its name", async () => {
   const refusal = async (query: string) => {
@@ -127,7 +127,7 @@ test("statistics are the sum of the nodes, with percentiles over all of them", a
   expect(now.requests).toBe(sum(each.map(({ requests }: { requests: number }) => requests)));
   const third = await read("stats?node=n3&route=site");
   expect(third.history.total.requests).toBe(single[2].history.total.requests);
-}, 30_000);
+});
 
 test("health is that of each node", async () => {
   const { items, partial } = await read("services/site/health?node=all");
@@ -147,7 +147,7 @@ test("live requests of all nodes arrive in one stream, with their node", async (
   const seen = events.slice(1).map(({ data }) => `${data.node} ${data.path}`);
   expect(seen.toSorted()).toEqual(["n1 /live", "n2 /live", "n3 /live"]);
   expect(stream.text).not.toMatch(/^id: ./m);
-}, 30_000);
+});
 
 test("events of all nodes arrive in one stream; those that every node publishes, once", async () => {
   const { admin } = nodes()[0];
@@ -158,7 +158,7 @@ test("events of all nodes arrive in one stream; those that every node publishes,
   const events = await stream.receives(5);
   const seen = events.map(({ kind, data }) => `${kind} ${data.node ?? ""}`.trim());
   expect(seen.toSorted()).toEqual(["audit n1", "config n1", "config n2", "config n3", "nodes"]);
-}, 30_000);
+});
 
 test("a node that is stopped is missing by its name, in lists and in streams, and comes back", async () => {
   const [first, , third] = nodes();
@@ -182,7 +182,7 @@ test("a node that is stopped is missing by its name, in lists and in streams, an
   await later.receives(2);
   expect(later.events[1]?.data).toEqual({ partial: false, missing: [] });
   await isComplete();
-}, 60_000);
+});
 
 test("a node that is killed is missing at once, and streams follow it again after its start", async () => {
   const [first, second] = nodes();
@@ -195,27 +195,25 @@ test("a node that is killed is missing at once, and streams follow it again afte
   await stream.receives(2);
   expect(stream.events[1]?.data).toMatchObject({ partial: true, missing: [{ name: "n2" }] });
   await second.start();
-  await eventually(() => stream.events.at(-1)?.data.partial === false, { deadlineMs: 20_000 });
+  await eventually(() => stream.events.at(-1)?.data.partial === false);
   await request("/again", 2);
   await eventually(() => stream.events.some(({ data }) => data.node === "n2"));
   await isComplete();
-}, 90_000);
+});
 
 test("while the database is away, the nodes that were seen last are read", async () => {
   const [first] = nodes();
   await fleet.postgres.kill();
   cleanups.push(async () => {
     await fleet.postgres.start();
-    await eventually(async () => (await first.api("GET", "/api/v1/nodes")).status === 200, {
-      deadlineMs: 30_000,
-    });
+    await eventually(async () => (await first.api("GET", "/api/v1/nodes")).status === 200);
   });
   await eventually(async () => (await read("admin/status")).fleet.state === "cut_off");
   await request("/away", 2);
   await eventually(async () => (await read("requests?node=all&q=/away")).items.length === 1);
   const { partial, items } = await read("requests?node=all&q=/away");
   expect([partial, ...placesOf(items)]).toEqual([false, "n2 /away"]);
-}, 60_000);
+});
 
 /** As another node would, or one that lies. */
 function sender(number: number, { key = fleet.secret, offsetMs = 0 } = {}) {
@@ -260,7 +258,7 @@ test("a token is good for one read of one node, and all else is a 401 without a 
   expect(await early.send(early.sign())).toEqual(refused);
   const foreign = sender(2, { key: Buffer.alloc(32, 7).toString("base64") });
   expect(await foreign.send(foreign.sign())).toEqual(refused);
-}, 30_000);
+});
 
 test("an address outside the allowed networks passes with a token of its node alone", async () => {
   const { sign } = sender(2);
@@ -280,7 +278,7 @@ test("an address outside the allowed networks passes with a token of its node al
   expect(await curl()).toBe("403");
   expect(await curl("-H", `${NODE_TOKEN_HEADER}: ${sign()}`)).toBe("200");
   expect(await curl("-H", `${NODE_TOKEN_HEADER}: ${sign().slice(0, -1)}`)).toBe("401");
-}, 30_000);
+});
 
 test("a row that another has written to the database gets no token", async () => {
   const [first, , third] = nodes();
@@ -307,7 +305,7 @@ test("a row that another has written to the database gets no token", async () =>
   });
   await first.ok("GET", "/api/v1/stats?node=n3");
   expect(received).toEqual([]);
-}, 60_000);
+});
 
 test("a target that one node cannot reach is unhealthy on that node", async () => {
   await fleet.createSplitService("split");
@@ -318,4 +316,4 @@ test("a target that one node cannot reach is unhealthy on that node", async () =
   await eventually(async () =>
     Bun.deepEquals(await states(), ["n1 healthy", "n2 unhealthy", "n3 healthy"]),
   );
-}, 60_000);
+});

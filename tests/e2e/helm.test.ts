@@ -46,7 +46,7 @@ beforeAll(() => {
     },
   );
   if (exitCode !== 0) throw new Error(stderr.toString());
-}, 120_000);
+});
 
 function render(values: object, release = "web"): readonly Rendered[] {
   const file = join(scratch, "values.yaml");

@@ -58,6 +58,6 @@ describe.each(frontends.map((frontend, index) => ({ frontend, index })))(
       } finally {
         await haproxy.stop();
       }
-    }, 120_000);
+    });
   },
 );

@@ -91,7 +91,7 @@ describe("hosts of Nginx Proxy Manager", () => {
     }
     expect(found).toEqual([]);
     expect(open).toBeGreaterThan(300);
-  }, 300_000);
+  });
 
   test.each([
     ["n0.test", "/", "one"],
@@ -172,29 +172,25 @@ describe("hosts of Nginx Proxy Manager", () => {
 describe("random hosts", () => {
   const seed = seedOfRun();
 
-  test.each([seed, seed + 1])(
-    "of seed %d allow no request that nginx denies",
-    async (each) => {
-      const random = randomSites(each, 20);
-      const { source, here } = await startBoth(random);
-      const ports = { source: source.port, gateway: here.httpPort };
-      const found: string[] = [];
-      try {
-        for (const [index, site] of random.entries())
-          for (const path of PATHS)
-            for (const more of [{}, { from: "127.0.0.2" }, { fields: login }]) {
-              const asked = { host: `n${index}.test`, path, ...more };
-              const verdict = await judgeBehindSlash(asked, ports);
-              // A prefix matches whole segments here, and another target is no secret of its host.
-              if (verdict.isMoreOpen && verdict.source.open === null)
-                found.push(JSON.stringify({ ...asked, ...verdict, site }));
-            }
-      } finally {
-        await here.stop();
-        await source.stop();
-      }
-      expect(found).toEqual([]);
-    },
-    120_000,
-  );
+  test.each([seed, seed + 1])("of seed %d allow no request that nginx denies", async (each) => {
+    const random = randomSites(each, 20);
+    const { source, here } = await startBoth(random);
+    const ports = { source: source.port, gateway: here.httpPort };
+    const found: string[] = [];
+    try {
+      for (const [index, site] of random.entries())
+        for (const path of PATHS)
+          for (const more of [{}, { from: "127.0.0.2" }, { fields: login }]) {
+            const asked = { host: `n${index}.test`, path, ...more };
+            const verdict = await judgeBehindSlash(asked, ports);
+            // A prefix matches whole segments here, and another target is no secret of its host.
+            if (verdict.isMoreOpen && verdict.source.open === null)
+              found.push(JSON.stringify({ ...asked, ...verdict, site }));
+          }
+    } finally {
+      await here.stop();
+      await source.stop();
+    }
+    expect(found).toEqual([]);
+  });
 });

@@ -375,7 +375,7 @@ describe("with a service", () => {
     const back = scene.run("--service", "systemd", "--rollback");
     expect([back.code, back.text]).toEqual([0, expect.stringContaining("went back to sluice 1")]);
     expect(await services(scene)).toEqual(["kept"]);
-  }, 60_000);
+  });
 
   test("a version that does not become ready is rolled back", async () => {
     const scene = createScene();
@@ -393,7 +393,7 @@ describe("with a service", () => {
     expect([code, text]).toEqual([1, expect.stringContaining("the former version serves again")]);
     expect(Bun.spawnSync([scene.bin, "version"]).stdout.toString()).toBe("sluice 1\n");
     expect(await services(scene)).toEqual(["kept"]);
-  }, 60_000);
+  });
 
   test("a database that a failed version has changed is replaced by its backup", async () => {
     const scene = createScene();
@@ -424,7 +424,7 @@ describe("with a service", () => {
       .query("PRAGMA user_version")
       .get();
     expect(version).toEqual({ user_version: 999 });
-  }, 60_000);
+  });
 
   test("a version that cannot serve the stored configuration is never activated", async () => {
     const scene = createScene();
@@ -441,7 +441,7 @@ describe("with a service", () => {
     expect([code, text]).toEqual([1, expect.stringContaining("no such plugin")]);
     expect(scene.systemctl()).not.toContain("restart");
     expect(await services(scene)).toEqual([]);
-  }, 60_000);
+  });
 
   test("removal keeps configuration and data, and a purge does not", () => {
     const scene = createScene();
@@ -455,7 +455,7 @@ describe("with a service", () => {
     expect(scene.run("--service", "systemd", "--uninstall", "--purge").code).toBe(0);
     expect(existsSync(scene.data)).toBe(false);
     expect(existsSync(join(scene.root, "etc/sluice"))).toBe(false);
-  }, 60_000);
+  });
 });
 
 test("the unit has one capability only, and allows code generation at run time", () => {

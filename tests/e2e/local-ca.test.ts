@@ -125,7 +125,7 @@ test("after `sluice trust`, Chromium opens names and addresses without an error,
   expect(list).toMatch(/Sluice Local CA [0-9a-f]{8}\s+C,,/);
   await inOwnStore(`${sluice} untrust --all`);
   expect(await look()).toEqual(["ERR_CERT_AUTHORITY_INVALID", "ERR_CERT_AUTHORITY_INVALID"]);
-}, 120_000);
+});
 
 test("`sluice trust` accepts no root over plain HTTP from another machine, and no other certificate", async () => {
   const other = await createSigned(

@@ -98,7 +98,7 @@ needs("prometheus").test(
             await send();
             throw new Error(`no result: ${expr}`);
           },
-          { deadlineMs: 60_000, intervalMs: 200 },
+          { intervalMs: 200 },
         );
       // The others are at least valid.
       for (const expr of queries) await prometheus.query(expr);

@@ -47,7 +47,7 @@ test("promtool check metrics reports no problem", async () => {
     await gateway.stop();
     await origin.stop();
   }
-}, 30_000);
+});
 
 /** Two nodes, one of them with two routes. */
 const RULE_TEST = {

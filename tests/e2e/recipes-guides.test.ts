@@ -18,7 +18,7 @@ beforeAll(async () => {
   gateway = await startGateway({ binary: executable, args: ["--https", `0.0.0.0:${httpsPort}`] });
   const made = await runCommand(["token", "--data-dir", gateway.dataDir], { binary: executable });
   token = made.stdout.trim();
-}, 30_000);
+});
 afterAll(() => gateway?.stop());
 
 /** Commands for the management API; the others are for other programs. */

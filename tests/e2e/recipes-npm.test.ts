@@ -53,7 +53,7 @@ both.describe("Node-RED", () => {
         ],
       }),
     );
-  }, 120_000);
+  });
   const url = "https://flows.example.com";
 
   test("has its editor", async () => {
@@ -111,7 +111,7 @@ both.describe("Verdaccio", () => {
     );
     proxy = await startNameProxy(scene.gateway);
     stops.push(() => proxy.stop());
-  }, 120_000);
+  });
   const registry = "https://npm.example.com/";
 
   /** Runs npm against the registry, by its public name. */
@@ -163,5 +163,5 @@ both.describe("Verdaccio", () => {
     await npm(["install", "--prefix", join(scratch, "user"), "--ignore-scripts", "recipe@1.0.0"]);
     const installed = await Bun.file(join(scratch, "user/node_modules/recipe/large.bin")).bytes();
     expect(Buffer.from(installed).equals(large)).toBe(true);
-  }, 120_000);
+  });
 });

@@ -113,7 +113,7 @@ beforeAll(async () => {
     const here = `http${isSecure ? "s" : ""}://127.0.0.1:${port}`;
     await followRecipe(shape.section, scene, { [shape.upstream]: here });
   }
-}, 60_000);
+});
 afterAll(async () => {
   await scene?.gateway.stop();
   for (const origin of origins.values()) await origin.stop(true);

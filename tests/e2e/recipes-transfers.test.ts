@@ -136,7 +136,7 @@ describe("WebDAV of Apache", () => {
     const apache = await start(blocksOf("WebDAV", "apache"));
     stops.push(() => apache.stop());
     await followRecipe("WebDAV", scene, { "http://10.0.0.17:8080": apache.url });
-  }, 60_000);
+  });
 
   webdavTests("dav", test);
 
@@ -167,7 +167,7 @@ describe("WebDAV of rclone", () => {
       '"name": "dav"': '"name": "disk"',
       "dav.example.com": "disk.example.com",
     });
-  }, 60_000);
+  });
 
   webdavTests("disk", test);
 
@@ -184,7 +184,7 @@ describe("WebDAV of rclone", () => {
     const back = await Bun.file(join(scratch, "back/a file.bin")).bytes();
     expect(Buffer.from(back).equals(content)).toBe(true);
     expect(await Bun.file(join(scratch, "back/ümläut.txt")).text()).toBe("2");
-  }, 60_000);
+  });
 });
 
 describe("git over HTTP", () => {
@@ -263,7 +263,7 @@ describe("git over HTTP", () => {
       '"host": "10.0.0.16", "port": 22 ': '"host": "127.0.0.1", "port": 22 ',
       '"listen_port": 2222': `"listen_port": ${quietPort()}`,
     });
-  }, 60_000);
+  });
 
   test("a repository of 24 MB is pushed and cloned", async () => {
     const url = "https://git.example.com/project.git";
@@ -279,7 +279,7 @@ describe("git over HTTP", () => {
     );
     expect(heads[0]).toBe(heads[1] ?? "");
     await git(["-C", "again", "fsck", "--full"]);
-  }, 120_000);
+  });
 });
 
 describe("Immich", () => {
@@ -320,7 +320,7 @@ describe("Immich", () => {
       { bytes: BYTES, declared: String(BYTES), sha256: DIGEST },
     ]);
     expect(peakMemory(scene.gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
-  }, 120_000);
+  });
 });
 
 describe("Jellyfin", () => {
@@ -332,7 +332,7 @@ describe("Jellyfin", () => {
     await followRecipe("Jellyfin", scene, {
       "http://10.0.0.13:8096": `http://127.0.0.1:${nginx.port}`,
     });
-  }, 60_000);
+  });
   const url = "https://films.example.com/film.mkv";
   const range = async (value: string, more: readonly string[] = []) =>
     await ask(url, ["-H", `Range: bytes=${value}`, ...more]);

@@ -37,7 +37,7 @@ beforeAll(async () => {
   ssh = startSsh();
   scene = await startRecipeGateway();
   ({ gateway } = scene);
-}, 30_000);
+});
 afterAll(async () => {
   await gateway?.stop();
   for (const origin of origins.values()) await origin.stop(true);

@@ -28,7 +28,7 @@ beforeAll(() => {
   mkdirSync(scratch);
   const { code, text } = release(`--only ${only(own, other)} --out ${out}`);
   if (code !== 0) throw new Error(text);
-}, 120_000);
+});
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 const read = (name: string) => readFileSync(join(out, name), "utf8");
@@ -101,7 +101,7 @@ test("the same commit builds to the same bytes, also in another directory", () =
   const { code, text } = release(`--only ${only(own)} --out ${again}`, elsewhere);
   expect([code, text]).toEqual([0, expect.stringContaining("sluice")]);
   expect(sumOf(join(again, own))).toBe(sumOf(join(out, own)));
-}, 120_000);
+});
 
 describe("the SBOM", () => {
   const bom = () => JSON.parse(read("sbom.cdx.json"));

@@ -76,7 +76,7 @@ async function expectReadable(): Promise<void> {
 async function signsIn(): Promise<boolean> {
   totpStep = Math.max(totpStep + 1, stepAt(Date.now()) - 1);
   // One step ahead of the clock at most.
-  await eventually(() => stepAt(Date.now()) >= totpStep - 1, { deadlineMs: 60_000 });
+  await eventually(() => stepAt(Date.now()) >= totpStep - 1);
   const totp = hotp(base32.decode(totpKey), totpStep);
   const body = { email: EMAIL, password: PASSWORD, totp };
   return (await gateway.api("POST", "/api/v1/auth/login", body)).status === 200;
@@ -168,7 +168,7 @@ describe("the secret key of a running gateway", () => {
     const entries = (await ok("GET", "/audit?kind=secret_key")).body;
     expect(entries).toHaveLength(3);
     expect(entries[0]).toMatchObject({ actor: "local", action: "rotate", result: "ok" });
-  }, 120_000);
+  });
 
   test("is the one of the next start, also after a crash", async () => {
     await rotate();
@@ -179,7 +179,7 @@ describe("the secret key of a running gateway", () => {
     await gateway.restart();
     await expectServing();
     expect(await signsIn()).toBe(true);
-  }, 120_000);
+  });
 
   test("is replaced in what the workers derive from it", async () => {
     const sticky = (await get("/sticky")).headers.get("set-cookie")?.split(";")[0] ?? "";
@@ -200,7 +200,7 @@ describe("the secret key of a running gateway", () => {
     const fresh = (await get("/sticky")).headers.get("set-cookie")?.split(";")[0] ?? "";
     await gateway.restart();
     expect((await get("/sticky", { cookie: fresh })).headers.get("set-cookie")).toBe(null);
-  }, 60_000);
+  });
 
   test("cannot be replaced over HTTP", async () => {
     for (const path of ["/secret-key/rotate", "/rotateKey"])
@@ -264,4 +264,4 @@ test("a key from a variable is replaced by one that the operator gives", async (
     await own.kill9();
     rmSync(own.dataDir, { recursive: true, force: true });
   }
-}, 60_000);
+});

@@ -108,12 +108,12 @@ test(`${IDLE_STREAMS} idle streams cost at most ${MOST_IDLE_MB} MB`, async () =>
         open.every((one: { bytes_out: number }) => one.bytes_out === 5)
       );
     },
-    { deadlineMs: 30_000, intervalMs: 500 },
+    { intervalMs: 500 },
   );
   const cost = (await residentMegabytes()) - before;
   console.log(`${IDLE_STREAMS} idle streams: ${cost.toFixed(1)} MB more`);
   expect(cost).toBeLessThan(MOST_IDLE_MB);
-}, 60_000);
+});
 
 needs("executable", "redis-server").test(
   "Redis works through a stream route: values, messages, load",
@@ -206,4 +206,4 @@ test("a gigabyte in each direction with a slow reader arrives complete, in littl
   expect(found.digest("hex")).toBe(wanted.digest("hex"));
   console.log(`a gigabyte each way: ${highest.toFixed(1)} MB at most`);
   expect(highest).toBeLessThan(MOST_MEMORY_MB);
-}, 120_000);
+});

@@ -194,7 +194,7 @@ describe("a gateway that is replaced under load", () => {
     expect(third).not.toBe(second);
     expect(await revisionAfter("later")).toBe(revision + 2);
     // The second process waited only for clients that had to find the third.
-    await eventually(() => !isRunning(second), { deadlineMs: 20_000 });
+    await eventually(() => !isRunning(second));
     const answered = load.answered;
     await eventually(() => load.answered > answered + 100);
 
@@ -209,7 +209,7 @@ describe("a gateway that is replaced under load", () => {
     expect(report.failures).toEqual([]);
     expect(report.sentElsewhere).toBeGreaterThan(0);
     stream.socket.destroy();
-  }, 120_000);
+  });
 
   test("waits for WebSockets and streams only as long as configured", async () => {
     const socket = await openSocket();
@@ -218,10 +218,10 @@ describe("a gateway that is replaced under load", () => {
     await replace("--drain", "1");
     expect(await socket.ask("still here")).toBe("echo still here");
     expect(await stream.ask("too")).toBe("too");
-    await eventually(() => socket.closed(), { deadlineMs: 15_000 });
-    await eventually(() => stream.socket.destroyed, { deadlineMs: 15_000 });
-    await eventually(() => !isRunning(first), { deadlineMs: 15_000 });
-  }, 60_000);
+    await eventually(() => socket.closed());
+    await eventually(() => stream.socket.destroyed);
+    await eventually(() => !isRunning(first));
+  });
 });
 
 test("a thread that plugin reloads have replaced before ends its connections with the others", async () => {
@@ -244,10 +244,10 @@ test("a thread that plugin reloads have replaced before ends its connections wit
   const first = gateway.pid;
   await replace("--drain", "1");
   expect(await socket.ask("still here")).toBe("echo still here");
-  await eventually(() => socket.closed(), { deadlineMs: 15_000 });
-  await eventually(() => !isRunning(first), { deadlineMs: 15_000 });
+  await eventually(() => socket.closed());
+  await eventually(() => !isRunning(first));
   expect((await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).status).toBe(200);
-}, 60_000);
+});
 
 describe("a gateway whose successor cannot serve continues and accepts changes", () => {
   const cases = [
@@ -273,30 +273,26 @@ describe("a gateway whose successor cannot serve continues and accepts changes",
       message: "the new process ended",
     },
   ];
-  test.each(cases)(
-    "$why",
-    async ({ text, message }) => {
-      const program = script(text);
-      const load = new SteadyLoad({
-        port: gateway.httpPort,
-        path: "/",
-        expected: ANSWER,
-        fresh: 2,
-        kept: 2,
-      });
-      const revision = await revisionAfter("before");
-      const { code, stderr } = await upgrade("--executable", program);
-      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(message) });
-      expect(pidOfHolder()).toBe(gateway.pid);
-      expect(await revisionAfter("after")).toBe(revision + 1);
-      expect((await gateway.api("GET", "/readyz")).status).toBe(200);
-      expect((await load.stop()).failures).toEqual([]);
-      // The gateway can be replaced afterwards.
-      await replace();
-      expect(await revisionAfter("later")).toBe(revision + 2);
-    },
-    60_000,
-  );
+  test.each(cases)("$why", async ({ text, message }) => {
+    const program = script(text);
+    const load = new SteadyLoad({
+      port: gateway.httpPort,
+      path: "/",
+      expected: ANSWER,
+      fresh: 2,
+      kept: 2,
+    });
+    const revision = await revisionAfter("before");
+    const { code, stderr } = await upgrade("--executable", program);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(message) });
+    expect(pidOfHolder()).toBe(gateway.pid);
+    expect(await revisionAfter("after")).toBe(revision + 1);
+    expect((await gateway.api("GET", "/readyz")).status).toBe(200);
+    expect((await load.stop()).failures).toEqual([]);
+    // The gateway can be replaced afterwards.
+    await replace();
+    expect(await revisionAfter("later")).toBe(revision + 2);
+  });
 });
 
 describe("a process that takes over serves when the former gateway is killed", () => {
@@ -306,43 +302,39 @@ describe("a process that takes over serves when the former gateway is killed", (
     { when: "the other has the data directory", isDue: () => pidOfHolder() !== gateway.pid },
     { when: "the other serves", isDue: () => told("another process serves") },
   ];
-  test.each(moments)(
-    "when $when",
-    async ({ isDue }) => {
-      await revisionAfter("before");
-      const killed = gateway.pid;
-      const upgrading = upgrade();
-      await eventually(isDue, { deadlineMs: 20_000 });
-      gateway.signal("SIGKILL");
-      await eventually(() => pidOfHolder() !== killed, { deadlineMs: 20_000 });
-      successors.push(pidOfHolder());
-      const { code, stderr } = await upgrading;
-      if (code !== 0)
-        expect({ code, stderr }).toEqual({
-          code: 1,
-          stderr: `sluice: the gateway that serves ${gateway.dataDir} ended before it responded\n`,
-        });
-      const page = async () =>
-        (await fetch(`http://127.0.0.1:${gateway.httpPort}/`, { keepalive: false })).text();
-      const isServed = () =>
-        page().then(
-          (text) => text === ANSWER,
-          () => false,
-        );
-      await eventually(isServed, { deadlineMs: 20_000 });
-      // Both write to one log, and the second one logs the address of its management API.
-      const management = () =>
-        gateway.log
-          .filter(({ message }) => message === "serving")
-          .map((event) => event["management"]);
-      await eventually(() => management().length === 2, { deadlineMs: 20_000 });
-      const admin = String(management()[1]);
-      expect((await fetch(`${admin}/readyz`)).status).toBe(200);
-      const names: { name: string }[] = await (await fetch(`${admin}/api/v1/services`)).json();
-      expect(names.map(({ name }) => name)).toContain("before");
-    },
-    60_000,
-  );
+  test.each(moments)("when $when", async ({ isDue }) => {
+    await revisionAfter("before");
+    const killed = gateway.pid;
+    const upgrading = upgrade();
+    await eventually(isDue);
+    gateway.signal("SIGKILL");
+    await eventually(() => pidOfHolder() !== killed);
+    successors.push(pidOfHolder());
+    const { code, stderr } = await upgrading;
+    if (code !== 0)
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `sluice: the gateway that serves ${gateway.dataDir} ended before it responded\n`,
+      });
+    const page = async () =>
+      (await fetch(`http://127.0.0.1:${gateway.httpPort}/`, { keepalive: false })).text();
+    const isServed = () =>
+      page().then(
+        (text) => text === ANSWER,
+        () => false,
+      );
+    await eventually(isServed);
+    // Both write to one log, and the second one logs the address of its management API.
+    const management = () =>
+      gateway.log
+        .filter(({ message }) => message === "serving")
+        .map((event) => event["management"]);
+    await eventually(() => management().length === 2);
+    const admin = String(management()[1]);
+    expect((await fetch(`${admin}/readyz`)).status).toBe(200);
+    const names: { name: string }[] = await (await fetch(`${admin}/api/v1/services`)).json();
+    expect(names.map(({ name }) => name)).toContain("before");
+  });
 });
 
 test("only one upgrade runs at a time; one that hangs blocks only other upgrades", async () => {
@@ -360,7 +352,7 @@ test("only one upgrade runs at a time; one that hangs blocks only other upgrades
   gateway.signal("SIGTERM");
   // Stopping the gateway also stops its successor.
   expect((await hanging).code).toBe(1);
-}, 60_000);
+});
 
 test("a directory without a gateway and a missing program are errors", async () => {
   const nobody = await runCommand(["upgrade", "--data-dir", scratch], { binary: executable });

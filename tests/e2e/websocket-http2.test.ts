@@ -60,7 +60,7 @@ beforeAll(async () => {
   const route = { service_id: "origin", hosts: ["localhost"], exact_responses: "on" };
   await post("routes", { name: "origin", ...route });
   browser = await openBrowser();
-}, 60_000);
+});
 afterAll(async () => {
   await browser?.close();
   await gateway?.stop();

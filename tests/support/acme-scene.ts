@@ -1,7 +1,7 @@
 // A gateway and a real CA that validates names on the gateway's ports, with helpers for orders.
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { Pebble, type PebbleOptions } from "./pebble.ts";
-import { eventually } from "./poll.ts";
+import { DEADLINE_MS, eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 
 export interface AcmeScene {
@@ -44,7 +44,7 @@ export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<Ac
     find,
     order: (name, fields) =>
       gateway.ok("POST", "/api/v1/certificates", { name, source: "acme", ...fields }),
-    becomes: (name, status, deadlineMs = 20_000) =>
+    becomes: (name, status, deadlineMs = DEADLINE_MS) =>
       eventually(
         async () => {
           const certificate = await find(name);

@@ -61,7 +61,7 @@ export async function startApplication(options: ApplicationOptions): Promise<App
         () => true,
         ({ code }) => code === "ECONNRESET",
       );
-    await eventually(() => child.exitCode !== null || isThere(), { deadlineMs: 60_000 });
+    await eventually(() => child.exitCode !== null || isThere());
     if (child.exitCode !== null) throw new Error(`${program} ended: ${await output()}`);
   } catch (error) {
     const text = await output();

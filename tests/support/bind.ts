@@ -78,7 +78,7 @@ export async function startBind(given: {
         () => true,
         () => child.exitCode !== null,
       );
-  await eventually(answers, { deadlineMs: 10_000 }).catch(() => undefined);
+  await eventually(answers).catch(() => undefined);
   if (child.exitCode !== null) throw new Error(`BIND did not start:\n${words}`);
   return {
     address: `127.0.0.1:${port}`,

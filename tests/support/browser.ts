@@ -80,7 +80,7 @@ export async function visit(browser: Browser, options: VisitOptions): Promise<Vi
     await page.goto(url);
     await page.waitForSelector(shows, { timeout: 30_000 });
     // Playwright's own "networkidle" never comes under Bun.
-    await eventually(() => pending.size === 0, { deadlineMs: 30_000 });
+    await eventually(() => pending.size === 0);
     await page.evaluate("new Promise((resolve) => requestIdleCallback(resolve))");
     if (screenshot !== undefined) await page.screenshot({ path: screenshot });
     const [title, text] = await Promise.all([page.title(), page.textContent("body")]);

@@ -1,5 +1,5 @@
 // Reads a stream of server-sent events as a browser does, and records the events.
-import { eventually } from "./poll.ts";
+import { DEADLINE_MS, eventually } from "./poll.ts";
 
 export interface ReceivedEvent {
   /** Last id that was seen, of this event or one before. */
@@ -63,9 +63,9 @@ export async function openEvents(
     get isEnded() {
       return seen.isEnded;
     },
-    receives: (count, deadlineMs = 5000) =>
+    receives: (count, deadlineMs = DEADLINE_MS) =>
       eventually(() => (seen.events.length >= count ? seen.events : null), { deadlineMs }),
-    async ends(deadlineMs = 5000) {
+    async ends(deadlineMs = DEADLINE_MS) {
       await eventually(() => seen.isEnded, { deadlineMs });
     },
     close: () => abort.abort(),

@@ -37,7 +37,7 @@ export function startWriters(nodes: readonly Gateway[]) {
     /** Waits until `count` more changes were answered. */
     answers: async (count: number) => {
       const goal = answered.length + count;
-      await eventually(() => answered.length >= goal, { deadlineMs: 30_000 });
+      await eventually(() => answered.length >= goal);
     },
     stop: async (): Promise<Written> => {
       isOver = true;

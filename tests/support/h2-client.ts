@@ -1,6 +1,6 @@
 // An HTTP/2 client that sends any field and frame, valid or not; of responses it reads status and body only.
 import type { Socket } from "bun";
-import { eventually } from "./poll.ts";
+import { DEADLINE_MS, eventually } from "./poll.ts";
 
 export type Field = readonly [name: string, value: string];
 
@@ -139,7 +139,7 @@ export class H2Client {
   }
 
   /** Resolves when the stream has ended, however it did. */
-  async result(stream: number, deadlineMs = 5000): Promise<StreamResult> {
+  async result(stream: number, deadlineMs = DEADLINE_MS): Promise<StreamResult> {
     const isOver = () => {
       const state = this.#streams.get(stream);
       return (

@@ -1,5 +1,5 @@
 // An OTLP/HTTP collector with scripted responses that records what it receives.
-import { eventually } from "./poll.ts";
+import { DEADLINE_MS, eventually } from "./poll.ts";
 
 export interface ReceivedSpan {
   readonly traceId: string;
@@ -67,7 +67,7 @@ export function startCollector(
     batches,
     taken,
     /** Waits until it has accepted so many spans. */
-    receives: (spans: number, deadlineMs = 8000) =>
+    receives: (spans: number, deadlineMs = DEADLINE_MS) =>
       eventually(() => (taken().length >= spans ? taken() : null), { deadlineMs }),
     stop: () => server.stop(true),
   };

@@ -15,7 +15,7 @@ interface Waiting {
 }
 
 /** In seconds, after which a waiting connection times out. */
-const PATIENCE_S = 20;
+const PATIENCE_S = 120;
 
 /** One connection for consecutive requests. An unexpected close is an error of the request, or of the next one. */
 export class QuickConnection {

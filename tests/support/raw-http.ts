@@ -1,5 +1,6 @@
 // A client that sends exactly the given bytes and records every received byte; only `parseResponse` parses HTTP.
 import type { Socket } from "bun";
+import { DEADLINE_MS } from "./poll.ts";
 
 export interface RawOptions {
   port: number;
@@ -17,7 +18,7 @@ export async function sendRaw(bytes: string | Uint8Array, options: RawOptions): 
 }
 
 export async function connectRaw(options: RawOptions): Promise<RawConnection> {
-  const connection = new RawConnection(options.deadlineMs ?? 5000);
+  const connection = new RawConnection(options.deadlineMs ?? DEADLINE_MS);
   await connection.open(options);
   return connection;
 }

@@ -163,7 +163,6 @@ export async function isQuiet(page: Page): Promise<void> {
     });
   await eventually(
     async () => (await page.locator('[aria-busy="true"], .mantine-Loader-root').count()) === 0,
-    { deadlineMs: 15_000 },
   );
 }
 

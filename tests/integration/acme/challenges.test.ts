@@ -99,7 +99,7 @@ test("a replacement worker serves it too", async () => {
     expect(await slot.becomesReady(10_000)).toBe(true);
     expect(await fetched(`${PATH}token`)).toEqual(["200 token.print"]);
   }
-}, 30_000);
+});
 
 test("acme-tls/1 gets the challenge certificate, other protocols the usual one", async () => {
   const pair = await createSelfSigned({
@@ -123,7 +123,7 @@ test("acme-tls/1 gets the challenge certificate, other protocols the usual one",
   await pool.showChallenges(nothing);
   const after = await ask(httpsPort, { servername: "proved.test" });
   expect(after).toMatchObject({ certificate: "default.test" });
-}, 30_000);
+});
 
 test("on the full engine too, whose connections stay open meanwhile", async () => {
   const pair = await createSelfSigned({
@@ -154,7 +154,7 @@ test("on the full engine too, whose connections stay open meanwhile", async () =
   expect(Number(headers[":status"])).toBe(503);
   expect(goAways).toBe(0);
   session.close();
-}, 30_000);
+});
 
 test("in-flight requests complete when an acceptor is added and removed", async () => {
   const pair = await createSelfSigned({
@@ -178,7 +178,7 @@ test("in-flight requests complete when an acceptor is added and removed", async 
   const failed = texts.filter((text) => text !== "HTTP/1.1 503");
   expect(failed.length).toBeLessThanOrEqual(10 * WORKERS);
   expect(texts.length).toBeGreaterThan(failed.length);
-}, 30_000);
+});
 
 test("handshakes for requested names are reported once, and no others", async () => {
   await pool.showChallenges({ ...nothing, wanted: ["*.wanted.test", "exact.test"] });
@@ -187,4 +187,4 @@ test("handshakes for requested names are reported once, and no others", async ()
   await eventually(() => wanted.includes("exact.test"));
   expect(new Set(wanted)).toEqual(new Set(["a.wanted.test", "exact.test"]));
   expect(wanted.length).toBeLessThanOrEqual(2 * WORKERS);
-}, 30_000);
+});

@@ -30,7 +30,7 @@ test("a gateway short of memory alerts once, and once when it recovers", async (
       expect((await api.call("PATCH /settings", { body })).status).toBe(200);
     };
     await setMark(10_000_000);
-    await eventually(() => received.length === 1, { deadlineMs: 20_000 });
+    await eventually(() => received.length === 1);
     expect(received[0]).toMatchObject({
       event: "overload",
       status: "firing",
@@ -39,7 +39,7 @@ test("a gateway short of memory alerts once, and once when it recovers", async (
       message: "The limit is 9 MiB. The gateway responds to new requests with 503.",
     });
     await setMark(0);
-    await eventually(() => received.length === 2, { deadlineMs: 20_000 });
+    await eventually(() => received.length === 2);
     expect(received[1]).toMatchObject({
       event: "overload",
       status: "resolved",
@@ -48,4 +48,4 @@ test("a gateway short of memory alerts once, and once when it recovers", async (
   } finally {
     await hook.stop(true);
   }
-}, 60_000);
+});

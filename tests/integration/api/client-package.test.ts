@@ -72,7 +72,7 @@ beforeAll(async () => {
   await Bun.write(join(project, "mistakes.ts"), MISTAKES);
   const compilerOptions = { extends: "../../tsconfig.json", include: ["*.ts"] };
   await Bun.write(join(project, "tsconfig.json"), JSON.stringify(compilerOptions));
-}, 60_000);
+});
 afterAll(async () => {
   rmSync(project, { recursive: true, force: true });
   await gateway?.stop();
@@ -80,7 +80,7 @@ afterAll(async () => {
 
 test("its types accept a program, and refuse wrong paths, values and parameters", async () => {
   expect(await run(process.execPath, "check", "-p", project)).toMatchObject({ code: 0 });
-}, 60_000);
+});
 
 test("a program creates, reads and previews with a token", async () => {
   const { code, output, errors } = await run(process.execPath, "program.ts");

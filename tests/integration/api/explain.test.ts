@@ -265,5 +265,5 @@ describe("the explanation equals the real decision", () => {
       }
       for (const id of made) await gateway.ok("DELETE", `/api/v1/routes/${id}`);
     }
-  }, 60_000);
+  });
 });

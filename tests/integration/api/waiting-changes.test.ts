@@ -35,7 +35,7 @@ test("changes get a response however long they wait; idle connections are closed
     gate.resolve();
     await server.stop();
   }
-}, 60_000);
+});
 
 /** What comes back on a connection of its own until the first line has ended, or all of it when it is closed before. */
 async function firstLine(port: number, request: string | null): Promise<string> {

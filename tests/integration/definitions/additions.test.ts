@@ -85,7 +85,7 @@ beforeAll(async () => {
   });
   tree.checkTypes();
   gateway = await startGateway({ main: join(tree.path, "src/main.ts") });
-}, 240_000);
+});
 
 afterAll(async () => {
   await gateway?.stop();

@@ -32,7 +32,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await gateway.ok("PATCH", "/api/v1/settings", { discovery: { docker: null } });
   await eventually(async () => (await names("applications")).length === 0, {
-    deadlineMs: 60_000,
     intervalMs: 250,
   });
   await docker.stop();
@@ -393,7 +392,7 @@ describe("the API", () => {
     );
     const began = performance.now();
     await follow({});
-    await eventually(async () => (await visit("c999.test")) === "first /", { deadlineMs: 30_000 });
+    await eventually(async () => (await visit("c999.test")) === "first /");
     console.log(`1,000 containers: ${Math.round(performance.now() - began)} ms`);
     expect((await gateway.ok("GET", "/api/v1/admin/status")).revision).toBe(before + 2);
     expect(await visit("c0.test")).toBe("first /");
@@ -401,7 +400,7 @@ describe("the API", () => {
     docker.run(container("late", { "sluice.host": "late.test" }));
     await eventually(async () => (await visit("late.test")) === "first /");
     console.log(`one more: ${Math.round(performance.now() - second)} ms`);
-  }, 60_000);
+  });
 });
 
 test("a container that restarts again and again is one revision, and does not push out those of people", async () => {

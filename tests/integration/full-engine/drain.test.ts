@@ -227,7 +227,7 @@ describe("a listener with the full engine", () => {
     isOver = true;
     await Promise.all(clients);
     expect(problems).toEqual([]);
-  }, 30_000);
+  });
 });
 
 /**

@@ -81,7 +81,7 @@ export class RawClient {
   }
 
   async untilClosed(): Promise<void> {
-    await eventually(() => this.isClosed, { deadlineMs: 10_000 });
+    await eventually(() => this.isClosed);
   }
 
   /** Error code of the last GOAWAY; null: there was none. */

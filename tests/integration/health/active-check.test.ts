@@ -282,7 +282,7 @@ describe.concurrent("thresholds", () => {
     expect(streak()).toBe(2);
     // It starts slowly from then on.
     expect(gateway.targets.get(row, "started_at")).toBe(gateway.targets.get(row, "since"));
-  }, 15_000);
+  });
 
   test("decide where the traffic goes", async () => {
     const [good, bad] = [origin({ answer: reply("good") }), origin({ answer: reply("bad") })];
@@ -325,7 +325,7 @@ describe.concurrent("an ejection by the traffic", () => {
     expect(gateway.targets.get(row, "check_streak")).toBe(streak + 2);
     // How often it was ejected is remembered: the next one is longer.
     expect(gateway.targets.get(row, "ejections")).toBe(1);
-  }, 15_000);
+  });
 });
 
 describe("the only target that fails its traffic and passes its checks", () => {
@@ -356,7 +356,7 @@ describe("the only target that fails its traffic and passes its checks", () => {
     expect(healthOf(gateway).state).toBe("failing");
     await becomes(gateway, "healthy");
     expect(healthOf(gateway).by).toBe("active");
-  }, 15_000);
+  });
 });
 
 describe.concurrent("a change", () => {

@@ -29,7 +29,7 @@ async function start(options: Options = {}): Promise<ScriptedScene> {
 }
 
 async function open(port: number): Promise<RawConnection> {
-  const client = await connectRaw({ port, deadlineMs: 15_000 });
+  const client = await connectRaw({ port });
   cleanups.push(() => client.close());
   return client;
 }
@@ -96,7 +96,7 @@ describe("a body that arrives too slowly gets 408", () => {
       { isLast: false },
     );
     trickle(() => client.data(stream, PIECE, { isLast: false }));
-    const { status, body } = await client.result(stream, 10_000);
+    const { status, body } = await client.result(stream);
     expect([status, body]).toEqual([408, expect.stringContaining("too slowly")]);
   });
 
@@ -226,7 +226,7 @@ describe("no 408 for", () => {
     expect(statusOf(client)).toBeNull();
     resume();
     await client.until("\r\n\r\nok");
-  }, 30_000);
+  });
 
   test("a client that bandwidth-limit throttles", async () => {
     const scene = await start();
@@ -236,7 +236,7 @@ describe("no 408 for", () => {
     client.write(post("Content-Length: 1000") + "x".repeat(1000));
     await client.until("\r\n\r\nok");
     expect(scene.origin.requests.at(-1)?.body.length).toBe(1000);
-  }, 15_000);
+  });
 
   test("a client that has sent its body and waits for its target (a long poll)", async () => {
     const scene = await start();

@@ -109,7 +109,7 @@ describe.each(owners)("of the %s", (owner) => {
       ],
     });
     const size = 30_000_000;
-    const client = await connectRaw({ port: scene.port, deadlineMs: 10_000 });
+    const client = await connectRaw({ port: scene.port });
     client.write(`${POST}Content-Length: ${size}\r\n\r\n`);
     client.write(new Uint8Array(size));
     await client.until((received) => read(received, false).answers.length === 1);
@@ -174,7 +174,7 @@ test("request_timeout counts from the request, also after an idle period", async
   };
   const { outcome } = await scene.ask(late);
   expect(outcome).toBe("200");
-}, 20_000);
+});
 
 test("a timeout of 0 disables it", async () => {
   const scene = await start({

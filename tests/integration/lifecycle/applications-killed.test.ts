@@ -64,4 +64,4 @@ test("kill -9 in the middle of creating applications", async () => {
     expect(await gateway.ok("GET", "/api/v1/plugins")).toHaveLength(names.length * 2);
   }
   expect(answered.length).toBeGreaterThan(ROUNDS);
-}, 60_000);
+});

@@ -142,7 +142,7 @@ describe("a backup", () => {
       await gateway.start();
       await signIn(gateway);
     }
-  }, 60_000);
+  });
 
   test("of a directory that no gateway serves changes nothing in it", async () => {
     await gateway.stop();
@@ -163,7 +163,7 @@ describe("a backup", () => {
     expect(database.query("SELECT max(revision) AS revision FROM revisions").get()).toEqual({
       revision,
     });
-  }, 30_000);
+  });
 
   test("without the key names the missing key and is not served", async () => {
     const file = join(directory, "no-key.db");

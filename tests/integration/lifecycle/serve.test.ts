@@ -60,7 +60,7 @@ test("SIGTERM completes a request in flight, refuses new connections, and ends w
   const held = Promise.withResolvers<string>();
   const origin = originFor({ answer: () => held.promise });
   await publish(gateway, origin);
-  const client = await connectRaw({ port: gateway.httpPort, deadlineMs: 10_000 });
+  const client = await connectRaw({ port: gateway.httpPort });
   client.write(get);
   await origin.untilRequests(1);
   gateway.signal("SIGTERM");
@@ -75,7 +75,7 @@ test("a request that exceeds shutdown_timeout is aborted, and the code is still 
   const origin = originFor({ answer: null });
   await publish(gateway, origin);
   await gateway.ok("PATCH", "/api/v1/settings", { limits: { shutdown_timeout: 100 } });
-  const client = await connectRaw({ port: gateway.httpPort, deadlineMs: 10_000 });
+  const client = await connectRaw({ port: gateway.httpPort });
   client.write(get);
   await origin.untilRequests(1);
   gateway.signal("SIGTERM");
@@ -87,7 +87,7 @@ test("a second signal ends the gateway at once", async () => {
   const gateway = await gatewayFor();
   const origin = originFor({ answer: null });
   await publish(gateway, origin);
-  const client = await connectRaw({ port: gateway.httpPort, deadlineMs: 10_000 });
+  const client = await connectRaw({ port: gateway.httpPort });
   client.write(get);
   await origin.untilRequests(1);
   gateway.signal("SIGTERM");

@@ -33,7 +33,7 @@ async function start(listener: object = {}, rest: Options = {}): Promise<Scripte
 }
 
 async function open(port: number): Promise<RawConnection> {
-  const client = await connectRaw({ port, deadlineMs: 15_000 });
+  const client = await connectRaw({ port });
   cleanups.push(() => client.close());
   return client;
 }
@@ -118,10 +118,9 @@ describe("a head that does not arrive in time gets 408", () => {
     await eventually(() => received.includes(" 408 "));
     const last = GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     await eventually(async () => (await sendRaw(last, { port: scene.port })).includes("200 OK"), {
-      deadlineMs: 15_000,
       intervalMs: 200,
     });
-  }, 30_000);
+  });
 });
 
 describe("no other client is disconnected", () => {
@@ -134,7 +133,7 @@ describe("no other client is disconnected", () => {
       await outlast(client);
     }
     expect(client.isClosed).toBeFalse();
-  }, 15_000);
+  });
 
   test("a request with a slow target, and a slow upload", async () => {
     const scene = await start({ body_min_rate: 0 });
@@ -151,7 +150,7 @@ describe("no other client is disconnected", () => {
     upload.write("x".repeat(1000));
     for (const client of [poll, upload])
       expect(await client.until("\r\n\r\nok")).toStartWith("HTTP/1.1 200 ");
-  }, 15_000);
+  });
 
   test("HTTP/2 without TLS", async () => {
     const scene = await start();
@@ -172,7 +171,7 @@ describe("no other client is disconnected", () => {
     await outlast(client);
     clearInterval(timer);
     expect(await get()).toBe(200);
-  }, 15_000);
+  });
 
   test("a head that arrives byte by byte, but in time", async () => {
     const scene = await start();
@@ -192,7 +191,7 @@ describe("no other client is disconnected", () => {
     await outlast(client);
     expect(client.isClosed).toBeFalse();
     client.reset();
-  }, 15_000);
+  });
 
   test("with 0, where they apply as well", async () => {
     const scene = await startScriptedScene({
@@ -205,7 +204,7 @@ describe("no other client is disconnected", () => {
     await outlast(client);
     expect(client.isClosed).toBeFalse();
     client.reset();
-  }, 15_000);
+  });
 });
 
 test.each([

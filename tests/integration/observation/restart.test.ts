@@ -80,4 +80,4 @@ test("over the restart of every worker the totals equal the requests that were s
   const read = Array.from({ length: 80 }, (_, sequence) => requests.read(sequence));
   expect(read.every((entry) => entry?.route === "r" && entry.status === 200)).toBe(true);
   expect(pool.states().map(({ restarts }) => restarts)).toEqual([1, 1, 1, 1]);
-}, 30_000);
+});

@@ -29,7 +29,7 @@ beforeAll(async () => {
     main: join(tree.path, "src/main.ts"),
     args: ["--plugins-dir", directory.path],
   });
-}, 120_000);
+});
 
 afterAll(async () => {
   await gateway?.stop();

@@ -40,7 +40,7 @@ beforeAll(async () => {
       service_id: "web",
       hosts: [`${name}.test`],
     });
-}, 60_000);
+});
 afterAll(async () => {
   await gateway?.stop();
   await origin.stop(true);

@@ -60,4 +60,4 @@ test("a circuit opens and closes for all workers together", async () => {
   expect((await Promise.all(Array.from({ length: 20 }, ask))).map((each) => each.status)).toEqual(
     Array.from({ length: 20 }, () => 200),
   );
-}, 30_000);
+});

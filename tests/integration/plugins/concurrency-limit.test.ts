@@ -162,7 +162,7 @@ describe("a slot is released", () => {
       setTimeout(() => abort.abort(), moment);
     }
     await Promise.all(clients);
-    await eventually(() => inside("web") === 0, { deadlineMs: 10_000 });
+    await eventually(() => inside("web") === 0);
     release(1000);
   });
 

@@ -63,7 +63,6 @@ describe("of 1500 requests over four workers", () => {
       const seen = await hammer(1500);
       expect(Object.fromEntries(seen)).toEqual({ 200: 1000, 429: 500 });
     },
-    60_000,
   );
 
   test("two limits allow no more than either of them, and never count what the other refuses", async () => {
@@ -85,7 +84,7 @@ describe("of 1500 requests over four workers", () => {
         passed++;
       }
     expect(passed).toBe(600);
-  }, 60_000);
+  });
 });
 
 describe("persisted counts", () => {
@@ -103,19 +102,17 @@ describe("persisted counts", () => {
     await gateway.restart();
     expect(await spend(2)).toEqual([200, 429]);
     expect(statSync(file()).mode & 0o777).toBe(0o600);
-  }, 60_000);
+  });
 
   test("survive a crash, except for the last seconds", async () => {
     await limit(config);
     expect(await spend(2)).toEqual([200, 200]);
     const from = Date.now();
-    await eventually(() => existsSync(file()) && statSync(file()).mtimeMs > from, {
-      deadlineMs: 20_000,
-    });
+    await eventually(() => existsSync(file()) && statSync(file()).mtimeMs > from);
     await gateway.kill9();
     await gateway.start();
     expect(await spend(2)).toEqual([200, 429]);
-  }, 60_000);
+  });
 
   test("are lost unless persisted, or when the file is damaged", async () => {
     await limit({ ...config, persist: false });
@@ -126,5 +123,5 @@ describe("persisted counts", () => {
     writeFileSync(file(), "not counts at all, but long enough to be looked at");
     await gateway.start();
     expect(await spend(1)).toEqual([200]);
-  }, 60_000);
+  });
 });

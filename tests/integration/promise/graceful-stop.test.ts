@@ -5,8 +5,6 @@ import { type Origin, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 
-const DEADLINE_MS = 20_000;
-
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -23,7 +21,7 @@ async function scene(answer: Origin["answer"]): Promise<{ gateway: Gateway; orig
   return { gateway, origin };
 }
 
-const open = ({ httpPort }: Gateway) => connectRaw({ port: httpPort, deadlineMs: DEADLINE_MS });
+const open = ({ httpPort }: Gateway) => connectRaw({ port: httpPort });
 
 async function stopBegins(gateway: Gateway): Promise<void> {
   gateway.signal("SIGTERM");

@@ -109,7 +109,7 @@ describe("honest clients are never refused", () => {
     }
     expect(origin.aborted).toBe(640);
     expect(client.goAway).toBeNull();
-  }, 30_000);
+  });
 
   test.each([
     { what: "that close their connections, one after the other", count: 200, atOnce: 20 },
@@ -118,39 +118,35 @@ describe("honest clients are never refused", () => {
       count: 1000,
       atOnce: 1000,
     },
-  ])(
-    "HTTP/1.1 clients $what",
-    async ({ count, atOnce }) => {
-      const { port } = await start();
-      for (let done = 0; done < count; done += atOnce) {
-        const sockets: Socket[] = Array.from({ length: atOnce }, () => {
-          const socket = connect({ port, host: "127.0.0.1" });
-          socket.on("error", () => undefined);
-          socket.write("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-          return socket;
-        });
-        await eventually(() => origin.asked === done + atOnce, { deadlineMs: 20_000 });
-        for (const socket of sockets) socket.destroy();
-        await eventually(() => origin.aborted === done + atOnce, { deadlineMs: 20_000 });
-        origin.asked = done + atOnce;
-        expect(await plainStatus(port)).toBe(200);
-        origin.asked = done + atOnce;
-      }
-    },
-    60_000,
-  );
+  ])("HTTP/1.1 clients $what", async ({ count, atOnce }) => {
+    const { port } = await start();
+    for (let done = 0; done < count; done += atOnce) {
+      const sockets: Socket[] = Array.from({ length: atOnce }, () => {
+        const socket = connect({ port, host: "127.0.0.1" });
+        socket.on("error", () => undefined);
+        socket.write("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+        return socket;
+      });
+      await eventually(() => origin.asked === done + atOnce);
+      for (const socket of sockets) socket.destroy();
+      await eventually(() => origin.aborted === done + atOnce);
+      origin.asked = done + atOnce;
+      expect(await plainStatus(port)).toBe(200);
+      origin.asked = done + atOnce;
+    }
+  });
 
   test("a load tester's end over HTTP/2: ten connections with a hundred streams each", async () => {
     const { port } = await start();
     const testers = await Promise.all(Array.from({ length: 10 }, () => open(port)));
     for (const tester of testers)
       for (let stream = 0; stream < 100; stream++) tester.headers(fieldsOf("/slow"));
-    await eventually(() => origin.asked === 1000, { deadlineMs: 20_000 });
+    await eventually(() => origin.asked === 1000);
     for (const tester of testers) tester.close();
-    await eventually(() => origin.aborted === 1000, { deadlineMs: 20_000 });
+    await eventually(() => origin.aborted === 1000);
     expect(await statusOf(await open(port))).toBe(200);
     expect(await plainStatus(port)).toBe(200);
-  }, 60_000);
+  });
 
   test("a client whose target has already responded has aborted nothing of it", async () => {
     const { port } = await start({ max_aborted_per_connection: 1, max_aborted_per_address: 1 });
@@ -175,7 +171,7 @@ describe("floods stay bounded", () => {
     expect(origin.asked).toBe(asked);
     expect(await statusOf(other)).toBe(200);
     expect(await plainStatus(port)).toBe(200);
-  }, 20_000);
+  });
 
   test("refused requests return no token", async () => {
     const { port } = await start({ max_aborted_per_connection: 10, max_aborted_per_address: 0 });
@@ -194,7 +190,7 @@ describe("floods stay bounded", () => {
       await abort(client, 5);
       for (let tile = 0; tile < 5; tile++) expect(await statusOf(client)).toBe(200);
     }
-  }, 20_000);
+  });
 
   test("many connections of one address: it is refused on all of them and on every protocol", async () => {
     const { port, log } = await start({ max_aborted_per_address: 100 });
@@ -235,7 +231,7 @@ describe("floods stay bounded", () => {
     for (let round = 0; round < 5; round++) await abort(client, 100);
     expect(await statusOf(client)).toBe(200);
     expect(await plainStatus(port)).toBe(200);
-  }, 20_000);
+  });
 });
 
 describe("attribution of connections", () => {
@@ -308,4 +304,4 @@ test("aborted and refused requests are in the list of requests, in the metrics, 
   } finally {
     await running.stop();
   }
-}, 30_000);
+});

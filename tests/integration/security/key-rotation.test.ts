@@ -96,7 +96,7 @@ describe("the encryption key", () => {
       await gateway.stop();
     }
     await gateway.start();
-  }, 60_000);
+  });
 
   test("cannot be lost when the gateway is killed meanwhile", async () => {
     for (let round = 0; round < 10; round++) {
@@ -116,7 +116,7 @@ describe("the encryption key", () => {
       await expectReadable();
       expect(existsSync(join(dataDir, "secret.key.new"))).toBe(false);
     }
-  }, 60_000);
+  });
 });
 
 test("a directory without a gateway's data is unchanged", async () => {

@@ -15,7 +15,7 @@ beforeAll(async () => {
     targets: [{ host: "127.0.0.1", port: origin.port }],
   });
   await gateway.ok("POST", "/api/v1/routes", { name: "r", service_id: "s" });
-}, 30_000);
+});
 afterAll(async () => {
   await gateway.stop();
   origin.stop();

@@ -164,7 +164,7 @@ describe("text that is executed, expanded or truncated elsewhere", () => {
     expect(received).toContain("GET /y?X-A=1 HTTP/1.1\r\n");
     expect(received).not.toMatch(/^x-injected/im);
     expect(received).not.toMatch(/[\u0000-\u0009\u000b\u000c\u000e-\u001f]/);
-  }, 120_000);
+  });
 
   test("is the same after a restart", async () => {
     const text = hostile.map(([each]) => each).join(" ");

@@ -265,7 +265,7 @@ describe("an existing data directory", () => {
     expect(portOf(gateway)).toBe(port);
     expect(await statusOf(gateway)).toMatchObject({ management_access: "held_back" });
     if (hasOther) await expect(fromElsewhere(gateway)).rejects.toThrow();
-  }, 60_000);
+  });
 });
 
 describe("a change of the restriction", () => {

@@ -152,19 +152,15 @@ test.each([
     { rules: [{ when: { path: ["/public", "/x"] }, action: "allow" }], default: "deny" },
     "/admin",
   ],
-])(
-  "no spelling bypasses a rule about %s",
-  async (_, config, prefix) => {
-    await gateway.apply({ plugins: [{ name: "access-policy", config }] });
-    const { passed, refused } = await outcomes();
-    // Most spellings are understood, and the rule is what stops them.
-    expect(refused).toBeGreaterThan(REQUESTS / 10);
-    const through = passed.filter((target) =>
-      readings(target).some((path) =>
-        prefix === null ? path === "/admin/users" : isUnder(path, prefix),
-      ),
-    );
-    expect({ seed, through }).toEqual({ seed, through: [] });
-  },
-  60_000,
-);
+])("no spelling bypasses a rule about %s", async (_, config, prefix) => {
+  await gateway.apply({ plugins: [{ name: "access-policy", config }] });
+  const { passed, refused } = await outcomes();
+  // Most spellings are understood, and the rule is what stops them.
+  expect(refused).toBeGreaterThan(REQUESTS / 10);
+  const through = passed.filter((target) =>
+    readings(target).some((path) =>
+      prefix === null ? path === "/admin/users" : isUnder(path, prefix),
+    ),
+  );
+  expect({ seed, through }).toEqual({ seed, through: [] });
+});

@@ -33,7 +33,7 @@ beforeAll(async () => {
   operations = await readOperations();
   for (const operation of operations) whileDisabled.push(await ask(operation, {}));
   callers.push(...(await makeCallers()));
-}, 60_000);
+});
 afterAll(() => gateway?.stop());
 
 async function readOperations(): Promise<Operation[]> {

@@ -291,9 +291,9 @@ describe("a change", () => {
     expect(String(await (await client()).ask(made.listen_port, "x"))).toBe("two");
     expect(String(await known.ask(made.listen_port, "x"))).toBe("one");
     const moved = async () => String(await known.ask(made.listen_port, "x", 300)) === "two";
-    await eventually(moved, { deadlineMs: 15_000, intervalMs: 200 });
+    await eventually(moved, { intervalMs: 200 });
     expect(performance.now() - began).toBeGreaterThanOrEqual(limits.stream_drain_timeout);
-  }, 20_000);
+  });
 });
 
 test("a target with a name is resolved", async () => {
@@ -344,7 +344,7 @@ test("a stop waits for an active session, and not for an idle one", async () => 
   // The default time for a stop is 30 seconds, which a session of an hour would use up.
   const ended = await Promise.race([stopped, Bun.sleep(10_000).then(() => "still runs")]);
   expect(ended).toBe(0);
-}, 20_000);
+});
 
 test("clients continue after a restart of the gateway", async () => {
   const to = await target();
@@ -371,4 +371,4 @@ test("clients continue after a restart of the gateway", async () => {
   expect(await asker.ask(port, "lost", 100)).toBeNull();
   await gateway.start();
   expect(String(await asker.ask(port, "two"))).toBe("two");
-}, 20_000);
+});

@@ -110,7 +110,7 @@ for (const [from, sample] of [
       if ((await outcomeOf(from, source)) === whole) unheard.push(wanted);
     }
     expect(unheard.filter(isHeard(from))).toEqual([]);
-  }, 120_000);
+  });
 
   test(`${from}: a member that nobody knows is in the report, wherever it stands`, async () => {
     const unheard: string[] = [];
@@ -124,7 +124,7 @@ for (const [from, sample] of [
       if ((await outcomeOf(from, source)) === whole) unheard.push(place.path);
     }
     expect(unheard.filter(isHeard(from))).toEqual([]);
-  }, 120_000);
+  });
 }
 
 describe("npm", () => {

@@ -45,7 +45,7 @@ beforeAll(async () => {
   // Both have the same listeners.
   await first.stop();
   second = await startGateway({ workers: 1 });
-}, 60_000);
+});
 afterAll(() => second?.stop());
 
 test("fifty routes with their services and targets take few lines", () => {

@@ -83,7 +83,7 @@ describe("a rollback", () => {
     const before = await state();
     await client.gateway.restart();
     expect(await state(), `after a restart, seed ${seed}`).toBe(before);
-  }, 60_000);
+  });
 
   test("reverts an import, and can be reverted itself", async () => {
     const before = await state();

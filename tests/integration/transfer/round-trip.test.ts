@@ -152,7 +152,7 @@ beforeAll(async () => {
     "x-passphrase": PASSPHRASE,
   });
   expect(JSON.parse(imported).changes.length).toBeGreaterThan(8);
-}, 60_000);
+});
 afterAll(() => second?.stop());
 
 describe("an encrypted document", () => {

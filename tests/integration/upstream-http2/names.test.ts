@@ -80,4 +80,4 @@ test("a stream to an address that is gone ends in its own time; new ones go else
   respond();
   for (const response of await Promise.all([old, ...others])) expect(response.status).toBe(200);
   await eventually(() => targets[0]!.sessions[0]!.destroyed);
-}, 30_000);
+});

@@ -139,9 +139,8 @@ test.concurrent(
       proxyStatus: expect.stringContaining("error=connection_timeout"),
     });
     dns.mode = "zone";
-    await eventually(async () => (await get()).status === 200, { deadlineMs: 10_000 });
+    await eventually(async () => (await get()).status === 200);
   },
-  15_000,
 );
 
 test.concurrent(
@@ -161,9 +160,8 @@ test.concurrent(
       fields: expect.objectContaining({ name: "app.test", known_addresses: 0 }),
     });
     dns.zone.set("app.test", a("127.0.0.2"));
-    await eventually(async () => (await get()).status === 200, { deadlineMs: 10_000 });
+    await eventually(async () => (await get()).status === 200);
   },
-  15_000,
 );
 
 test.concurrent(
@@ -177,34 +175,25 @@ test.concurrent(
     expect((await get()).body).toBe("127.0.0.2");
     expect(before!.connections.map(({ isClosed }) => isClosed)).toEqual([false]);
     dns.zone.set("app.test", a("127.0.0.3"));
-    await eventually(() => before!.connections.every(({ isClosed }) => isClosed), {
-      deadlineMs: 12_000,
-    });
+    await eventually(() => before!.connections.every(({ isClosed }) => isClosed));
     const { length } = before!.requests;
     for (let i = 0; i < 3; i++) expect((await get()).body).toBe("127.0.0.3");
     expect([before!.requests.length, after!.requests.length]).toEqual([length, 3]);
   },
-  15_000,
 );
 
-test.concurrent(
-  "an outage of the name servers changes nothing for known names",
-  async () => {
-    const [origin] = origins("127.0.0.2");
-    const { get, dns, plane } = await scene(
-      { "app.test": a("127.0.0.2") },
-      { host: "app.test", port: origin!.port },
-      fresh,
-    );
-    expect((await get()).status).toBe(200);
-    dns.mode = "failure";
-    await eventually(() => plane.log.some(({ message }) => message.includes("not be resolved")), {
-      deadlineMs: 12_000,
-    });
-    for (let i = 0; i < 3; i++) expect((await get()).body).toBe("127.0.0.2");
-  },
-  15_000,
-);
+test.concurrent("an outage of the name servers changes nothing for known names", async () => {
+  const [origin] = origins("127.0.0.2");
+  const { get, dns, plane } = await scene(
+    { "app.test": a("127.0.0.2") },
+    { host: "app.test", port: origin!.port },
+    fresh,
+  );
+  expect((await get()).status).toBe(200);
+  dns.mode = "failure";
+  await eventually(() => plane.log.some(({ message }) => message.includes("not be resolved")));
+  for (let i = 0; i < 3; i++) expect((await get()).body).toBe("127.0.0.2");
+});
 
 test.concurrent("a known name is never looked up for a request", async () => {
   const [origin] = origins("127.0.0.2");

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { eventually } from "../../support/poll.ts";
+import { DEADLINE_MS, eventually } from "../../support/poll.ts";
 
 export interface Frame {
   readonly opcode: number;
@@ -141,12 +141,12 @@ export class Peer {
   }
 
   /** The next frame. */
-  frame(deadlineMs = 5000): Promise<Frame> {
+  frame(deadlineMs = DEADLINE_MS): Promise<Frame> {
     return eventually(() => this.#takeFrame(), { deadlineMs, intervalMs: 1 });
   }
 
   /** The next frame; null when the connection has ended and there is none. */
-  async frameOrEnd(deadlineMs = 5000): Promise<Frame | null> {
+  async frameOrEnd(deadlineMs = DEADLINE_MS): Promise<Frame | null> {
     const frame = await eventually(
       () => this.#takeFrame() ?? (this.hasEnded || this.isClosed ? "end" : null),
       { deadlineMs, intervalMs: 1 },
@@ -188,7 +188,7 @@ export class Peer {
   }
 
   /** Resolves when the peer has ended the connection. */
-  async ended(deadlineMs = 5000): Promise<void> {
+  async ended(deadlineMs = DEADLINE_MS): Promise<void> {
     await eventually(() => this.hasEnded || this.isClosed, { deadlineMs });
   }
 

@@ -77,7 +77,7 @@ describe("four workers and one file", () => {
       2,
     );
     await gateway.api("DELETE", `/api/v1/plugins/${id}`);
-  }, 60_000);
+  });
 });
 
 test("a file below --log-dir is written, one beside it is refused with 400", async () => {
