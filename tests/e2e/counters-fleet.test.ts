@@ -89,9 +89,12 @@ async function metric(fleet: TestFleet, name: string): Promise<number> {
   );
 }
 
-test("a limit of 1000 a second for three nodes is never exceeded, far above it, with few questions", async () => {
+/** What a busy machine exceeds as well. */
+const LIMIT = 200;
+
+test("a limit of 200 a second for three nodes is never exceeded, far above it, with few questions", async () => {
   const { fleet, first } = await scene();
-  const limits = [{ requests: 1000, window: 1, algorithm: "fixed", key: "ip" }];
+  const limits = [{ requests: LIMIT, window: 1, algorithm: "fixed", key: "ip" }];
   // A machine that stops Redis for 50 ms must not let anything through.
   await limit(first, { limits, on_shared_error: "closed" });
   const SECONDS = 6;
@@ -101,11 +104,12 @@ test("a limit of 1000 a second for three nodes is never exceeded, far above it, 
   const windows = Math.floor(Date.now() / 1000) - begun + 1;
   const seen = statuses(answered);
   expect(seen[429]).toBeGreaterThan(0);
-  expect(seen[200]).toBeLessThanOrEqual(windows * 1000);
+  expect(seen[200]).toBeLessThanOrEqual(windows * LIMIT);
   // A busy machine sends less than the limit in some windows.
-  expect(seen[200]).toBeGreaterThan(Math.min((windows - 2) * 900, answered.length / 2));
+  expect(seen[200]).toBeGreaterThan(Math.min((windows - 2) * LIMIT * 0.9, answered.length / 2));
   const asked = await metric(fleet, "sluice_counters_operations_total");
-  expect(asked).toBeLessThan(answered.length * 0.05);
+  // Each of six workers asks about three times a window, however many requests there are.
+  expect(asked).toBeLessThan(windows * 6 * 6);
 });
 
 test.each(["killed", "stopped"])(

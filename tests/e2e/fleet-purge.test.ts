@@ -25,12 +25,14 @@ async function scene() {
     },
   });
   cleanups.push(() => fleet.stop());
-  const origin = { version: 0 };
+  const origin = { version: 0, requests: 0 };
   const server = Bun.serve({
     hostname: fleet.hostname,
     port: 0,
-    fetch: () =>
-      new Response(String(origin.version), { headers: { "cache-control": "max-age=600" } }),
+    fetch: () => {
+      origin.requests++;
+      return new Response(String(origin.version), { headers: { "cache-control": "max-age=600" } });
+    },
   });
   cleanups.push(() => server.stop(true));
   const [first] = fleet.nodes as [Gateway];
@@ -53,6 +55,12 @@ async function scene() {
   const fill = async () => {
     const old = String(origin.version);
     expect(await askAll()).toEqual([old, old, old]);
+    // A worker may have stored no response yet: of requests at the same time one asks the origin.
+    await eventually(async () => {
+      const before = origin.requests;
+      await askAll();
+      return origin.requests === before;
+    });
     origin.version++;
     expect(await askAll()).toEqual([old, old, old]);
     return { old, new: String(origin.version) };
@@ -125,7 +133,7 @@ test("a node that is cut off refuses purges, and has purged what the others did 
 });
 
 test("when the node that was asked dies, all others have purged, or none", async () => {
-  const { nodes, environments, askAll, ask, fill } = await scene();
+  const { nodes, environments, askAll, ask, fill, areServing } = await scene();
   const [first] = nodes as [Gateway];
   const arm = async (step: string | null) => {
     const [env = {}] = environments;
@@ -143,6 +151,7 @@ test("when the node that was asked dies, all others have purged, or none", async
     await arm(null);
     // Its own cache ended with it.
     expect(await ask(0)).toBe(expected);
+    await areServing();
     expect((await purge(first)).nodes).toBe("3/3");
     expect(await askAll()).toEqual([expected, expected, expected]);
   }

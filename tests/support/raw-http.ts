@@ -6,8 +6,6 @@ export interface RawOptions {
   port: number;
   hostname?: string;
   tls?: boolean;
-  /** Timeout of the connection in milliseconds. */
-  deadlineMs?: number;
 }
 
 /** Sends `bytes` and returns all that comes back until the peer closes; throws when it has not by the deadline. */
@@ -18,24 +16,19 @@ export async function sendRaw(bytes: string | Uint8Array, options: RawOptions): 
 }
 
 export async function connectRaw(options: RawOptions): Promise<RawConnection> {
-  const connection = new RawConnection(options.deadlineMs ?? DEADLINE_MS);
+  const connection = new RawConnection();
   await connection.open(options);
   return connection;
 }
 
 /** One connection; text is Latin-1, so that every byte is one character. */
 export class RawConnection {
-  readonly #deadlineMs: number;
   #socket: Socket | null = null;
   #pending: Uint8Array[] = [];
   #waiters = new Set<() => void>();
   /** Everything received so far. */
   received = "";
   isClosed = false;
-
-  constructor(deadlineMs: number) {
-    this.#deadlineMs = deadlineMs;
-  }
 
   async open({ port, hostname = "127.0.0.1", tls = false }: RawOptions): Promise<void> {
     const opening = Bun.connect({
@@ -135,11 +128,9 @@ export class RawConnection {
     const timer = setTimeout(
       () =>
         reject(
-          new Error(
-            `waited ${this.#deadlineMs} ms ${what}; received: ${JSON.stringify(this.received)}`,
-          ),
+          new Error(`waited ${DEADLINE_MS} ms ${what}; received: ${JSON.stringify(this.received)}`),
         ),
-      this.#deadlineMs,
+      DEADLINE_MS,
     );
     this.#waiters.add(waiter);
     try {
