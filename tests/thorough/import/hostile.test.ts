@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { importSources, MAX_SOURCE_BYTES } from "../../../src/import/programs.ts";
 import { ApiError } from "../../../src/model/error.ts";
-import { bytesOf, convertWith, npmDatabase } from "./samples.ts";
+import { bytesOf, convertWith, npmDatabase } from "../../unit/import/samples.ts";
 
 const kong = (rest: string) => `_format_version: "3.0"\n${rest}`;
 
