@@ -33,5 +33,7 @@ function inParallel(): void {
   const words = readFileSync(commandLine, "utf8").split("\0").slice(0, -1);
   if (words.length !== 2 || words[1] !== "test") return;
   const processes = Math.min(MOST_PROCESSES, availableParallelism() + 1);
-  process.execve(process.execPath, [...words, `--parallel=${processes}`], process.env);
+  // They would get Bun's five seconds, whatever is set here.
+  const more = [`--parallel=${processes}`, `--timeout=${TIMEOUT_MS}`];
+  process.execve(process.execPath, [...words, ...more], process.env);
 }
