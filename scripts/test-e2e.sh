@@ -25,7 +25,9 @@ for file in "${alone[@]}" "${waiting[@]}" "${networks[@]}"; do elsewhere+=(--pat
 
 echo "gateways start from ${SLUICE_TEST_BINARY:=$PWD/dist/sluice}: $("$SLUICE_TEST_BINARY" version)"
 export SLUICE_TEST_BINARY
-run() { "$bun" test --pass-with-no-tests "$@"; }
+# Bun gives 5 s to a test in the processes of `--parallel`, whatever tests/support/preload.ts sets.
+words=(test --pass-with-no-tests --timeout=600000)
+run() { "$bun" "${words[@]}" "$@"; }
 
 # lane NAME COMMAND...: runs it beside the others; its output is shown at the end.
 lanes=()
@@ -39,7 +41,7 @@ lane() {
 # Processes of the lanes that have one choose ports of their own by this number; 0 to 3 are those of `--parallel`.
 BUN_TEST_WORKER_ID=4 lane ui run "$@" ./tests/e2e/ui
 BUN_TEST_WORKER_ID=5 lane waiting run "$@" "${waiting[@]}"
-lane networks "${apart[@]}" "$bun" test --pass-with-no-tests --parallel=2 "$@" "${networks[@]}"
+lane networks "${apart[@]}" "$bun" "${words[@]}" --parallel=2 "$@" "${networks[@]}"
 lane others run --parallel=2 "${elsewhere[@]}" "$@" ./tests/e2e
 wait
 for name in "${lanes[@]}"; do

@@ -209,9 +209,16 @@ export class RequestRing {
     return (this.#ints[(at >> 2) + STATUS] ?? 0) & STATUS_BITS;
   }
 
+  /**
+   * Whether the slot has this request, and no thread writes to it. The sequence is read first: a writer that locks a slot between
+   * a look at the lock and a look at the sequence would have set the sequence, and nothing else yet. The exchange, unlike a load,
+   * keeps reads before it and after it on their side on ARM too.
+   */
   #holds(at: number, sequence: number): boolean {
-    if (Atomics.load(this.#ints, (at >> 2) + LOCK) !== 0) return false;
-    return this.#floats[at / 8 + SEQUENCE] === sequence + 1;
+    const float = at / 8 + SEQUENCE;
+    if (this.#floats[float] !== sequence + 1) return false;
+    if (Atomics.compareExchange(this.#ints, (at >> 2) + LOCK, 0, 0) !== 0) return false;
+    return this.#floats[float] === sequence + 1;
   }
 
   #readTexts(slot: number, take: (name: RingText, text: string) => void): RingText[] {

@@ -34,5 +34,7 @@ function inParallel(): void {
   if (words.length !== 2 || words[1] !== "test") return;
   console.error(`gateways start from ${process.env["SLUICE_TEST_BINARY"] || "the sources"}`);
   const processes = Math.min(MOST_PROCESSES, availableParallelism() + 1);
-  process.execve(process.execPath, [...words, `--parallel=${processes}`], process.env);
+  // They would get Bun's five seconds, whatever is set here.
+  const more = [`--parallel=${processes}`, `--timeout=${TIMEOUT_MS}`];
+  process.execve(process.execPath, [...words, ...more], process.env);
 }

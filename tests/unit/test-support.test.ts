@@ -134,7 +134,9 @@ describe("a test with needs", () => {
 });
 
 describe("the tests of this project", () => {
-  const files = [...new Bun.Glob("tests/{unit,integration,e2e,support}/**/*.ts").scanSync(root)]
+  const files = [
+    ...new Bun.Glob("tests/{unit,thorough,integration,e2e,support}/**/*.ts").scanSync(root),
+  ]
     .filter((path) => path !== own && path !== "tests/support/needs.ts")
     .map((path) => ({ path, text: read(path) }));
 

@@ -38,7 +38,8 @@ afterAll(async () => {
   tree.remove();
 });
 
-test("they pass the type check beside the other plugins", () => tree.checkTypes());
+// The compiler takes seconds of the processor.
+test("they pass the type check beside the other plugins", () => tree.checkTypes(), 600_000);
 
 test("they are listed as built-in ones, with orders of their own", async () => {
   const listed: { name: string; source: string; hash: string | null; order: number }[] =

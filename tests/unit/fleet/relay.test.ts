@@ -38,7 +38,7 @@ async function scene(relayCount: number, leafCount: number) {
   const sources = Array.from({ length: leafCount }, (_, index) => {
     const own = index % relayCount;
     const order = [...relays.slice(own), ...relays.slice(0, own)];
-    return new LeafSource({ relays: order, carry: async () => {}, deadlineMs: 20 });
+    return new LeafSource({ relays: order, carry: async () => {}, deadlineMs: 1_000 });
   });
   const leaves = sources.map((source, index) => {
     const leaf = new TestNode(`n${index}`, source, 0);

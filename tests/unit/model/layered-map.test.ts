@@ -110,8 +110,9 @@ describe.each([
     // Enough to merge recent writes, and to pack the merged rows.
     for (let version = 1; version <= 120; version++) {
       const [next, changed] = [map.draft(), new Map(plain)];
+      // Of those there were before this version, and of those that it adds.
+      const ids = [...changed.keys()];
       for (let write = random(160); write >= 0; write--) {
-        const ids = [...changed.keys()];
         const old = changed.get(ids[random(ids.length)] ?? "");
         const kind = random(4);
         if (kind === 0 && old !== undefined) {
@@ -126,6 +127,7 @@ describe.each([
             : { ...make(), id: old.id, created_at: old.created_at };
         next.set(written.id, written);
         changed.set(written.id, written);
+        if (old === undefined || kind >= 2) ids.push(written.id);
       }
       expect(next.delete(crypto.randomUUID())).toBe(false);
       expect(next.size).toBe(changed.size);

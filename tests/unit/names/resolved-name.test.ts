@@ -274,7 +274,7 @@ describe("local name resolution", () => {
     if (own?.[1] === undefined) return;
     const { addresses } = await resolver.find({ kind: "dns", name: own[1].toLowerCase() });
     expect(addresses.map(({ host }) => host)).toContain("127.0.0.1");
-  }, 20_000);
+  });
 
   test("of a hosts file: comments, several names, several addresses, no zones", () => {
     const names = parseHosts(

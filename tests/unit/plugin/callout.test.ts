@@ -43,7 +43,7 @@ function listen(answer: string | null, { thenClose = false } = {}) {
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const call = (url: string, more: Partial<CalloutRequest> = {}) =>
-  callout({ url, timeoutMs: 5000, ...more });
+  callout({ url, timeoutMs: 60_000, ...more });
 const failure = async (url: string, more: Partial<CalloutRequest> = {}): Promise<string> => {
   const error = await call(url, more).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
@@ -99,7 +99,7 @@ describe("a request", () => {
     const origin = echo();
     const code = `
       import { createCallout } from ${JSON.stringify(require.resolve("../../../src/dataplane/plugin/callout.ts"))};
-      console.log((await createCallout({ loopToken: "t" })({ url: ${JSON.stringify(origin)}, timeoutMs: 5000 })).status);`;
+      console.log((await createCallout({ loopToken: "t" })({ url: ${JSON.stringify(origin)}, timeoutMs: 60_000 })).status);`;
     const proxy = "http://127.0.0.1:1";
     const child = Bun.spawn([process.execPath, "-e", code], {
       env: { ...process.env, http_proxy: proxy, HTTP_PROXY: proxy, ALL_PROXY: proxy },
@@ -227,11 +227,13 @@ describe("a failure has a name, without the address:", () => {
     const { promise, resolve } = Promise.withResolvers<Response>();
     const url = serve(() => promise);
     const narrow = createCallout({ loopToken: "t", maxConcurrent: 1 });
-    const first = narrow({ url, timeoutMs: 5000 });
-    const error = await narrow({ url, timeoutMs: 5000 }).catch((thrown: Error) => thrown);
+    const first = narrow({ url, timeoutMs: 60_000 });
+    const error = await narrow({ url, timeoutMs: 60_000 }).catch((thrown: Error) => thrown);
     expect((error as Error).message).toBe("too many concurrent requests of plugins");
     resolve(new Response("done"));
     expect(text((await first).body)).toBe("done");
-    expect((await narrow({ url: serve(() => new Response()), timeoutMs: 5000 })).status).toBe(200);
+    expect((await narrow({ url: serve(() => new Response()), timeoutMs: 60_000 })).status).toBe(
+      200,
+    );
   });
 });

@@ -46,7 +46,7 @@ test("every member is a structured field and says the same as the outcome", () =
               members++;
             }
   expect(members).toBeGreaterThan(10_000);
-}, 60_000);
+});
 
 test("a member follows those of caches before it", () => {
   const headers = new Headers({

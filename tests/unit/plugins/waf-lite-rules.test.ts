@@ -1,10 +1,8 @@
-// The rules of waf-lite themselves: each has a description, is fast, and detects its attack.
+// The rules of waf-lite themselves: each has a description and detects its attack.
 import { expect, test } from "bun:test";
 import { hasSequence } from "../../../src/plugins/waf-lite/exploit-rules.ts";
 import { rules, rulesetNames } from "../../../src/plugins/waf-lite/rules.ts";
 import { viewsOf } from "../../../src/plugins/waf-lite/views.ts";
-
-const { checkSync } = require("recheck/lib/browser.js") as typeof import("recheck");
 
 test("every rule has an id of its own, a set, parts and a short description", () => {
   expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
@@ -15,15 +13,6 @@ test("every rule has an id of its own, a set, parts and a short description", ()
     expect(patterns.length + sequences.length).toBeGreaterThan(0);
     expect(finds).toMatch(/^[a-zA-Z].{8,}[^.]$/);
   }
-});
-
-const sources = rules.flatMap(({ id, patterns }) =>
-  patterns.map(({ source }, at) => [`${id} ${at + 1}`, source] as const),
-);
-
-test.each(sources)("%s matches in linear time", (_, source) => {
-  // As regex-safety.ts asks, with more time, because no request waits.
-  expect(checkSync(source, "", { timeout: 15_000 }).status).toBe("safe");
 });
 
 test.each([

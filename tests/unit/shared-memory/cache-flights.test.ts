@@ -99,7 +99,7 @@ test("100,000 flights in 16 slots: one leader at a time for each key, and every 
   expect(ended).toBe(100_000);
   expect(Atomics.load(shared, words.following)).toBeGreaterThan(0);
   expect(Atomics.load(shared, words.tooMany)).toBe(0);
-}, 60_000);
+});
 
 test("however many threads end at any step, the others continue, and all slots are free afterwards", async () => {
   const task = { flights: createFlights(16), shared: new SharedArrayBuffer(4096) };
@@ -122,7 +122,7 @@ test("however many threads end at any step, the others continue, and all slots a
   const flights = new Flights(task.flights, { thread: ++number, isOutdated: () => false });
   const all = Array.from({ length: 16 }, (_, index) => flights.lead(`key ${index}`, "/", 0));
   expect(all.every((flight) => flight !== null)).toBe(true);
-}, 60_000);
+});
 
 test("followers of one thread share a promise, and learn the verdict", async () => {
   const { of } = world();

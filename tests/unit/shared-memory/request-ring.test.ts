@@ -1,5 +1,5 @@
 // The ring of recent requests: entries are read whole or not at all, with several threads writing at once.
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { RequestRing } from "../../../src/shared-memory/request-ring.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import type { CountingTask } from "./counting-thread.ts";
@@ -94,6 +94,26 @@ describe("with several threads", () => {
     }
     expect(ring.next).toBe(400_000);
     expect(read).toBeGreaterThan(0);
+  });
+
+  test("an entry whose slot is locked just after a look at the lock is not read before it is written", () => {
+    const ring = RequestRing.create(1);
+    ring.write(factsOf(0, 0), 0);
+    const [locks, floats] = [new Int32Array(ring.buffer, 64), new Float64Array(ring.buffer, 64)];
+    let looks = 0;
+    // What another thread does with the second request: it begins after the first look, and has ended before the second one.
+    const spies = (["load", "compareExchange"] as const).map((name) => {
+      const look = Atomics[name] as (...args: readonly unknown[]) => unknown;
+      return spyOn(Atomics, name).mockImplementation(((...args: readonly unknown[]) => {
+        if (++looks === 2) locks[0] = 0;
+        const found = look(...args);
+        if (looks === 1) [locks[0], floats[2]] = [1, 2];
+        return found;
+      }) as never);
+    });
+    const entry = ring.read(1);
+    for (const spy of spies) spy.mockRestore();
+    expect(entry).toBeNull();
   });
 
   test("a slot that a thread was writing when it died is free again", () => {

@@ -7,7 +7,7 @@ export interface Fault {
   readonly worker: number;
   /**
    * `start` fails in every new thread, the other ones only in the thread that prepares a change. `slow`: each piece takes its
-   * time, without a heartbeat meanwhile.
+   * time, without a heartbeat meanwhile. `loop`: the thread does nothing else any more.
    */
   readonly place: (typeof places)[number];
   readonly kind: (typeof kinds)[number];

@@ -15,6 +15,8 @@ import type { WorkerLifecycleEvent } from "../../../src/supervisor/worker-slot.t
 import { type Fault, faultName } from "./fault.ts";
 
 const at = "2026-01-01T00:00:00.000Z";
+// Decoded once: some versions have thousands.
+const service = decode(serviceInput, { name: "any" });
 const settings = { ...decode(settingsInput, {}), updated_at: at };
 
 /** A free port. */
@@ -31,10 +33,9 @@ export function snapshotOf(
 ): Snapshot {
   const services = faults.map((fault, index) => {
     const id = `${revision}-${index}`;
-    const fields = decode(serviceInput, { name: faultName(fault) });
     return {
       id,
-      service: { id, ...fields, created_at: at, updated_at: at },
+      service: { id, ...service, name: faultName(fault), created_at: at, updated_at: at },
       clientCertificate: null,
       targets: [],
     };
@@ -71,6 +72,8 @@ export interface LogLine {
   [field: string]: unknown;
 }
 
+export const PATIENT_MS = 60_000;
+
 /** Two workers on revision 1, not started yet. */
 export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
   const log: LogLine[] = [];
@@ -88,10 +91,13 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     onWorkerEvent: (event) => void events.push(event),
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
-    times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
+    // Only a worker that a test has made fail may be late, however busy the machine is.
+    times: { prepareMs: PATIENT_MS, activateMs: PATIENT_MS, firstPauseMs: 5, ...times },
   });
   return {
     pool,
+    /** Other times from now on: short ones for the step that fails. */
+    setTimes: (later: Partial<SupervisorTimes>) => void Object.assign(pool.times, later),
     rollout: createRollout(pool),
     counters,
     log,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import type { Fault } from "./fault.ts";
-import { freePort, poolOf, snapshotOf } from "./fixture.ts";
+import { freePort, PATIENT_MS, poolOf, snapshotOf } from "./fixture.ts";
 
 test.each([
   { kind: "throw", why: "an uncaught error" },
@@ -42,6 +42,7 @@ test("a replaced worker emits an event like one that ended", async () => {
   await fixture.pool.start();
   const faults: Fault[] = [{ worker: 1, kind: "loop", place: "activate" }];
   await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  fixture.setTimes({ activateMs: 500 });
   await fixture.rollout.activate(2);
   const second = fixture.events.filter(({ worker }) => worker === 2).map(({ event }) => event);
   expect(second).toEqual(["started", "ready", "died", "restarted", "ready"]);
@@ -62,7 +63,7 @@ test("the counters of a worker that ended are free again, those of others are no
 });
 
 test("a worker that hangs is ended and replaced", async () => {
-  await using fixture = poolOf(snapshotOf(1), { silentMs: 600 });
+  await using fixture = poolOf(snapshotOf(1), { silentMs: 2_000 });
   await fixture.pool.start();
   const faults: Fault[] = [{ worker: 1, kind: "loop", place: "serve" }];
   await fixture.rollout.prepare(snapshotOf(2, { faults }));
@@ -118,7 +119,7 @@ test("start returns the issues of a worker that rejects the stored version", asy
 test("drain ends every worker and adds up the aborted requests", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
-  expect(await fixture.pool.drain(1000)).toBe(3);
+  expect(await fixture.pool.drain(PATIENT_MS)).toBe(3);
   expect(fixture.pool.slots.map((slot) => slot.isLive)).toEqual([false, false]);
 });
 
@@ -133,7 +134,7 @@ describe("a worker that is replaced by a new thread", () => {
     // Each at its start, and then all of them.
     expect(asked.toSorted()).toEqual([0, 0, 1, 1, 2, 2]);
     const retiring = await renewed;
-    expect(await pool.retire(retiring!, { timeoutMs: 1000, lingerMs: 0 })).toBe(1);
+    expect(await pool.retire(retiring!, { timeoutMs: PATIENT_MS, lingerMs: 0 })).toBe(1);
   });
 
   test("gets no second one before the first has retired", async () => {
@@ -142,12 +143,12 @@ describe("a worker that is replaced by a new thread", () => {
     await pool.start();
     const retiring = await pool.renew(pool.slots[0]!);
     expect(await pool.renew(pool.slots[1]!)).toBeNull();
-    await pool.retire(retiring!, { timeoutMs: 1000, lingerMs: 0 });
+    await pool.retire(retiring!, { timeoutMs: PATIENT_MS, lingerMs: 0 });
     expect(await pool.renew(pool.slots[1]!)).not.toBeNull();
   });
 
   test("is ended when it hangs while it retires", async () => {
-    await using fixture = poolOf(snapshotOf(1), { silentMs: 1000 });
+    await using fixture = poolOf(snapshotOf(1), { silentMs: 2_000 });
     const { pool, rollout } = fixture;
     await pool.start();
     const faults: Fault[] = [{ worker: 0, kind: "loop", place: "serve" }];

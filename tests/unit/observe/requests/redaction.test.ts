@@ -63,10 +63,11 @@ test("other names may be given", () => {
   expect(createRedaction([])("/a?token=1")).toBe("/a?token=1");
 });
 
-test("a long query of many words is redacted fast", () => {
+test("a long query of many words takes little of the processor", () => {
   const target = `/a?${"a.b_".repeat(70)}=1&${"%25".repeat(500)}=${"?a=".repeat(200)}`;
-  const before = performance.now();
+  const before = process.cpuUsage();
   for (let round = 0; round < 100; round++) redact(target);
   // Far below what users notice, far above what redaction takes.
-  expect(performance.now() - before).toBeLessThan(2000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000).toBeLessThan(2000);
 });

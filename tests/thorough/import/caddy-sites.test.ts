@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { missingHosts } from "../../support/caddy-hosts.ts";
-import { type Anything, convertWith } from "./samples.ts";
+import { type Anything, convertWith } from "../../unit/import/samples.ts";
 
 const proxy = (dial = "app:80", rest: object = {}) => ({
   handler: "reverse_proxy",

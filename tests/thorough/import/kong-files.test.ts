@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Anything, convertWith } from "./samples.ts";
+import { type Anything, convertWith } from "../../unit/import/samples.ts";
 
 const fixtures = join(import.meta.dir, "../../fixtures/import/kong");
 const files = readdirSync(fixtures);

@@ -8,7 +8,7 @@ import { readSource } from "../../../../src/import/transfer/source.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { Random, seedOfRun } from "../../../support/random.ts";
 import { randomConfiguration } from "../../../support/random-configuration.ts";
-import { configOf, context, controlPlane, options } from "../../control/fixture.ts";
+import { configOf, context, controlPlane, options } from "../../../unit/control/fixture.ts";
 
 type Control = ReturnType<typeof controlPlane>["control"];
 const fresh = (): Control => controlPlane(configOf({})).control;

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Draft } from "../../../src/control/draft.ts";
 import { ApiError } from "../../../src/model/error.ts";
-import { serviceOf } from "../store/fixture.ts";
-import { type AppendFault, MemorySource } from "./memory-source.ts";
-import { codec, TestNode } from "./node.ts";
+import { serviceOf } from "../../unit/store/fixture.ts";
+import { type AppendFault, MemorySource } from "../../unit/fleet/memory-source.ts";
+import { codec, TestNode } from "../../unit/fleet/node.ts";
 
 const NODES = 3;
 /** Few names, so that changes collide. */
@@ -100,7 +100,8 @@ test("nodes that crash, miss and repeat entries end in the state of the log", as
     }
   });
   await fc.assert(run, { numRuns: 60 });
-}, 60_000);
+  // It writes thousands of small transactions: a busy disk is no failure.
+}, 600_000);
 
 /** Without the entries that only take a place. */
 const changesIn = ({ entries }: MemorySource) =>

@@ -2,8 +2,14 @@
 import { afterEach, expect, test } from "bun:test";
 import { CacheMaintenance } from "../../../src/shared-memory/cache/cache-maintenance.ts";
 import { createCacheMemory } from "../../../src/shared-memory/cache/memory.ts";
-import { checkCache, faultOf, has, openCache, recordOf } from "./cache-support.ts";
-import type { CacheResult, CacheTask } from "./cache-thread.ts";
+import {
+  checkCache,
+  faultOf,
+  has,
+  openCache,
+  recordOf,
+} from "../../unit/shared-memory/cache-support.ts";
+import type { CacheResult, CacheTask } from "../../unit/shared-memory/cache-thread.ts";
 
 const threads: Worker[] = [];
 const open: CacheMaintenance[] = [];
@@ -16,7 +22,7 @@ function start(task: CacheTask): {
   readonly thread: Worker;
   readonly result: Promise<CacheResult>;
 } {
-  const thread = new Worker(new URL("./cache-thread.ts", import.meta.url));
+  const thread = new Worker(new URL("../../unit/shared-memory/cache-thread.ts", import.meta.url));
   threads.push(thread);
   const { promise, resolve, reject } = Promise.withResolvers<CacheResult>();
   thread.addEventListener("message", ({ data }: MessageEvent<CacheResult>) => resolve(data));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readAdvanced } from "../../../src/import/npm/advanced.ts";
 import { mayDenyAccess } from "../../../src/import/npm/nginx-lines.ts";
 import { groupReport } from "../../../src/import/report.ts";
-import { type Anything, convertWith, npmDatabase } from "./samples.ts";
+import { type Anything, convertWith, npmDatabase } from "../../unit/import/samples.ts";
 
 test.each([
   [""],

@@ -9,8 +9,15 @@ import {
 } from "../../../src/dataplane/router/compiled-match.ts";
 import { normalizeHost } from "../../../src/http/authority.ts";
 import type { Route, ValueMatch } from "../../../src/model/route.ts";
-import { naiveMatch } from "./naive-router.ts";
-import { Random, exact, prefix, regex, routeOf, subjectOf } from "./sample-routes.ts";
+import { naiveMatch } from "../../unit/router/naive-router.ts";
+import {
+  Random,
+  exact,
+  prefix,
+  regex,
+  routeOf,
+  subjectOf,
+} from "../../unit/router/sample-routes.ts";
 
 const WORDS = ["a", "b", "api", "v1", "users", "x-y"];
 const HOSTS = [

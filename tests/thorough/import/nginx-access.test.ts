@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isClosed, made, madeWith, site } from "./nginx-samples.ts";
-import type { Anything } from "./samples.ts";
+import { isClosed, made, madeWith, site } from "../../unit/import/nginx-samples.ts";
+import type { Anything } from "../../unit/import/samples.ts";
 
 describe("authorization servers", () => {
   const asking = (location: string, path = "/auth") =>
