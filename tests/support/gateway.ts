@@ -193,7 +193,7 @@ export class Gateway {
   }
 
   async #becomesReady(child: Bun.Subprocess): Promise<void> {
-    const { deadlineMs = 45_000 } = this.#options;
+    const { deadlineMs = 100_000 } = this.#options;
     await eventually(
       async () => {
         if (child.exitCode !== null) return true;

@@ -3,7 +3,7 @@
 /** Calls `check` until it returns something truthy and returns that; past the deadline it throws the last failure. */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { deadlineMs = 20_000, intervalMs = 10 }: { deadlineMs?: number; intervalMs?: number } = {},
+  { deadlineMs = 60_000, intervalMs = 10 }: { deadlineMs?: number; intervalMs?: number } = {},
 ): Promise<NonNullable<T>> {
   const end = performance.now() + deadlineMs;
   let last: unknown;
