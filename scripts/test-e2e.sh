@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests/e2e on two cores: the browser's tests and others at the same time, then those with networks of their own, and alone what
 # measures times and memory.
-# Words are passed on to `bun test`. Chromium closes by itself now and then on a busy machine: a file of its tests that
-# fails runs a second time, with a new gateway and a new browser, because a test cannot begin again in the middle of a scene.
+# Words are passed on to `bun test`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,22 +22,7 @@ for file in "${alone[@]}" "${waiting[@]}" "${networks[@]}"; do elsewhere+=(--pat
 
 run() { "$bun" test --pass-with-no-tests "$@"; }
 
-# The first run's failures are shown, but not counted, and neither is what passes in both runs.
-run_ui() {
-  run "$@" ./tests/e2e/ui >"$logs/ui-first" 2>&1 && { cat "$logs/ui-first"; return 0; }
-  local files
-  mapfile -t files < <(sed 's/\x1b\[[0-9;]*m//g' "$logs/ui-first" | awk '
-    /^[0-9]+ tests? failed:$/ { exit }
-    /^tests\/e2e\/ui\/[^ ]*\.test\.ts:$/ { file = "./" substr($0, 1, length($0) - 1) }
-    /^\(fail\)/ && !seen[file]++ { if (file == "") exit; print file }')
-  # Nothing is known of what failed.
-  [ ${#files[@]} -gt 0 ] || { cat "$logs/ui-first"; return 1; }
-  sed -e 's/\x1b\[[0-9;]*m//g' -e 's/^(fail)/(failed once)/' -e 's/^ *[0-9]* fail$/failed once: see below/' "$logs/ui-first"
-  echo "a second run of ${files[*]}"
-  run "$@" "${files[@]}" 2>&1 | sed 's/^ *\([0-9]*\) pass$/\1 passed in the second run/'
-}
-
-BUN_TEST_WORKER_ID=2 run_ui "$@" >"$logs/ui" 2>&1 &
+BUN_TEST_WORKER_ID=2 run "$@" ./tests/e2e/ui >"$logs/ui" 2>&1 &
 ui=$!
 BUN_TEST_WORKER_ID=3 run "$@" "${waiting[@]}" >"$logs/waiting" 2>&1 &
 wait_long=$!
